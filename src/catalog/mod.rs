@@ -1,0 +1,252 @@
+//! Specs with their references resolved, their defaults filled in and their rules checked.
+
+mod recorded;
+mod secrets;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef};
+use crate::problem::{Location, Origin, Problem};
+use crate::spec::{self, SourceId};
+
+pub use recorded::{
+    Approval, Deletion, LastGood, Recorded, RecordedFleet, RecordedObject, RecordedResource, SecretMark,
+};
+pub use secrets::{OpenedSecret, Secrets};
+
+/// Everything that should exist, and why some of it is left as it is.
+#[derive(Debug)]
+pub struct Catalog {
+    /// Which tree it was made from.
+    pub source: SourceId,
+    /// The tree's content.
+    pub revision: String,
+    /// The settings of the installation.
+    pub config: Config,
+    /// Every resource that should exist: from the specs, or from the record where the specs can't say.
+    pub resources: BTreeMap<ResourceKey, Resource>,
+    /// The fleets among them.
+    pub fleets: BTreeMap<FleetKey, ResolvedFleet>,
+    /// The clusters among them, with what they refer to.
+    pub clusters: BTreeMap<ResourceKey, ResolvedCluster>,
+    /// Recorded resources that the specs, fully readable there, no longer name.
+    pub absent: BTreeMap<ResourceKey, Absence>,
+    /// The organizations' limits and use.
+    pub capacity: BTreeMap<Identifier, OrganizationCapacity>,
+    /// Everything that is wrong, with what reading found.
+    pub problems: Vec<Problem>,
+}
+
+/// One resource that should exist.
+#[derive(Debug)]
+pub struct Resource {
+    /// What it is.
+    pub key: ResourceKey,
+    /// Its id.
+    pub id: Uuid,
+    /// Where it stands, or stood when it was last readable.
+    pub origin: Origin,
+    /// What it says, or said when it was last good.
+    pub spec: spec::Spec,
+    /// Where its fields stand, for messages; empty for what comes from the record.
+    pub fields: BTreeMap<String, Location>,
+    /// Why it is left as it is; none when it is to be made as the spec says.
+    pub hold: Option<Hold>,
+    /// The trace of each of its secrets, by field, as they are now.
+    pub secrets: BTreeMap<String, ResolvedSecret>,
+}
+
+/// Why a resource that should exist is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+pub enum Hold {
+    /// Its document has problems; it stays as it was when it was last good.
+    Invalid {
+        /// How many problems.
+        problems: u32,
+    },
+    /// Its file can't be read, or a file that may hold it.
+    Unreadable {
+        /// The file that can't be read.
+        origin: Origin,
+    },
+    /// It would exceed a limit. What is applied keeps its place; only what is new or grows waits.
+    OverCapacity {
+        /// Whose limit: a fleet or an organization.
+        limited_by: ResourceKey,
+        /// What is limited: `kafka_units`, `max_tenants`.
+        what: String,
+        /// How much is in use by what keeps its place.
+        used: u32,
+        /// How much this would add.
+        wanted: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// `suspend` is true, here or on its fleet.
+    Suspended {
+        /// Where it is true.
+        by: ResourceKey,
+    },
+    /// What it refers to is not there yet or is not usable.
+    Dependency {
+        /// What it waits for.
+        on: ResourceKey,
+    },
+}
+
+/// A recorded resource that the specs no longer name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Absence {
+    /// It is really gone: its file was removed or no longer has it, and everything in its scope is readable.
+    Removed,
+    /// It may be in a file that can't be read.
+    Unknown {
+        /// The file that can't be read.
+        unreadable: Origin,
+    },
+    /// Its file is there and empty, the whole tree is empty, or the tree is another one than the last: likely a
+    /// mistake, so its deletion needs approval.
+    Suspicious {
+        /// Why, for a person: `acme/clusters/orders.yaml is empty now`.
+        why: String,
+    },
+    /// Another resource of its kind appeared at its place in the same revision: a rename, which is refused.
+    Renamed {
+        /// The new name.
+        to: ResourceKey,
+    },
+}
+
+/// A secret as rendering uses it: never the value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedSecret {
+    /// Which it is.
+    pub reference: SecretRef,
+    /// Its trace. For one that can't be opened here and whose sealed form is unchanged, the recorded one.
+    pub mark: SecretMark,
+    /// Why it can't be applied from here; none when it can.
+    pub unavailable: Option<String>,
+}
+
+/// A fleet with what it refers to.
+#[derive(Debug, Clone)]
+pub struct ResolvedFleet {
+    /// Which fleet.
+    pub key: FleetKey,
+    /// Its spec.
+    pub spec: spec::Fleet,
+    /// Its base domain, if it has one.
+    pub domain: Option<ResourceKey>,
+    /// Its limits and use.
+    pub clusters: Gauge,
+    /// Its limits and use.
+    pub kafka_units: Gauge,
+    /// What a person should know about the fleet as a whole: over-committed, certificate expired or expiring.
+    pub conditions: Vec<Condition>,
+}
+
+/// A limit with what is applied and what will be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Gauge {
+    /// What is in use as recorded.
+    pub before: u32,
+    /// What will be in use when everything that doesn't wait is applied.
+    pub after: u32,
+    /// The limit; none where nothing limits.
+    pub limit: Option<u32>,
+}
+
+/// The limits and use of an organization.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OrganizationCapacity {
+    /// Its fleets.
+    pub fleets: Gauge,
+    /// Its clusters.
+    pub clusters: Gauge,
+    /// The units of its clusters.
+    pub kafka_units: Gauge,
+}
+
+/// Something about a resource that a person should know, in Kubernetes' shape.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// What it is about, as a word: `OverCommitted`, `CertificateExpired`.
+    pub kind: String,
+    /// Whether it makes the resource Degraded.
+    pub degraded: bool,
+    /// One sentence for a person.
+    pub message: String,
+}
+
+/// A cluster with everything that rendering needs.
+#[derive(Debug, Clone)]
+pub struct ResolvedCluster {
+    /// Which cluster.
+    pub key: ResourceKey,
+    /// Its id.
+    pub id: Uuid,
+    /// Where it stands.
+    pub origin: Origin,
+    /// Its spec.
+    pub spec: spec::Cluster,
+    /// Its fleet.
+    pub fleet: FleetKey,
+    /// The fleet's spec, for what the cluster inherits.
+    pub fleet_spec: spec::Fleet,
+    /// The namespace that holds its objects.
+    pub namespace: String,
+    /// Its base domain and certificate; none where it is reached from inside only.
+    pub domain: Option<ClusterDomain>,
+    /// Its identity provider.
+    pub identity_provider: Option<spec::IdentityProvider>,
+    /// Its tiered storage.
+    pub tiered_storage: Option<TieredStorage>,
+    /// The units that it counts: those of its spec, or one for `dev`.
+    pub kafka_units: u32,
+}
+
+/// Where a cluster is found from outside, and what proves it.
+#[derive(Debug, Clone)]
+pub struct ClusterDomain {
+    /// The base domain's key.
+    pub key: ResourceKey,
+    /// The domain itself.
+    pub domain: Domain,
+    /// Who keeps its DNS records.
+    pub dns_provider: spec::DnsProvider,
+    /// The address that clients start from: `<cluster>.<domain>`.
+    pub bootstrap_host: String,
+    /// The certificate chain in PEM.
+    pub tls_cert: String,
+    /// Its key.
+    pub tls_key: ResolvedSecret,
+}
+
+impl ClusterDomain {
+    /// The host name of a broker, with `{nodeId}` for its number as Strimzi's templates have it:
+    /// `broker-{nodeId}--<cluster>.<domain>`, one label deep, so that one wildcard certificate serves.
+    pub fn broker_host_template(&self, cluster: &Identifier) -> String {
+        format!("broker-{{nodeId}}--{cluster}.{}", self.domain)
+    }
+}
+
+/// Where the older part of a cluster's log goes.
+#[derive(Debug, Clone)]
+pub struct TieredStorage {
+    /// The bucket.
+    pub bucket: String,
+    /// Its region.
+    pub region: String,
+    /// The account that may use it.
+    pub account: spec::CloudAccount,
+    /// The account's key.
+    pub account_key: ResourceKey,
+    /// The account's credentials.
+    pub credentials: ResolvedSecret,
+}

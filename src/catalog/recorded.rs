@@ -1,0 +1,140 @@
+//! What is remembered of earlier rounds, as plain data. The state store reads and writes it in records of its own.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::names::{Digest, FleetKey, Identifier, ObjectKey, ResourceKey};
+use crate::problem::Origin;
+use crate::spec::SourceId;
+
+/// Everything that is remembered. The default is an installation that has never applied anything.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recorded {
+    /// The installation, from which the ids of resources are derived; nil before the first apply.
+    pub installation: Uuid,
+    /// The tree that was applied last.
+    pub source: Option<SourceId>,
+    /// The resources that were applied and not yet deleted.
+    pub resources: BTreeMap<ResourceKey, RecordedResource>,
+    /// How often a resource of this key was deleted, so that one made anew gets an id of its own.
+    pub generations: BTreeMap<ResourceKey, u32>,
+    /// What each fleet's target holds of ours.
+    pub fleets: BTreeMap<FleetKey, RecordedFleet>,
+    /// Approvals that were given and not used.
+    pub approvals: Vec<Approval>,
+    /// Clusters that were deleted lately, for the limit on how many a fleet may lose in an hour.
+    pub deletions: Vec<Deletion>,
+}
+
+/// A resource as it was when it was last applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedResource {
+    /// Its id, for life.
+    pub id: Uuid,
+    /// When it was first applied.
+    pub created_at: Timestamp,
+    /// When its spec was last applied with a change.
+    pub updated_at: Timestamp,
+    /// Whether it may be deleted: the protection that was last applied. What is unknown is protected.
+    pub protected: bool,
+    /// The fields that can't change, by JSON pointer, as they were first applied.
+    pub immutable: BTreeMap<String, Value>,
+    /// The spec that was last applied; none when the cache was lost.
+    pub last_good: Option<LastGood>,
+    /// Its secrets, by field, as they were last applied.
+    pub secrets: BTreeMap<String, SecretMark>,
+    /// Its deletion has begun.
+    pub deleting: bool,
+}
+
+/// A spec that was applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LastGood {
+    /// The spec, with secrets reduced to a trace.
+    pub spec: Value,
+    /// Where it stood.
+    pub origin: Origin,
+}
+
+/// The trace of a secret: enough to see that it changed, not enough to learn it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SecretMark {
+    /// The keyed fingerprint of the value; none where it could not be opened.
+    pub fingerprint: Option<String>,
+    /// The digest of the sealed form; none where the secret was not sealed.
+    pub sealed: Option<Digest>,
+}
+
+/// What a fleet's target holds of ours, as it was last seen.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedFleet {
+    /// When the target was last seen; none when it never was.
+    pub observed_at: Option<Timestamp>,
+    /// The objects that we made or began to make there.
+    pub objects: BTreeMap<ObjectKey, RecordedObject>,
+}
+
+/// An object that we made or began to make.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedObject {
+    /// The resource that it was made for.
+    pub owner: ResourceKey,
+    /// The target's own name for this very object; none while its making is only intended.
+    pub uid: Option<String>,
+    /// The digest of the manifest that was applied, with secrets as references.
+    pub applied: Digest,
+    /// That manifest; none when the cache was lost.
+    pub manifest: Option<Value>,
+}
+
+/// A person's word that one fleet's guarded steps may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    /// The fleet.
+    pub fleet: FleetKey,
+    /// The hash of the steps, as the plan printed it.
+    pub id: String,
+    /// Who said so.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A cluster that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Deletion {
+    /// The fleet that lost it.
+    pub fleet: FleetKey,
+    /// The cluster.
+    pub cluster: ResourceKey,
+    /// When its deletion began.
+    pub at: Timestamp,
+}
+
+impl Recorded {
+    /// The id of a resource: the recorded one, or the one that it gets when it is first applied.
+    ///
+    /// It is derived from the installation, the key and how often that key was deleted, so that planning twice gives
+    /// the same id without anything being written.
+    pub fn id_of(&self, key: &ResourceKey) -> Uuid {
+        if let Some(resource) = self.resources.get(key) {
+            return resource.id;
+        }
+        let generation = self.generations.get(key).copied().unwrap_or(0);
+        let seed = format!("{}|{}|{generation}", self.installation, String::from(key.clone()));
+        let digest = <sha2::Sha256 as sha2::Digest>::digest(seed.as_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        Uuid::new_v8(bytes)
+    }
+
+    /// The organizations that are known from earlier rounds.
+    pub fn organizations(&self) -> impl Iterator<Item = &Identifier> {
+        self.resources.keys().map(|key| &key.organization)
+    }
+}

@@ -1,0 +1,114 @@
+//! What one Kafka unit is: a catalogue of sizes that an operator of the service may override.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Profile;
+
+/// The sizes behind `kafka_units`, one entry a profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UnitCatalogue {
+    /// The sizes of `profile: standard`.
+    pub standard: UnitSizes,
+    /// The sizes of `profile: dev`. It always counts one unit.
+    pub dev: UnitSizes,
+}
+
+/// What a cluster gets for its units.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnitSizes {
+    /// Brokers for each unit.
+    pub brokers_per_unit: u32,
+    /// Controllers of their own; 0 where the brokers are controllers too.
+    pub controllers: u32,
+    /// Copies of each partition.
+    pub replication_factor: u32,
+    /// Copies that must have a record before it counts as written.
+    pub min_insync_replicas: u32,
+    /// Bytes a second that producers may send for each unit.
+    pub ingress_bytes_per_second: u64,
+    /// Bytes a second that consumers may read for each unit.
+    pub egress_bytes_per_second: u64,
+    /// Client connections for each unit.
+    pub connections: u32,
+    /// New client connections a second for each unit.
+    pub connection_rate: u32,
+    /// Partitions for each unit, before replication.
+    pub partitions: u32,
+    /// GiB of records for each unit, all brokers together, after replication.
+    pub storage_gib: u32,
+    /// Processor of a broker, in millicores.
+    pub broker_cpu_millis: u32,
+    /// Memory of a broker, in MiB.
+    pub broker_memory_mib: u32,
+    /// Java heap of a broker, in MiB.
+    pub broker_heap_mib: u32,
+    /// Processor of a controller, in millicores.
+    pub controller_cpu_millis: u32,
+    /// Memory of a controller, in MiB.
+    pub controller_memory_mib: u32,
+    /// Java heap of a controller, in MiB.
+    pub controller_heap_mib: u32,
+    /// Disk of a controller, in GiB.
+    pub controller_storage_gib: u32,
+}
+
+impl Default for UnitCatalogue {
+    /// Throughput, partitions, connections, storage and broker sizes are those at which the open-source Red Hat fleet
+    /// manager sold its `standard.x1` and `developer.x1` Kafka; controller sizes are Strimzi's examples for KRaft.
+    fn default() -> Self {
+        const MIB: u64 = 1024 * 1024;
+        Self {
+            standard: UnitSizes {
+                brokers_per_unit: 3,
+                controllers: 3,
+                replication_factor: 3,
+                min_insync_replicas: 2,
+                ingress_bytes_per_second: 50 * MIB,
+                egress_bytes_per_second: 100 * MIB,
+                connections: 9_000,
+                connection_rate: 100,
+                partitions: 1_500,
+                storage_gib: 1_000,
+                broker_cpu_millis: 2_900,
+                broker_memory_mib: 17 * 1024,
+                broker_heap_mib: 6 * 1024,
+                controller_cpu_millis: 500,
+                controller_memory_mib: 2 * 1024,
+                controller_heap_mib: 1024,
+                controller_storage_gib: 20,
+            },
+            dev: UnitSizes {
+                brokers_per_unit: 1,
+                controllers: 0,
+                replication_factor: 1,
+                min_insync_replicas: 1,
+                ingress_bytes_per_second: MIB,
+                egress_bytes_per_second: MIB,
+                connections: 100,
+                connection_rate: 10,
+                partitions: 100,
+                storage_gib: 10,
+                broker_cpu_millis: 500,
+                broker_memory_mib: 2 * 1024,
+                broker_heap_mib: 1024,
+                controller_cpu_millis: 0,
+                controller_memory_mib: 0,
+                controller_heap_mib: 0,
+                controller_storage_gib: 0,
+            },
+        }
+    }
+}
+
+impl UnitCatalogue {
+    /// The sizes of a profile.
+    pub fn sizes(&self, profile: Profile) -> &UnitSizes {
+        match profile {
+            Profile::Standard => &self.standard,
+            Profile::Dev => &self.dev,
+        }
+    }
+}

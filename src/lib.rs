@@ -1,0 +1,17 @@
+//! Streamfleet keeps Kafka fleets on Kubernetes equal to a tree of YAML files.
+//!
+//! Data flows one way: a source gives a [`spec::Snapshot`], which is read into documents, resolved into a catalog,
+//! rendered into manifests, compared with what is recorded and observed into a plan, and executed. Everything
+//! between the snapshot and the plan is pure. `ARCHITECTURE.md` is the map.
+
+#![warn(missing_docs, unused, clippy::all)]
+#![deny(unsafe_code)]
+
+// The pure core. clippy.toml bans disk, clock, environment and network here.
+pub mod catalog;
+pub mod config;
+pub mod names;
+pub mod plan;
+pub mod problem;
+pub mod render;
+pub mod spec;

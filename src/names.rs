@@ -1,0 +1,585 @@
+//! Identifiers as types that cannot be wrong: whoever holds one need not check it again.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// A name that its text is not fit to be, and what it would have to be instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {expected}")]
+pub struct InvalidName {
+    /// The text as it was given.
+    pub text: String,
+    /// What a fitting text looks like, with its article, for a sentence.
+    pub expected: &'static str,
+}
+
+/// Implements the conversions that every checked string type shares.
+macro_rules! checked_string {
+    ($name:ident) => {
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl FromStr for $name {
+            type Err = InvalidName;
+            fn from_str(text: &str) -> Result<Self, InvalidName> {
+                Self::try_from(text.to_owned())
+            }
+        }
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0
+            }
+        }
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+/// The name of an organization, a fleet, a cluster, an identity provider or a cloud account: lower-case
+/// letters, digits and single hyphens, starting with a letter, at most 32 characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Identifier(String);
+
+impl Identifier {
+    /// The longest identifier, in characters. Two of them and our prefix nearly fill the 63 characters that
+    /// Kubernetes allows a namespace.
+    pub const MAX_LENGTH: usize = 32;
+    /// What an identifier looks like, for messages.
+    pub const EXPECTED: &'static str = "an identifier: lower-case letters, digits and single hyphens, \
+         starting with a letter, at most 32 characters";
+    /// The identifier of the organization that always exists and administers the others.
+    pub const ROOT: &'static str = "root";
+    /// The same rule as a regular expression; a hyphen is followed by a letter or digit, so there is no `--`.
+    pub const PATTERN: &'static str = "^[a-z](-?[a-z0-9])*$";
+}
+
+checked_string!(Identifier);
+
+impl TryFrom<String> for Identifier {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        let bytes = text.as_bytes();
+        let fits = bytes.len() <= Self::MAX_LENGTH
+            && bytes.first().is_some_and(u8::is_ascii_lowercase)
+            && bytes.last().is_some_and(|&b| b != b'-')
+            && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+            && !text.contains("--");
+        if fits { Ok(Self(text)) } else { Err(InvalidName { text, expected: Self::EXPECTED }) }
+    }
+}
+
+impl JsonSchema for Identifier {
+    fn schema_name() -> Cow<'static, str> {
+        "Identifier".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": Self::PATTERN,
+            "minLength": 1,
+            "maxLength": Self::MAX_LENGTH,
+            "x-expected": Self::EXPECTED,
+        })
+    }
+}
+
+/// A DNS domain, lower case: at least two labels of at most 63 characters, at most 253 in all.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Domain(String);
+
+impl Domain {
+    /// The longest domain, in characters (RFC 1035, section 2.3.4, without the root's dot).
+    pub const MAX_LENGTH: usize = 253;
+    /// The longest label, in characters (RFC 1035, section 2.3.4).
+    pub const MAX_LABEL: usize = 63;
+    /// What a domain looks like, for messages.
+    pub const EXPECTED: &'static str = "a domain: at least two labels of letters, digits and hyphens, \
+         separated by dots, each at most 63 characters, at most 253 in all";
+    /// The same rule as a regular expression, but for the length of the whole.
+    pub const PATTERN: &'static str =
+        "^[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)+$";
+
+    /// Whether `self` is `other` or lies below it.
+    pub fn is_within(&self, other: &Domain) -> bool {
+        self == other || self.0.strip_suffix(other.as_str()).is_some_and(|rest| rest.ends_with('.'))
+    }
+}
+
+checked_string!(Domain);
+
+impl TryFrom<String> for Domain {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        let label_fits = |label: &str| {
+            (1..=Self::MAX_LABEL).contains(&label.len())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        };
+        let fits = text.len() <= Self::MAX_LENGTH && text.contains('.') && text.split('.').all(label_fits);
+        if fits {
+            Ok(Self(text.to_ascii_lowercase()))
+        } else {
+            Err(InvalidName { text, expected: Self::EXPECTED })
+        }
+    }
+}
+
+impl JsonSchema for Domain {
+    fn schema_name() -> Cow<'static, str> {
+        "Domain".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": Self::PATTERN,
+            "maxLength": Self::MAX_LENGTH,
+            "x-expected": Self::EXPECTED,
+        })
+    }
+}
+
+/// The six kinds of resource that specs describe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Kind {
+    /// A tenant of the installation.
+    Organization,
+    /// A base domain with its certificate.
+    BaseDomain,
+    /// How clients of a cluster prove who they are.
+    IdentityProvider,
+    /// Access to a cloud's storage or DNS.
+    CloudAccount,
+    /// Kubernetes capacity that hosts clusters.
+    Fleet,
+    /// A Kafka cluster on a fleet.
+    Cluster,
+}
+
+impl Kind {
+    /// Every kind, in the order in which their resources are built: what others refer to comes first.
+    pub const ALL: [Kind; 6] = [
+        Kind::Organization,
+        Kind::BaseDomain,
+        Kind::IdentityProvider,
+        Kind::CloudAccount,
+        Kind::Fleet,
+        Kind::Cluster,
+    ];
+
+    /// The kind as documents spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Organization => "Organization",
+            Kind::BaseDomain => "BaseDomain",
+            Kind::IdentityProvider => "IdentityProvider",
+            Kind::CloudAccount => "CloudAccount",
+            Kind::Fleet => "Fleet",
+            Kind::Cluster => "Cluster",
+        }
+    }
+
+    /// The kind in a sentence: `base domain`.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Kind::Organization => "organization",
+            Kind::BaseDomain => "base domain",
+            Kind::IdentityProvider => "identity provider",
+            Kind::CloudAccount => "cloud account",
+            Kind::Fleet => "fleet",
+            Kind::Cluster => "cluster",
+        }
+    }
+
+    /// The kind in a path or on the command line, in the plural: `base-domains`.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Kind::Organization => "organizations",
+            Kind::BaseDomain => "base-domains",
+            Kind::IdentityProvider => "identity-providers",
+            Kind::CloudAccount => "cloud-accounts",
+            Kind::Fleet => "fleets",
+            Kind::Cluster => "clusters",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| InvalidName {
+            text: text.to_owned(),
+            expected: "a kind: Organization, Fleet, Cluster, BaseDomain, IdentityProvider or CloudAccount",
+        })
+    }
+}
+
+/// What identifies a resource on one installation: its kind, its organization and its name there.
+///
+/// An organization's own key carries its identifier twice. A base domain is named by its derived domain,
+/// everything else by its identifier.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(into = "String", try_from = "String")]
+#[schemars(with = "String")]
+pub struct ResourceKey {
+    /// The organization that owns the resource.
+    pub organization: Identifier,
+    /// The resource's kind.
+    pub kind: Kind,
+    /// Its identifier or derived domain.
+    pub name: String,
+}
+
+impl ResourceKey {
+    /// The key of a resource that is named by an identifier.
+    pub fn new(kind: Kind, organization: &Identifier, name: impl Into<String>) -> Self {
+        Self { organization: organization.clone(), kind, name: name.into() }
+    }
+
+    /// The key of an organization.
+    pub fn organization(identifier: &Identifier) -> Self {
+        Self::new(Kind::Organization, identifier, identifier.as_str())
+    }
+
+    /// `acme/orders`, or `acme` for an organization: the key where the kind is known.
+    pub fn path(&self) -> String {
+        match self.kind {
+            Kind::Organization => self.name.clone(),
+            _ => format!("{}/{}", self.organization, self.name),
+        }
+    }
+}
+
+/// For people: `cluster acme/orders`.
+impl fmt::Display for ResourceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.noun(), self.path())
+    }
+}
+
+/// For records: `Cluster/acme/orders`.
+impl From<ResourceKey> for String {
+    fn from(key: ResourceKey) -> String {
+        format!("{}/{}/{}", key.kind, key.organization, key.name)
+    }
+}
+
+impl TryFrom<String> for ResourceKey {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        let mut parts = text.splitn(3, '/');
+        let (Some(kind), Some(organization), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(InvalidName { text, expected: "a resource: KIND/ORGANIZATION/NAME" });
+        };
+        Ok(Self { kind: kind.parse()?, organization: organization.parse()?, name: name.to_owned() })
+    }
+}
+
+/// What identifies a fleet: a target that is planned, applied and guarded on its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(into = "String", try_from = "String")]
+#[schemars(with = "String")]
+pub struct FleetKey {
+    /// The organization that owns the fleet.
+    pub organization: Identifier,
+    /// The fleet's identifier.
+    pub fleet: Identifier,
+}
+
+impl FleetKey {
+    /// The fleet's key as a resource.
+    pub fn resource(&self) -> ResourceKey {
+        ResourceKey::new(Kind::Fleet, &self.organization, self.fleet.as_str())
+    }
+}
+
+/// `acme/eu`.
+impl fmt::Display for FleetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.organization, self.fleet)
+    }
+}
+
+impl From<FleetKey> for String {
+    fn from(key: FleetKey) -> String {
+        key.to_string()
+    }
+}
+
+impl TryFrom<String> for FleetKey {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        let Some((organization, fleet)) = text.split_once('/') else {
+            return Err(InvalidName { text, expected: "a fleet: ORGANIZATION/FLEET" });
+        };
+        Ok(Self { organization: organization.parse()?, fleet: fleet.parse()? })
+    }
+}
+
+/// The path of a file inside a spec tree: relative, with forward slashes, never leading out of the tree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct SpecPath(String);
+
+checked_string!(SpecPath);
+
+impl SpecPath {
+    /// The first folder of the path, if the file lies in one.
+    pub fn top_folder(&self) -> Option<&str> {
+        self.0.split_once('/').map(|(top, _)| top)
+    }
+}
+
+impl TryFrom<String> for SpecPath {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        let fits = !text.is_empty() && text.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if fits {
+            Ok(Self(text))
+        } else {
+            Err(InvalidName { text, expected: "a relative path inside the spec tree" })
+        }
+    }
+}
+
+/// What identifies an object on a target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(into = "String", try_from = "String")]
+#[schemars(with = "String")]
+pub struct ObjectKey {
+    /// The namespace; none for an object of the whole Kubernetes cluster.
+    pub namespace: Option<String>,
+    /// The object's kind: `KafkaNodePool`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its group and version as manifests have them: `v1`, `kafka.strimzi.io/v1`.
+    pub api_version: String,
+}
+
+impl ObjectKey {
+    /// The API group; empty for the core group. Two versions of one group are the same object.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// For people: `KafkaNodePool kafka-acme--orders/broker`.
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+/// For records: `kafka.strimzi.io/v1|KafkaNodePool|kafka-acme--orders|broker`.
+impl From<ObjectKey> for String {
+    fn from(key: ObjectKey) -> String {
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        format!("{}|{}|{namespace}|{}", key.api_version, key.kind, key.name)
+    }
+}
+
+impl TryFrom<String> for ObjectKey {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        let parts: Vec<&str> = text.split('|').collect();
+        let [api_version, kind, namespace, name] = parts[..] else {
+            return Err(InvalidName { text, expected: "an object: API-VERSION|KIND|NAMESPACE|NAME" });
+        };
+        Ok(Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// What a secret is the value of: one field of one resource. A sealed value carries this inside and opens
+/// nowhere else.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(into = "String", try_from = "String")]
+#[schemars(with = "String")]
+pub struct SecretRef {
+    /// The resource that the secret belongs to.
+    pub resource: ResourceKey,
+    /// The field that holds it, without the objects around it: `tls_key`, `kubeconfig`, `credentials`.
+    pub field: String,
+}
+
+/// `BaseDomain/acme/k.example.com#tls_key`.
+impl fmt::Display for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", String::from(self.resource.clone()), self.field)
+    }
+}
+
+impl From<SecretRef> for String {
+    fn from(reference: SecretRef) -> String {
+        reference.to_string()
+    }
+}
+
+impl TryFrom<String> for SecretRef {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        let Some((resource, field)) = text.rsplit_once('#') else {
+            return Err(InvalidName { text, expected: "a secret: KIND/ORGANIZATION/NAME#FIELD" });
+        };
+        Ok(Self { resource: resource.to_owned().try_into()?, field: field.to_owned() })
+    }
+}
+
+/// A SHA-256 digest in lower-case hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Digest(String);
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of(bytes: impl AsRef<[u8]>) -> Self {
+        Self(hex::encode(Sha256::digest(bytes.as_ref())))
+    }
+
+    /// The digest of a JSON value; equal values have equal digests, since objects are kept sorted by key.
+    pub fn of_json(value: &serde_json::Value) -> Self {
+        Self::of(value.to_string())
+    }
+
+    /// All 64 characters.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first 8 characters, for people.
+    pub fn short(&self) -> &str {
+        self.0.get(..8).unwrap_or(&self.0)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The namespace of a cluster: `kafka-<organization>--<cluster>`.
+///
+/// Kubernetes allows 63 characters. A longer name is cut and ends in eight characters of its hash, so that
+/// it stays unique and never changes. The `--` keeps names of two clusters apart, since no identifier has one.
+pub fn namespace(organization: &Identifier, cluster: &Identifier) -> String {
+    const MAX: usize = 63;
+    let full = format!("kafka-{organization}--{cluster}");
+    if full.len() <= MAX {
+        return full;
+    }
+    let digest = Digest::of(&full);
+    let kept = full[..MAX - 9].trim_end_matches('-');
+    format!("{kept}-{}", digest.short())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identifier(text: &str) -> Result<Identifier, InvalidName> {
+        text.parse()
+    }
+
+    #[test]
+    fn identifiers_are_refused_where_kubernetes_or_dns_would_refuse_them() {
+        for good in ["a", "acme", "a-1", "eu-west-1", &"a".repeat(32)] {
+            assert!(identifier(good).is_ok(), "{good}");
+        }
+        for bad in ["", "1a", "-a", "a-", "a--b", "A", "a_b", "a.b", "../a", "ä", &"a".repeat(33)] {
+            assert!(identifier(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn domains_are_lower_case_and_have_labels() {
+        assert_eq!("K.Example.COM".parse::<Domain>().unwrap().as_str(), "k.example.com");
+        for bad in
+            ["", "com", "a..b", "-a.com", "a-.com", "a.com.", "a b.com", &format!("{}.com", "a".repeat(64))]
+        {
+            assert!(bad.parse::<Domain>().is_err(), "{bad}");
+        }
+        let (parent, child, other): (Domain, Domain, Domain) = (
+            "example.com".parse().unwrap(),
+            "k.example.com".parse().unwrap(),
+            "badexample.com".parse().unwrap(),
+        );
+        assert!(child.is_within(&parent) && parent.is_within(&parent));
+        assert!(!parent.is_within(&child) && !other.is_within(&parent));
+    }
+
+    #[test]
+    fn spec_paths_stay_in_the_tree() {
+        for bad in ["", "/a", "a/", "../a", "a/../b", "./a", "a//b"] {
+            assert!(bad.parse::<SpecPath>().is_err(), "{bad}");
+        }
+        assert_eq!("acme/clusters/a.yaml".parse::<SpecPath>().unwrap().top_folder(), Some("acme"));
+        assert_eq!("a.yaml".parse::<SpecPath>().unwrap().top_folder(), None);
+    }
+
+    #[test]
+    fn keys_survive_being_written_and_read() {
+        let organization = identifier("acme").unwrap();
+        let resource = ResourceKey::new(Kind::BaseDomain, &organization, "k.example.com");
+        assert_eq!(ResourceKey::try_from(String::from(resource.clone())), Ok(resource.clone()));
+        let secret = SecretRef { resource, field: "tls_key".into() };
+        assert_eq!(SecretRef::try_from(String::from(secret.clone())), Ok(secret));
+        let object = ObjectKey {
+            namespace: None,
+            kind: "Namespace".into(),
+            name: "n".into(),
+            api_version: "v1".into(),
+        };
+        assert_eq!(ObjectKey::try_from(String::from(object.clone())), Ok(object));
+    }
+
+    #[test]
+    fn long_namespaces_are_cut_and_stay_apart() {
+        let long = identifier(&"o".repeat(32)).unwrap();
+        let one = namespace(&long, &identifier(&"c".repeat(32)).unwrap());
+        let two = namespace(&long, &identifier(&format!("{}d", "c".repeat(31))).unwrap());
+        assert!(one.len() <= 63 && two.len() <= 63 && one != two, "{one} {two}");
+        assert_eq!(
+            namespace(&identifier("acme").unwrap(), &identifier("orders").unwrap()),
+            "kafka-acme--orders"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! What a target really holds, as plain data.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::catalog::RecordedObject;
+use crate::names::{FleetKey, ObjectKey};
+
+/// What all targets hold.
+#[derive(Debug, Clone, Default)]
+pub struct Observed {
+    /// By fleet.
+    pub fleets: BTreeMap<FleetKey, ObservedFleet>,
+}
+
+/// What one target holds.
+#[derive(Debug, Clone)]
+pub struct ObservedFleet {
+    /// Whether it could be looked at.
+    pub reach: Reach,
+    /// The inventory that the target itself keeps of our objects. It outlives the state store.
+    pub inventory: BTreeMap<ObjectKey, RecordedObject>,
+    /// The objects that are there, ours and those that stand where ours should be.
+    pub objects: BTreeMap<ObjectKey, ObservedObject>,
+}
+
+/// Whether a target could be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum Reach {
+    /// It could.
+    Reached,
+    /// It could not; the plan is made against the last known state.
+    Unreachable {
+        /// What was tried and why it failed.
+        reason: String,
+        /// When it was last seen; none when it never was.
+        last_seen: Option<Timestamp>,
+    },
+}
+
+/// One object on a target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedObject {
+    /// The target's own name for this very object. For a file, the digest of its bytes: a file that changed is not the
+    /// file that was planned for.
+    pub uid: String,
+    /// Whether we made it.
+    pub ours: bool,
+    /// Whether it is as we applied it. The manifest need not be compared then.
+    pub unchanged: bool,
+    /// The object as it is, in the form that plans have: secret bytes are reduced to a trace. None where it can't be
+    /// parsed, which is drift too.
+    pub manifest: Option<Value>,
+    /// Who changed it, where the target knows.
+    pub changed_by: Option<String>,
+    /// Whether what it stands for works; none where the target can't say.
+    pub healthy: Option<bool>,
+}

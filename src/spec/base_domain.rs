@@ -1,0 +1,55 @@
+//! A base domain: where a fleet's clusters are found, and the certificate they show.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Domain, Identifier};
+use crate::spec::SecretValue;
+
+/// A domain whose subdomains are the addresses of clusters, with the certificate that covers them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BaseDomain {
+    /// The organization that owns the domain. It can't change.
+    pub organization: Identifier,
+    /// The domain. With managed DNS the organization becomes its first label, unless it already is.
+    pub domain: Domain,
+    /// The certificate in PEM, followed by the intermediate ones in the order in which they sign.
+    pub tls_cert: String,
+    /// The certificate's private key in PEM, not encrypted.
+    pub tls_key: SecretValue,
+    /// Who keeps the DNS records.
+    #[serde(default)]
+    pub dns_provider: DnsProvider,
+    /// The domain that the DNS provider serves. By default the domain itself.
+    #[serde(default)]
+    pub dns_base_domain: Option<Domain>,
+    /// The cloud account of the managed DNS. Required with `external-dns`; recorded only.
+    #[serde(default)]
+    pub cloud_account: Option<Identifier>,
+}
+
+/// Who keeps the DNS records of a base domain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DnsProvider {
+    /// Its owner, by hand or otherwise.
+    #[default]
+    None,
+    /// The fleet's own external-dns, from annotations on the Services.
+    #[serde(rename = "external-dns")]
+    ExternalDns,
+}
+
+impl BaseDomain {
+    /// The domain that clusters use, and the resource's identity: with managed DNS
+    /// `<organization>.<submitted>`, unless it already starts so; otherwise as submitted.
+    ///
+    /// None where the label in front makes the domain longer than a domain may be.
+    pub fn derived_domain(&self) -> Option<Domain> {
+        let prefix = format!("{}.", self.organization);
+        if self.dns_provider == DnsProvider::None || self.domain.as_str().starts_with(&prefix) {
+            return Some(self.domain.clone());
+        }
+        format!("{prefix}{}", self.domain).parse().ok()
+    }
+}

@@ -1,0 +1,258 @@
+//! A Kafka cluster on a fleet.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::names::Identifier;
+use crate::spec::{InfraType, TenancyMode};
+
+/// A Kafka cluster on a fleet.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    /// The organization that owns the cluster. It can't change.
+    pub organization: Identifier,
+    /// The identifier of the fleet that hosts the cluster, in the same organization. It can't change.
+    pub infrastructure: Identifier,
+    /// The cluster's name, unique in its organization. It can't change.
+    pub identifier: Identifier,
+    /// What kind of cluster it is. It can't change.
+    pub cluster_type: ClusterType,
+    /// How the cluster is kept apart; the same as the fleet's. It can't change.
+    pub tenancy_mode: TenancyMode,
+    /// How much throughput, storage and connections the cluster has. More units are more brokers.
+    #[schemars(range(min = 1, max = 256))]
+    pub kafka_units: u32,
+    /// The fleet's `infra_type`.
+    #[serde(default)]
+    pub cloud_provider: Option<InfraType>,
+    /// A label for people. Recorded only.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub region: Option<String>,
+    /// Labels for people. Recorded only.
+    #[serde(default)]
+    #[schemars(length(max = 50))]
+    pub tags: Vec<Tag>,
+    /// Returned as sent. Recorded only.
+    #[serde(default)]
+    #[schemars(length(max = 200))]
+    pub provisioner_name: Option<String>,
+    /// How the cluster is laid out, reached and configured.
+    pub advanced_config: ClusterAdvancedConfig,
+    /// Leave the cluster as it is until this is false again.
+    #[serde(default)]
+    pub suspend: bool,
+    /// Refuse to delete the cluster. Removing the file doesn't remove the protection.
+    #[serde(default = "crate::spec::protected_by_default")]
+    pub deletion_protection: bool,
+}
+
+/// The kinds of cluster that there is a driver for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ClusterType {
+    /// Apache Kafka, run by the Strimzi operator.
+    Kafka,
+}
+
+/// A label for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tag {
+    /// The label's name.
+    #[schemars(length(min = 1, max = 128))]
+    pub key: String,
+    /// The label's value.
+    #[schemars(length(max = 256))]
+    pub value: String,
+}
+
+/// How a cluster is laid out, reached and configured.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterAdvancedConfig {
+    /// Over how many zones the brokers are spread.
+    #[serde(default)]
+    pub number_of_zones: ZoneCount,
+    /// From where the cluster is reached.
+    #[serde(default)]
+    pub cluster_access: ClusterAccess,
+    /// Give the external listener a private load balancer.
+    #[serde(default)]
+    pub private_access: bool,
+    /// The Kafka version.
+    #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"), extend("x-expected" = "a Kafka version: MAJOR.MINOR.PATCH"))]
+    pub version: String,
+    /// The identifier of the identity provider that clients log in with. By default SCRAM-SHA-512.
+    #[serde(default)]
+    pub oauth: Option<Identifier>,
+    /// The bucket that takes the older part of the log.
+    #[serde(default)]
+    #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][-a-z0-9.]*[a-z0-9]$"), extend("x-expected" = "the name of a bucket"))]
+    pub tiered_storage_bucket_name: Option<String>,
+    /// Where that bucket is.
+    #[serde(default)]
+    pub tiered_storage_provider: Option<TieredStorageProvider>,
+    /// Make the bucket. Not offered: make it yourself, so that no mistake here can remove it.
+    #[serde(default)]
+    pub tiered_storage_create_bucket: bool,
+    /// Follow patch releases of Kafka by itself.
+    #[serde(default)]
+    pub auto_upgrade: bool,
+    /// The brokers' disks.
+    #[serde(default)]
+    pub storage: Storage,
+    /// How the cluster is sized. It can't change.
+    #[serde(default)]
+    pub profile: Profile,
+}
+
+/// Where a tiered-storage bucket is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TieredStorageProvider {
+    /// The identifier of the cloud account that may use the bucket.
+    pub cloud_account: Identifier,
+    /// The region of the bucket. By default the cloud account's.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub cloud_region: Option<String>,
+}
+
+/// The brokers' disks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Storage {
+    /// The storage class. By default the fleet's. It can't change.
+    #[serde(default)]
+    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"))]
+    pub class: Option<String>,
+    /// The size of each broker's disk in GiB. By default what the cluster's units give. It only grows.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub size_gib: Option<u32>,
+    /// What becomes of the disks when the cluster is deleted.
+    #[serde(default)]
+    pub on_delete: OnDelete,
+}
+
+/// What becomes of a cluster's disks when it is deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-case-insensitive" = true))]
+pub enum OnDelete {
+    /// They stay, and so does their namespace.
+    #[default]
+    Retain,
+    /// They go with the cluster, and the data with them.
+    Delete,
+}
+
+/// How a cluster is sized.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Three brokers or more, three controllers, three copies of everything.
+    #[default]
+    Standard,
+    /// One small node that does both, and one copy. It counts one unit.
+    Dev,
+}
+
+/// From where a cluster is reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-case-insensitive" = true))]
+pub enum ClusterAccess {
+    /// From inside of its Kubernetes cluster only.
+    #[default]
+    Internal,
+    /// From outside only.
+    External,
+    /// From both.
+    #[serde(rename = "Internal & External")]
+    InternalAndExternal,
+}
+
+impl ClusterAccess {
+    /// Whether clients outside of Kubernetes reach the cluster.
+    pub fn is_external(self) -> bool {
+        matches!(self, ClusterAccess::External | ClusterAccess::InternalAndExternal)
+    }
+
+    /// Whether clients inside of Kubernetes reach the cluster.
+    pub fn is_internal(self) -> bool {
+        matches!(self, ClusterAccess::Internal | ClusterAccess::InternalAndExternal)
+    }
+}
+
+/// A number of zones: written as an integer or as a string of digits, returned as a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZoneCount(u32);
+
+impl ZoneCount {
+    /// The most zones that a cluster is spread over. No large cloud has a region with more than six.
+    pub const MAX: u32 = 9;
+
+    /// The number.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for ZoneCount {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl Serialize for ZoneCount {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ZoneCount {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Count;
+        impl serde::de::Visitor<'_> for Count {
+            type Value = ZoneCount;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a number of zones from 1 to {}", ZoneCount::MAX)
+            }
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<ZoneCount, E> {
+                u32::try_from(number)
+                    .ok()
+                    .filter(|n| (1..=ZoneCount::MAX).contains(n))
+                    .map(ZoneCount)
+                    .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Unsigned(number), &self))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ZoneCount, E> {
+                let number =
+                    text.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))?;
+                self.visit_u64(number)
+            }
+        }
+        deserializer.deserialize_any(Count)
+    }
+}
+
+impl JsonSchema for ZoneCount {
+    fn schema_name() -> Cow<'static, str> {
+        "ZoneCount".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "x-expected": "a number of zones from 1 to 9",
+            "default": "1",
+            "oneOf": [
+                {"type": "string", "pattern": "^[1-9]$"},
+                {"type": "integer", "minimum": 1, "maximum": Self::MAX},
+            ],
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! What a spec tree says, document by document, the good and the bad together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
+use crate::problem::{Location, Origin, Problem};
+use crate::spec::{
+    BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization, SecretValue, SourceId,
+};
+
+/// The content of one document.
+#[derive(Debug, Clone)]
+pub enum Spec {
+    /// A tenant.
+    Organization(Organization),
+    /// A base domain.
+    BaseDomain(BaseDomain),
+    /// An identity provider.
+    IdentityProvider(IdentityProvider),
+    /// A cloud account.
+    CloudAccount(CloudAccount),
+    /// A fleet.
+    Fleet(Fleet),
+    /// A cluster.
+    Cluster(Box<Cluster>),
+}
+
+impl Spec {
+    /// The kind of the document.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Spec::Organization(_) => Kind::Organization,
+            Spec::BaseDomain(_) => Kind::BaseDomain,
+            Spec::IdentityProvider(_) => Kind::IdentityProvider,
+            Spec::CloudAccount(_) => Kind::CloudAccount,
+            Spec::Fleet(_) => Kind::Fleet,
+            Spec::Cluster(_) => Kind::Cluster,
+        }
+    }
+
+    /// The secrets of the document, with the field that holds each.
+    pub fn secrets(&self) -> Vec<(&'static str, &SecretValue)> {
+        match self {
+            Spec::BaseDomain(domain) => vec![("tls_key", &domain.tls_key)],
+            Spec::CloudAccount(account) => vec![("credentials", &account.credentials)],
+            Spec::Fleet(fleet) => {
+                fleet.advanced_config.kubeconfig.iter().map(|secret| ("kubeconfig", secret)).collect()
+            }
+            Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::Cluster(_) => Vec::new(),
+        }
+    }
+
+    /// The document as a record keeps it: secrets are reduced to a trace.
+    pub fn redacted(&self) -> serde_json::Value {
+        let value = match self {
+            Spec::Organization(spec) => serde_json::to_value(spec),
+            Spec::BaseDomain(spec) => serde_json::to_value(spec),
+            Spec::IdentityProvider(spec) => serde_json::to_value(spec),
+            Spec::CloudAccount(spec) => serde_json::to_value(spec),
+            Spec::Fleet(spec) => serde_json::to_value(spec),
+            Spec::Cluster(spec) => serde_json::to_value(spec),
+        };
+        // Every key of a spec is a string and no value can fail to be written, so there is no error to pass on.
+        value.unwrap_or_default()
+    }
+
+    /// Reads back what [`Spec::redacted`] gave.
+    ///
+    /// # Errors
+    /// When the record was written by a version whose specs this one can't read.
+    pub fn from_record(kind: Kind, record: &serde_json::Value) -> Result<Spec, serde_json::Error> {
+        Ok(match kind {
+            Kind::Organization => Spec::Organization(Organization::deserialize(record)?),
+            Kind::BaseDomain => Spec::BaseDomain(BaseDomain::deserialize(record)?),
+            Kind::IdentityProvider => Spec::IdentityProvider(IdentityProvider::deserialize(record)?),
+            Kind::CloudAccount => Spec::CloudAccount(CloudAccount::deserialize(record)?),
+            Kind::Fleet => Spec::Fleet(Fleet::deserialize(record)?),
+            Kind::Cluster => Spec::Cluster(Box::new(Cluster::deserialize(record)?)),
+        })
+    }
+}
+
+/// One document that could be read, typed and located.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// What it describes.
+    pub key: ResourceKey,
+    /// What it says.
+    pub spec: Spec,
+    /// The file and the line where the document begins.
+    pub origin: Origin,
+    /// Where each field stands, by JSON pointer: `/advanced_config/version`. The empty pointer is the document.
+    /// A field that the document leaves out has no entry. Values of secret fields are redacted in the text.
+    pub fields: BTreeMap<String, Location>,
+}
+
+impl Document {
+    /// Where a field stands, or the nearest thing around it that the document spells out.
+    pub fn locate(&self, pointer: &str) -> Location {
+        let mut pointer = pointer;
+        loop {
+            if let Some(location) = self.fields.get(pointer) {
+                return location.clone();
+            }
+            match pointer.rfind('/') {
+                Some(parent) => pointer = &pointer[..parent],
+                None => return Location::file(self.origin.path.clone()),
+            }
+        }
+    }
+}
+
+/// A document whose identity could be read, but not all of the rest. What it describes is held as it was.
+#[derive(Debug, Clone)]
+pub struct InvalidDocument {
+    /// What it describes.
+    pub key: ResourceKey,
+    /// Where it begins.
+    pub origin: Origin,
+}
+
+/// Whose deletions wait because something can't be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// One organization's: the thing lies in its top folder.
+    Organization(Identifier),
+    /// Everyone's.
+    Everyone,
+}
+
+/// A file, folder or document that does not say what it describes.
+#[derive(Debug, Clone)]
+pub struct Unreadable {
+    /// Where it is.
+    pub origin: Origin,
+    /// Whose deletions wait for it. A top folder is an organization's when it is named as one that some readable
+    /// document or record knows; that is for `resolve` to judge, so here it is only the folder's name.
+    pub top_folder: Option<String>,
+}
+
+/// One file, parsed. It depends on nothing but the file's bytes and path, so it can be kept by their digest.
+#[derive(Debug, Default)]
+pub struct ParsedFile {
+    /// The good documents.
+    pub documents: Vec<Document>,
+    /// Those with a readable identity and a problem.
+    pub invalid: Vec<InvalidDocument>,
+    /// What has no readable identity.
+    pub unreadable: Vec<Unreadable>,
+    /// Everything that is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// A spec tree, parsed file by file.
+#[derive(Debug)]
+pub struct Documents {
+    /// Which tree it is.
+    pub source: SourceId,
+    /// What the content is: the hash of all of it, or the commit.
+    pub revision: String,
+    /// Whether the tree is a git repository's.
+    pub git: bool,
+    /// The files, by path.
+    pub files: BTreeMap<SpecPath, Arc<ParsedFile>>,
+}
+
+impl Documents {
+    /// The good documents of all files, in the order of paths.
+    pub fn documents(&self) -> impl Iterator<Item = &Document> {
+        self.files.values().flat_map(|file| &file.documents)
+    }
+
+    /// The problems of all files, in the order of paths.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.files.values().flat_map(|file| &file.problems)
+    }
+}

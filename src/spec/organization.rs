@@ -1,0 +1,66 @@
+//! An organization: a tenant of the installation.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::names::Identifier;
+
+/// A tenant of the installation: what it is called, what it may use and who acts for it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Organization {
+    /// The name that everything of the organization carries. It can't change.
+    pub identifier: Identifier,
+    /// The name that people read.
+    #[serde(default)]
+    #[schemars(length(max = 200))]
+    pub display_name: Option<String>,
+    /// What all its fleets and clusters together may use.
+    #[serde(default)]
+    pub quotas: Quotas,
+    /// Who acts for the organization, and how far.
+    #[serde(default)]
+    #[schemars(length(max = 500))]
+    pub members: Vec<Member>,
+}
+
+/// The limits of an organization; a missing one doesn't limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quotas {
+    /// How many fleets it may have.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1000))]
+    pub fleets: Option<u32>,
+    /// How many clusters it may have.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 10_000))]
+    pub clusters: Option<u32>,
+    /// How many Kafka units its clusters may have together.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 100_000))]
+    pub kafka_units: Option<u32>,
+}
+
+/// A person who acts for an organization.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// The person's e-mail address.
+    #[schemars(length(max = 254), regex(pattern = r"^[^@\s]+@[^@\s]+$"), extend("x-expected" = "an e-mail address"))]
+    pub email: String,
+    /// What the person may do.
+    pub role: Role,
+}
+
+/// What a member of an organization may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything in the organization, approvals and members included.
+    Admin,
+    /// Change fleets, clusters and what they refer to.
+    Editor,
+    /// Read.
+    Viewer,
+}

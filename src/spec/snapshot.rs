@@ -1,0 +1,49 @@
+//! A spec tree as bytes, at one moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Digest, SpecPath};
+
+/// Which tree it is: the absolute path, or a URL with branch and subfolder. When it changes, deletions wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SourceId(pub String);
+
+/// All spec files of a tree at one moment, as bytes, with what could not be read.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Which tree it is.
+    pub source: SourceId,
+    /// What the content is: the hash of all of it, or the commit.
+    pub revision: String,
+    /// Whether the tree is a git repository's, where plain secrets are refused unless the config allows them.
+    pub git: bool,
+    /// The files, and the folders that could not be listed.
+    pub entries: BTreeMap<SpecPath, Entry>,
+}
+
+/// One file or folder of a snapshot.
+#[derive(Debug, Clone)]
+pub enum Entry {
+    /// A file's bytes and their digest.
+    File {
+        /// The bytes.
+        bytes: Arc<[u8]>,
+        /// Their digest, by which a parsed file is known again.
+        digest: Digest,
+    },
+    /// A file or folder that could not be read: what was tried and why it failed. What it holds is unknown, which
+    /// is not the same as nothing.
+    Unreadable {
+        /// A stable name for programs: `unreadable-file`, `link-out-of-tree`, `file-too-large`.
+        code: &'static str,
+        /// What was tried and why it failed.
+        message: String,
+        /// What to do next.
+        hint: String,
+    },
+}
