@@ -1,0 +1,145 @@
+//! Holds the table of who may use whom, by reading the sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The pure core, lowest first: each may use itself and those before it.
+const CORE: [&str; 8] = ["names", "problem", "spec", "config", "catalog", "render", "plan", "interface"];
+/// Each may use the core and itself, never another effect.
+const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];
+/// Uses the core and the effects.
+const EXECUTE: &str = "execute";
+/// Uses all.
+const SHELL: [&str; 1] = ["cli"];
+/// What gives the core away when it reaches for the outside. `clippy.toml` bans the single functions; these are whole
+/// modules and crates.
+const IMPURE: [&str; 9] =
+    ["std::fs", "std::net", "std::process", "std::env", "tokio", "tempfile", "sled", "tracing", "async fn"];
+
+fn allowed(user: &str) -> BTreeSet<&str> {
+    let mut allowed = BTreeSet::from([user]);
+    if let Some(rank) = CORE.iter().position(|module| *module == user) {
+        allowed.extend(&CORE[..rank]);
+    } else if EFFECTS.contains(&user) {
+        allowed.extend(CORE);
+    } else {
+        allowed.extend(CORE);
+        allowed.extend(EFFECTS);
+        if user != EXECUTE {
+            allowed.insert(EXECUTE);
+        }
+    }
+    allowed
+}
+
+/// The Rust files under `src`, with the top module that each belongs to and its text without comments and tests.
+fn sources() -> BTreeMap<PathBuf, (String, String)> {
+    fn walk(folder: &Path, root: &Path, found: &mut BTreeMap<PathBuf, (String, String)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, root, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let relative = path.strip_prefix(root).unwrap();
+                let top = relative.components().next().unwrap().as_os_str().to_str().unwrap();
+                let module = top.trim_end_matches(".rs").to_owned();
+                let is_test = relative.file_stem().is_some_and(|stem| stem == "tests")
+                    || relative.components().any(|part| part.as_os_str() == "tests");
+                if !is_test {
+                    found.insert(path.clone(), (module, code(&fs::read_to_string(&path).unwrap())));
+                }
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeMap::new();
+    walk(&root, &root, &mut found);
+    found
+}
+
+/// A file's code: no comments, and nothing from the first test module on, which by convention ends a file.
+fn code(text: &str) -> String {
+    let text = text.split("\n#[cfg(test)]").next().unwrap_or_default();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The top modules that a text names: `crate::plan::Plan` and each branch of `use crate::{plan, spec::Fleet}`.
+fn uses(text: &str) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    for after in text.split("crate::").skip(1) {
+        if let Some(list) = after.strip_prefix('{') {
+            let mut depth = 1;
+            let mut word = String::new();
+            for character in list.chars() {
+                match character {
+                    '{' => depth += 1,
+                    '}' => depth -= 1,
+                    _ => {}
+                }
+                if depth == 1 && (character.is_alphanumeric() || character == '_') {
+                    word.push(character);
+                } else if depth <= 1 && !word.is_empty() {
+                    used.insert(std::mem::take(&mut word));
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+        } else {
+            let word: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            used.insert(word);
+        }
+    }
+    used
+}
+
+#[test]
+fn every_module_uses_only_those_that_the_table_allows() {
+    let known: BTreeSet<&str> =
+        CORE.iter().chain(&EFFECTS).chain(&[EXECUTE]).chain(&SHELL).copied().collect();
+    let mut violations = Vec::new();
+    for (path, (module, text)) in sources() {
+        if module == "lib" || module == "main" {
+            continue;
+        }
+        if !known.contains(module.as_str()) {
+            violations.push(format!("{}: `{module}` is not in the table of ARCHITECTURE.md", path.display()));
+            continue;
+        }
+        let allowed = allowed(&module);
+        for used in uses(&text).iter().filter(|used| known.contains(used.as_str())) {
+            if !allowed.contains(used.as_str()) {
+                violations.push(format!("{}: `{module}` may not use `{used}`", path.display()));
+            }
+        }
+    }
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+#[test]
+fn the_core_reaches_for_nothing_outside() {
+    let mut violations = Vec::new();
+    for (path, (module, text)) in sources() {
+        if CORE.contains(&module.as_str()) {
+            for impure in IMPURE.iter().filter(|impure| text.contains(**impure)) {
+                violations.push(format!("{}: the core may not use `{impure}`", path.display()));
+            }
+        }
+    }
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+#[test]
+fn the_page_that_explains_the_table_has_the_same_one() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap();
+    let row = CORE.join(" ← ");
+    assert!(page.contains(&row), "ARCHITECTURE.md should say: {row}");
+}
+
+#[test]
+fn uses_are_found_in_every_form() {
+    let text = "use crate::{plan::{Plan, Step}, spec};\nfn f() -> crate::render::Manifest {}";
+    let expected: BTreeSet<String> = ["plan", "render", "spec"].map(str::to_owned).into();
+    assert_eq!(uses(text), expected);
+}
