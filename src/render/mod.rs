@@ -1,5 +1,7 @@
 //! From the catalog to Kubernetes manifests, the same to the byte for the same catalog.
 
+pub mod yaml;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
