@@ -1,4 +1,24 @@
 //! From the catalog to Kubernetes manifests, the same to the byte for the same catalog.
+//!
+//! One file a Kubernetes concern; what is particular to a kind of cluster lies in `cluster_type/<type>.rs`. No body
+//! has a null, a status, or a secret's value.
+
+mod cluster_type;
+mod hosts;
+mod labels;
+mod manifest;
+mod namespace;
+mod network_policy;
+mod quota;
+mod resources;
+pub mod sizing;
+mod tls_secret;
+pub mod yaml;
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -6,7 +26,60 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::catalog::{Catalog, ResolvedCluster, ResolvedSecret};
+use crate::config::{Config, SecretsConfig};
 use crate::names::{FleetKey, ObjectKey, ResourceKey, SecretRef};
+use crate::spec::InfraType;
+use sizing::Sizing;
+
+/// Renders every cluster of the catalog. Each fleet is a key of the result, also one without clusters.
+///
+/// Rendering can't fail: what can't be rendered faithfully is refused when the catalog is made.
+pub fn render(catalog: &Catalog) -> Desired {
+    let mut desired = Desired::default();
+    desired.fleets.extend(catalog.fleets.keys().map(|key| (key.clone(), BTreeMap::new())));
+    for cluster in catalog.clusters.values() {
+        let objects = desired.fleets.entry(cluster.fleet.clone()).or_default();
+        objects.extend(
+            render_cluster(cluster, &catalog.config)
+                .into_iter()
+                .filter(|manifest| is_written(manifest, cluster, &catalog.config.secrets))
+                .map(|manifest| (manifest.key.clone(), manifest)),
+        );
+    }
+    desired
+}
+
+/// All objects of one cluster.
+fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
+    let sizing = Sizing::of(cluster, &config.units);
+    let driver = cluster_type::driver(cluster.spec.cluster_type);
+    let mut objects = vec![
+        namespace::namespace(cluster),
+        quota::resource_quota(cluster, &sizing),
+        quota::limit_range(cluster),
+    ];
+    objects.extend(network_policy::network_policies(cluster, &(driver.traffic)(cluster)));
+    objects.extend(tls_secret::tls_secret(cluster));
+    objects.extend((driver.objects)(cluster, &sizing));
+    objects
+}
+
+/// Whether an object goes to the cluster's target at all: the installation may keep secrets out of folders.
+fn is_written(manifest: &Manifest, cluster: &ResolvedCluster, secrets: &SecretsConfig) -> bool {
+    let into_folder = cluster.fleet_spec.infra_type == InfraType::Directory;
+    !(into_folder && !secrets.write_to_output && holds_slot(&manifest.body))
+}
+
+/// Whether a secret's bytes have a place anywhere in the value.
+fn holds_slot(value: &Value) -> bool {
+    SecretSlot::from_value(value).is_some()
+        || match value {
+            Value::Array(items) => items.iter().any(holds_slot),
+            Value::Object(fields) => fields.values().any(holds_slot),
+            _ => false,
+        }
+}
 
 /// Every object that should exist, by fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,6 +138,14 @@ pub enum SecretEncoding {
 }
 
 impl SecretSlot {
+    /// The slot of a secret as the catalog resolved it. One that could not be opened has an empty fingerprint, which
+    /// fits no value, so that it can't be applied by mistake.
+    pub fn of(secret: &ResolvedSecret, encoding: SecretEncoding) -> Self {
+        let ResolvedSecret { reference, mark, unavailable: _ } = secret;
+        let fingerprint = mark.fingerprint.clone().unwrap_or_default();
+        Self { reference: reference.clone(), encoding, fingerprint }
+    }
+
     /// The key of the object that stands for a slot in a manifest.
     pub const KEY: &'static str = "$secret";
 

@@ -1,0 +1,96 @@
+//! Apache Kafka, run by the Strimzi operator 1.x: a Kafka, its node pools and its administrator.
+
+mod cluster;
+mod config;
+mod jaas;
+mod listeners;
+mod node_pool;
+mod oauth;
+mod placement;
+mod tiered_storage;
+mod user;
+mod version;
+
+use crate::catalog::ResolvedCluster;
+use crate::render::Manifest;
+use crate::render::cluster_type::{Driver, Traffic};
+use crate::render::sizing::Sizing;
+use crate::spec::{ClusterAccess, ClusterAdvancedConfig, Storage, TenancyMode};
+
+/// How a Kafka cluster is rendered.
+pub const DRIVER: Driver = Driver { traffic, objects };
+
+/// Where brokers and controllers give their metrics; Strimzi's fixed port.
+const METRICS_PORT: u16 = 9404;
+
+/// What the files beside this one need to know of a cluster.
+struct Context<'a> {
+    cluster: &'a ResolvedCluster,
+    sizing: &'a Sizing,
+    zones: u32,
+    access: ClusterAccess,
+    private: bool,
+    version: &'a str,
+    storage: &'a Storage,
+}
+
+impl<'a> Context<'a> {
+    /// Takes the spec apart in full, so that a field that is added to it stops the compiler here.
+    fn new(cluster: &'a ResolvedCluster, sizing: &'a Sizing) -> Self {
+        let ClusterAdvancedConfig {
+            number_of_zones,
+            cluster_access,
+            private_access,
+            version,
+            // These refer to other resources and are resolved in the cluster.
+            oauth: _,
+            tiered_storage_bucket_name: _,
+            tiered_storage_provider: _,
+            // The bucket is never made here.
+            tiered_storage_create_bucket: _,
+            // What follows new versions changes `version`.
+            auto_upgrade: _,
+            storage,
+            // It is in the sizing.
+            profile: _,
+        } = &cluster.spec.advanced_config;
+        Self {
+            cluster,
+            sizing,
+            zones: number_of_zones.get(),
+            access: *cluster_access,
+            private: *private_access,
+            version,
+            storage,
+        }
+    }
+
+    /// The cluster's identifier, which is the name of its Kafka.
+    fn name(&self) -> &'a str {
+        self.cluster.spec.identifier.as_str()
+    }
+
+    fn tenancy(&self) -> TenancyMode {
+        self.cluster.spec.tenancy_mode
+    }
+}
+
+fn objects(cluster: &ResolvedCluster, sizing: &Sizing) -> Vec<Manifest> {
+    let context = Context::new(cluster, sizing);
+    let mut objects = node_pool::node_pools(&context);
+    objects.push(cluster::kafka(&context));
+    objects.push(user::admin(&context));
+    objects.extend(oauth::trusted_certificates(&context));
+    objects.extend(tiered_storage::credentials(&context));
+    objects
+}
+
+fn traffic(cluster: &ResolvedCluster) -> Traffic {
+    let name = &cluster.spec.identifier;
+    Traffic {
+        servers: vec![("strimzi.io/cluster", name.to_string()), ("strimzi.io/name", format!("{name}-kafka"))],
+        client_ports: listeners::client_ports(cluster),
+        metrics_port: METRICS_PORT,
+        operator: vec![("strimzi.io/kind", "cluster-operator".to_owned())],
+    }
+}

@@ -1,0 +1,91 @@
+//! The Kafka resource: the cluster as a whole.
+
+use serde_json::{Value, json};
+
+use super::{Context, config, listeners, placement, tiered_storage, user, version};
+use crate::names::Digest;
+use crate::render::resources::{Resources, millis};
+use crate::render::{Manifest, labels, manifest};
+
+/// The Kafka.
+pub fn kafka(context: &Context) -> Manifest {
+    let mut metadata = labels::annotate(
+        labels::strimzi_metadata(context.cluster, context.name()),
+        labels::protection(context.cluster),
+    );
+    if let Some(domain) = &context.cluster.domain {
+        let digest = Digest::of(&domain.tls_cert);
+        metadata = labels::annotate(metadata, labels::map([(labels::CERTIFICATE, digest.short())]));
+    }
+    let spec = json!({
+        "kafka": {
+            "version": context.version,
+            "metadataVersion": version::metadata_version(context.version),
+            "rack": placement::rack(context),
+            "listeners": listeners::listeners(context),
+            // Strimzi puts `User:` in front.
+            "authorization": {"type": "simple", "superUsers": [user::admin_name(context)]},
+            "config": config::config(context),
+            "quotas": quotas(context),
+            "tieredStorage": tiered_storage::tiered_storage(context),
+        },
+        "entityOperator": entity_operator(context),
+        "cruiseControl": cruise_control(context),
+    });
+    manifest::strimzi(context.cluster, "Kafka", &metadata, spec)
+}
+
+/// What all clients together may send to and read from each broker. Producers are slowed down when a tenth of a disk
+/// is left, because a broker whose disk is full can't be repaired while it runs.
+fn quotas(context: &Context) -> Value {
+    json!({
+        "type": "strimzi",
+        "producerByteRate": context.sizing.ingress_bytes_per_second,
+        "consumerByteRate": context.sizing.egress_bytes_per_second,
+        "minAvailableRatioPerVolume": 0.1,
+    })
+}
+
+/// The operators of topics and users.
+fn entity_operator(context: &Context) -> Value {
+    let operator = json!({"resources": Resources::ENTITY_OPERATOR.to_value()});
+    json!({
+        "topicOperator": operator,
+        "userOperator": operator,
+        "template": placement::operator_template(context),
+    })
+}
+
+/// Cruise Control, which moves partitions onto brokers that are added and off those that are taken away. It is told
+/// what each broker can do, since its own assumption of 10 MB/s is far less than our brokers take, and it refuses to
+/// plan for a cluster that does more than it believes possible.
+fn cruise_control(context: &Context) -> Option<Value> {
+    let sizing = context.sizing;
+    sizing.rebalances.then(|| {
+        json!({
+            "autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}],
+            "brokerCapacity": {
+                "cpu": millis(sizing.broker_cpu_millis.into()),
+                "inboundNetwork": kib_per_second(sizing.inbound_bytes_per_second()),
+                "outboundNetwork": kib_per_second(sizing.outbound_bytes_per_second()),
+            },
+            "resources": Resources::cruise_control(sizing).to_value(),
+            "template": placement::operator_template(context),
+        })
+    })
+}
+
+fn kib_per_second(bytes_per_second: u64) -> String {
+    format!("{}KiB/s", bytes_per_second.div_ceil(1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_whole_kib() {
+        assert_eq!(kib_per_second(1), "1KiB/s");
+        assert_eq!(kib_per_second(2048), "2KiB/s");
+    }
+}

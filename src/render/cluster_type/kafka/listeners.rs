@@ -1,0 +1,141 @@
+//! The listeners: from where clients reach the brokers, and how they log in.
+
+use serde_json::{Map, Value, json};
+
+use super::{Context, oauth};
+use crate::catalog::{ClusterDomain, ResolvedCluster};
+use crate::render::{hosts, tls_secret};
+use crate::spec::Exposure;
+
+/// Clients inside of Kubernetes.
+const INTERNAL_PORT: u16 = 9093;
+/// Clients outside of Kubernetes.
+const EXTERNAL_PORT: u16 = 9094;
+/// The administrator.
+const ADMIN_PORT: u16 = 9095;
+/// Connections that a broker takes from administrators: enough for people and tools, too few to be misused by clients.
+const ADMIN_CONNECTIONS: u32 = 50;
+/// The Gateway of a fleet with `exposure: tlsroute`, which the fleet's owner sets up: its namespace, its name, and its
+/// listener, which passes TLS through.
+const GATEWAY: (&str, &str, &str) = ("streamfleet", "kafka", "kafka");
+
+/// The listeners of a cluster.
+pub fn listeners(context: &Context) -> Vec<Value> {
+    let internal = context.access.is_internal().then(|| internal(context));
+    let external = hosts::external_domain(context.cluster).map(|domain| external(context, domain));
+    internal.into_iter().chain(external).chain([admin(context)]).collect()
+}
+
+/// The ports that clients use, without the administrator's.
+pub fn client_ports(cluster: &ResolvedCluster) -> Vec<u16> {
+    let internal = cluster.spec.advanced_config.cluster_access.is_internal().then_some(INTERNAL_PORT);
+    let external = hosts::external_domain(cluster).map(|_| EXTERNAL_PORT);
+    internal.into_iter().chain(external).collect()
+}
+
+fn internal(context: &Context) -> Value {
+    listener("tls", INTERNAL_PORT, "internal", client_authentication(context), limits(context))
+}
+
+fn external(context: &Context, domain: &ClusterDomain) -> Value {
+    let mut configuration = limits(context);
+    configuration.insert(
+        "brokerCertChainAndKey".to_owned(),
+        json!({
+            "secretName": tls_secret::name(context.cluster),
+            "certificate": tls_secret::CERTIFICATE,
+            "key": tls_secret::KEY,
+        }),
+    );
+    let (kind, mut exposed) = match context.cluster.fleet_spec.advanced_config.exposure {
+        Exposure::LoadBalancer => ("loadbalancer", load_balancers(context, domain)),
+        Exposure::TlsRoute => ("tlsroute", tls_routes(context, domain)),
+    };
+    configuration.append(&mut exposed);
+    listener("external", EXTERNAL_PORT, kind, client_authentication(context), configuration)
+}
+
+/// A load balancer for the bootstrap address and one for each broker.
+fn load_balancers(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
+    let brokers = domain.broker_host_template(&context.cluster.spec.identifier);
+    let annotations = |host: &str| hosts::annotations(domain, host, context.private);
+    object([
+        (
+            "bootstrap",
+            json!({
+                "alternativeNames": [domain.bootstrap_host],
+                "annotations": annotations(&domain.bootstrap_host),
+            }),
+        ),
+        ("perBrokerAnnotationsTemplate", json!(annotations(&brokers))),
+        ("advertisedHostTemplate", json!(brokers)),
+    ])
+}
+
+/// A TLSRoute for the bootstrap address and one for each broker, all on the fleet's Gateway. Whether that is private,
+/// and its names in DNS, are the Gateway's affair.
+fn tls_routes(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
+    let (namespace, name, section) = GATEWAY;
+    object([
+        (
+            "parentRefs",
+            json!([{
+                "group": "gateway.networking.k8s.io",
+                "kind": "Gateway",
+                "namespace": namespace,
+                "name": name,
+                "sectionName": section,
+            }]),
+        ),
+        ("bootstrap", json!({"host": domain.bootstrap_host})),
+        ("hostTemplate", json!(domain.broker_host_template(&context.cluster.spec.identifier))),
+    ])
+}
+
+/// The administrator's own way in, whatever clients log in with: an identity provider that is down, or clients that
+/// have taken every connection, must not keep out the one who can help. Only pods in the cluster's namespace reach it.
+fn admin(context: &Context) -> Value {
+    let limits = object([("maxConnections", json!(ADMIN_CONNECTIONS))]);
+    let mut listener = listener("admin", ADMIN_PORT, "internal", scram(), limits);
+    listener["networkPolicyPeers"] = json!([{"namespaceSelector": {"matchLabels": {
+        "kubernetes.io/metadata.name": context.cluster.namespace,
+    }}}]);
+    listener
+}
+
+/// What a broker takes on a listener.
+fn limits(context: &Context) -> Map<String, Value> {
+    object([
+        ("maxConnections", json!(context.sizing.connections)),
+        ("maxConnectionCreationRate", json!(context.sizing.connection_rate)),
+    ])
+}
+
+fn client_authentication(context: &Context) -> Value {
+    oauth::authentication(context).unwrap_or_else(scram)
+}
+
+fn scram() -> Value {
+    json!({"type": "scram-sha-512"})
+}
+
+fn listener(
+    name: &str,
+    port: u16,
+    kind: &str,
+    authentication: Value,
+    configuration: Map<String, Value>,
+) -> Value {
+    json!({
+        "name": name,
+        "port": port,
+        "type": kind,
+        "tls": true,
+        "authentication": authentication,
+        "configuration": configuration,
+    })
+}
+
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
+}

@@ -1,0 +1,91 @@
+//! The node pools: brokers and controllers, or nodes that are both.
+
+use serde_json::{Value, json};
+
+use super::{Context, placement};
+use crate::render::resources::Resources;
+use crate::render::{Manifest, labels, manifest};
+use crate::spec::OnDelete;
+
+/// A kind of node. Its name is part of the names of pods and disks and can never change.
+struct Pool {
+    name: &'static str,
+    roles: &'static [&'static str],
+    /// The ids that its nodes get. Ids are of the whole cluster, so without ranges of their own a broker that is added
+    /// later would get a number after those of the controllers.
+    node_ids: &'static str,
+    replicas: u32,
+    resources: Resources,
+    heap_mib: u32,
+    storage_gib: u32,
+}
+
+/// The node pools of a cluster.
+pub fn node_pools(context: &Context) -> Vec<Manifest> {
+    pools(context).iter().map(|pool| node_pool(context, pool)).collect()
+}
+
+fn pools(context: &Context) -> Vec<Pool> {
+    let sizing = context.sizing;
+    let resources = |cpu_millis: u32, memory_mib: u32| Resources {
+        cpu_millis: cpu_millis.into(),
+        memory_mib: memory_mib.into(),
+    };
+    let brokers = Pool {
+        name: "broker",
+        roles: &["broker"],
+        node_ids: "[0-999]",
+        replicas: sizing.brokers,
+        resources: resources(sizing.broker_cpu_millis, sizing.broker_memory_mib),
+        heap_mib: sizing.broker_heap_mib,
+        storage_gib: sizing.storage_gib,
+    };
+    if sizing.controllers == 0 {
+        return vec![Pool { name: "dual", roles: &["controller", "broker"], ..brokers }];
+    }
+    let controllers = Pool {
+        name: "controller",
+        roles: &["controller"],
+        node_ids: "[1000-1009]",
+        replicas: sizing.controllers,
+        resources: resources(sizing.controller_cpu_millis, sizing.controller_memory_mib),
+        heap_mib: sizing.controller_heap_mib,
+        storage_gib: sizing.controller_storage_gib,
+    };
+    vec![brokers, controllers]
+}
+
+fn node_pool(context: &Context, pool: &Pool) -> Manifest {
+    let metadata = labels::annotate(
+        labels::strimzi_metadata(context.cluster, pool.name),
+        labels::map([("strimzi.io/next-node-ids", pool.node_ids)]),
+    );
+    let heap = format!("{}m", pool.heap_mib);
+    let is_broker = pool.roles.contains(&"broker");
+    let spec = json!({
+        "replicas": pool.replicas,
+        "roles": pool.roles,
+        "resources": pool.resources.to_value(),
+        // The same at the start and at most, so that the heap never has to grow under load.
+        "jvmOptions": {"-Xms": heap, "-Xmx": heap},
+        "storage": storage(context, pool.storage_gib),
+        "template": placement::node_template(context, pool.name, is_broker),
+    });
+    manifest::strimzi(context.cluster, "KafkaNodePool", &metadata, spec)
+}
+
+/// One disk a node, as a list of disks: only then can more be added later.
+fn storage(context: &Context, size_gib: u32) -> Value {
+    let fleet_class = context.cluster.fleet_spec.advanced_config.storage_class.as_ref();
+    json!({
+        "type": "jbod",
+        "volumes": [{
+            "id": 0,
+            "type": "persistent-claim",
+            "size": format!("{size_gib}Gi"),
+            "class": context.storage.class.as_ref().or(fleet_class),
+            "deleteClaim": context.storage.on_delete == OnDelete::Delete,
+            "kraftMetadata": "shared",
+        }],
+    })
+}

@@ -1,0 +1,99 @@
+//! Moving the older part of the log to a bucket, with Aiven's plugin for Apache Kafka.
+//!
+//! The plugin is expected in the broker image, under [`CLASS_PATH`]: Strimzi's own image doesn't have it, and an image
+//! volume that would add it is on by default only from Kubernetes 1.35.
+
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Map, Value, json};
+
+use super::Context;
+use super::jaas::plain;
+use super::placement::Mount;
+use crate::catalog::TieredStorage;
+use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
+use crate::spec::CloudProvider;
+
+/// Where the image has the plugin.
+const CLASS_PATH: &str = "/opt/kafka/plugins/tiered-storage/*";
+/// The folder of the credentials.
+const FOLDER: &str = "/mnt/tiered-storage";
+/// The file of the credentials, in the Secret and in the folder.
+const FILE: &str = "credentials";
+/// In what pieces segments are read back: 4 MiB, as in the plugin's own example.
+const CHUNK_BYTES: u32 = 4 << 20;
+
+/// The `tieredStorage` of a Kafka.
+pub fn tiered_storage(context: &Context) -> Option<Value> {
+    storage(context).map(|storage| {
+        json!({
+            "type": "custom",
+            "remoteStorageManager": {
+                "className": "io.aiven.kafka.tieredstorage.RemoteStorageManager",
+                "classPath": CLASS_PATH,
+                "config": plugin_config(context, storage),
+            },
+        })
+    })
+}
+
+/// The settings of the plugin. All are strings.
+fn plugin_config(context: &Context, storage: &TieredStorage) -> Value {
+    let endpoint = match storage.account.provider {
+        CloudProvider::S3 => storage.account.endpoint.as_deref().map(plain),
+        CloudProvider::Aws => None,
+    };
+    json!({
+        "storage.backend.class": "io.aiven.kafka.tieredstorage.storage.s3.S3Storage",
+        "storage.s3.bucket.name": plain(&storage.bucket),
+        "storage.s3.region": plain(&storage.region),
+        // A service with one address has no host name for each bucket.
+        "storage.s3.path.style.access.enabled": endpoint.as_ref().map(|_| "true"),
+        "storage.s3.endpoint.url": endpoint,
+        "key.prefix": format!("{}/{}/", context.cluster.spec.organization, context.name()),
+        "chunk.size": CHUNK_BYTES.to_string(),
+    })
+}
+
+/// The broker options that go with it: the plugin's index is a topic, with as many copies as any other.
+pub fn config(context: &Context) -> Map<String, Value> {
+    let key = "rlmm.config.remote.log.metadata.topic.replication.factor";
+    storage(context).map(|_| (key.to_owned(), json!(context.sizing.replication_factor))).into_iter().collect()
+}
+
+/// The Secret with the credentials, in the form of an AWS credentials file.
+pub fn credentials(context: &Context) -> Option<Manifest> {
+    let storage = storage(context)?;
+    let secret = Secret {
+        metadata: labels::metadata(context.cluster, secret_name(context)),
+        type_: Some("Opaque".to_owned()),
+        ..Secret::default()
+    };
+    let mut manifest = manifest::typed(context.cluster, Stage::Configuration, &secret);
+    let slot = SecretSlot::of(&storage.credentials, SecretEncoding::Raw).to_value();
+    manifest.body["data"] = json!({FILE: slot});
+    Some(manifest)
+}
+
+/// The mount of that Secret. The plugin's client reads it once, so new credentials restart brokers.
+pub fn mount(context: &Context) -> Option<Mount> {
+    storage(context).map(|storage| Mount {
+        name: "tiered-storage",
+        source: ("secret", json!({"secretName": secret_name(context)})),
+        path: FOLDER,
+        version: storage.credentials.mark.fingerprint.clone().unwrap_or_default(),
+    })
+}
+
+/// The variable by which the plugin's client finds the credentials.
+pub fn env(context: &Context) -> Option<Value> {
+    storage(context)
+        .map(|_| json!([{"name": "AWS_SHARED_CREDENTIALS_FILE", "value": format!("{FOLDER}/{FILE}")}]))
+}
+
+fn storage<'a>(context: &Context<'a>) -> Option<&'a TieredStorage> {
+    context.cluster.tiered_storage.as_ref()
+}
+
+fn secret_name(context: &Context) -> String {
+    format!("{}-tiered-storage", context.name())
+}

@@ -1,0 +1,46 @@
+//! How a cluster is found from outside: load balancers and the records that lead to them.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::{ClusterDomain, ResolvedCluster};
+use crate::spec::{DnsProvider, Exposure};
+
+/// The annotation from which external-dns takes a name. It was renamed in external-dns 0.22, and which version runs
+/// on a fleet isn't known, so both spellings are written.
+const DNS_HOST: [&str; 2] =
+    ["external-dns.alpha.kubernetes.io/hostname", "external-dns.kubernetes.io/hostname"];
+
+/// The annotations by which each cloud's controller makes a load balancer private. A fleet doesn't say which cloud it
+/// is on, and a controller ignores the annotations of the others, so all of them are written. AWS has two controllers:
+/// its own reads the scheme, the one inside of Kubernetes the older annotation.
+const PRIVATE_LOAD_BALANCER: [(&str, &str); 4] = [
+    ("networking.gke.io/load-balancer-type", "Internal"),
+    ("service.beta.kubernetes.io/aws-load-balancer-internal", "true"),
+    ("service.beta.kubernetes.io/aws-load-balancer-scheme", "internal"),
+    ("service.beta.kubernetes.io/azure-load-balancer-internal", "true"),
+];
+
+/// Whether clients outside of Kubernetes come in through load balancers of the cluster's own.
+pub fn has_load_balancers(cluster: &ResolvedCluster) -> bool {
+    external_domain(cluster).is_some()
+        && cluster.fleet_spec.advanced_config.exposure == Exposure::LoadBalancer
+}
+
+/// The domain of a cluster that is reached from outside. One that should be and has no domain is refused earlier.
+pub fn external_domain(cluster: &ResolvedCluster) -> Option<&ClusterDomain> {
+    cluster.domain.as_ref().filter(|_| cluster.spec.advanced_config.cluster_access.is_external())
+}
+
+/// The annotations of a Service with a load balancer: its name for external-dns, and whether it is private. None
+/// where there is nothing to say.
+pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> Option<BTreeMap<String, String>> {
+    let mut annotations = BTreeMap::new();
+    if domain.dns_provider == DnsProvider::ExternalDns {
+        annotations.extend(DNS_HOST.map(|key| (key.to_owned(), host.to_owned())));
+    }
+    if private {
+        let private = PRIVATE_LOAD_BALANCER.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        annotations.extend(private);
+    }
+    (!annotations.is_empty()).then_some(annotations)
+}

@@ -1,0 +1,57 @@
+//! How an object becomes a [`Manifest`].
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::catalog::ResolvedCluster;
+use crate::names::ObjectKey;
+use crate::render::{Manifest, Stage};
+
+/// The group and version of everything that Strimzi 1.x serves.
+const STRIMZI_API_VERSION: &str = "kafka.strimzi.io/v1";
+
+/// An object of a kind that Kubernetes itself has.
+pub fn typed<T>(cluster: &ResolvedCluster, stage: Stage, object: &T) -> Manifest
+where
+    T: k8s_openapi::Metadata<Ty = ObjectMeta> + Serialize,
+{
+    // Every key is a string and no value can fail to be written, so there is no error to pass on.
+    let body = serde_json::to_value(object).unwrap_or_default();
+    assemble(cluster, stage, (T::API_VERSION, T::KIND), object.metadata(), body)
+}
+
+/// An object of one of Strimzi's kinds. A null anywhere in its spec means that the field is left out.
+pub fn strimzi(cluster: &ResolvedCluster, kind: &str, metadata: &ObjectMeta, spec: Value) -> Manifest {
+    let body = json!({"apiVersion": STRIMZI_API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
+    assemble(cluster, Stage::Custom, (STRIMZI_API_VERSION, kind), metadata, without_nulls(body))
+}
+
+fn assemble(
+    cluster: &ResolvedCluster,
+    stage: Stage,
+    (api_version, kind): (&str, &str),
+    metadata: &ObjectMeta,
+    body: Value,
+) -> Manifest {
+    let key = ObjectKey {
+        namespace: metadata.namespace.clone(),
+        kind: kind.to_owned(),
+        name: metadata.name.clone().unwrap_or_default(),
+        api_version: api_version.to_owned(),
+    };
+    Manifest { key, owner: cluster.key.clone(), stage, body }
+}
+
+/// The value without the fields that are null.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key, without_nulls(value)))
+            .collect(),
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        scalar => scalar,
+    }
+}

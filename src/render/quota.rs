@@ -1,0 +1,96 @@
+//! What a cluster's namespace may use.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    LimitRange, LimitRangeItem, LimitRangeSpec, ResourceQuota, ResourceQuotaSpec,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::catalog::ResolvedCluster;
+use crate::render::resources::{Resources, mebibytes, millis};
+use crate::render::sizing::Sizing;
+use crate::render::{Manifest, Stage, hosts, labels, manifest};
+
+/// Pods beside brokers, controllers and operators: an exporter, a person's shell, a job that makes topics.
+const SPARE_PODS: u64 = 10;
+/// What those pods use together.
+const SPARE: Resources = Resources { cpu_millis: 1_000, memory_mib: 2_048 };
+/// A Deployment starts the new pod before it stops the old one, so each of the operators' pods counts twice.
+/// Brokers and controllers don't: Strimzi starts the new one when the old one is gone.
+const SURGE: u64 = 2;
+/// A broker that is taken away stays until its last partition has moved, and its disk for longer. A quota that follows
+/// the number of brokers at once would keep such a broker from being started again while it still has data, so there
+/// is room for twice the brokers: units can be halved in one change.
+const LEAVING: u64 = 2;
+
+/// The ResourceQuota. It keeps a mistake in one namespace from starving the others, and is no second place where a
+/// cluster is sized, so every number errs on the generous side: a quota that is too tight makes Strimzi hang.
+///
+/// | limit | sum of |
+/// |---|---|
+/// | `requests.cpu`, `requests.memory`, `limits.memory` | brokers twice (see `LEAVING`), controllers, the operators' pods twice (see `SURGE`), spare |
+/// | `pods` | the same pods, counted |
+/// | `persistentvolumeclaims` | one for each broker, twice, and one for each controller |
+/// | `services.loadbalancers` | one for each broker, twice, and one for the bootstrap address; none where there is no load balancer |
+///
+/// `requests.storage` is not limited: claims of removed brokers stay and would keep the others from growing.
+pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
+    let brokers = LEAVING * u64::from(sizing.brokers);
+    let controllers = u64::from(sizing.controllers);
+    let operators = operators(sizing);
+    let sum = |broker: u32, controller: u32, of: fn(Resources) -> u64| {
+        let operators: u64 = operators.iter().map(|&pod| SURGE * of(pod)).sum();
+        brokers * u64::from(broker) + controllers * u64::from(controller) + operators + of(SPARE)
+    };
+    let cpu = sum(sizing.broker_cpu_millis, sizing.controller_cpu_millis, |r| r.cpu_millis);
+    let memory = sum(sizing.broker_memory_mib, sizing.controller_memory_mib, |r| r.memory_mib);
+    let pods = brokers + controllers + SURGE * operators.len() as u64 + SPARE_PODS;
+    let load_balancers = if hosts::has_load_balancers(cluster) { brokers + 1 } else { 0 };
+    let spec = ResourceQuotaSpec {
+        hard: Some(quantities([
+            ("requests.cpu", millis(cpu)),
+            ("requests.memory", mebibytes(memory)),
+            ("limits.memory", mebibytes(memory)),
+            ("pods", pods.to_string()),
+            ("persistentvolumeclaims", (brokers + controllers).to_string()),
+            ("services.loadbalancers", load_balancers.to_string()),
+        ])),
+        ..ResourceQuotaSpec::default()
+    };
+    let quota = ResourceQuota {
+        metadata: labels::metadata(cluster, cluster.spec.identifier.as_str()),
+        spec: Some(spec),
+        ..ResourceQuota::default()
+    };
+    manifest::typed(cluster, Stage::Configuration, &quota)
+}
+
+/// The pods of Strimzi's Deployments.
+fn operators(sizing: &Sizing) -> Vec<Resources> {
+    let Resources { cpu_millis, memory_mib } = Resources::ENTITY_OPERATOR;
+    let entity_operator = Resources { cpu_millis: 2 * cpu_millis, memory_mib: 2 * memory_mib };
+    std::iter::once(entity_operator)
+        .chain(sizing.rebalances.then(|| Resources::cruise_control(sizing)))
+        .collect()
+}
+
+/// The LimitRange: a namespace with a quota takes no container that says nothing of its size, such as Strimzi's init
+/// containers or a person's shell, so those are given one that is enough for them.
+pub fn limit_range(cluster: &ResolvedCluster) -> Manifest {
+    let item = LimitRangeItem {
+        type_: "Container".to_owned(),
+        default: Some(quantities([("memory", mebibytes(256))])),
+        default_request: Some(quantities([("cpu", millis(50)), ("memory", mebibytes(256))])),
+        ..LimitRangeItem::default()
+    };
+    let limits = LimitRange {
+        metadata: labels::metadata(cluster, cluster.spec.identifier.as_str()),
+        spec: Some(LimitRangeSpec { limits: vec![item] }),
+    };
+    manifest::typed(cluster, Stage::Configuration, &limits)
+}
+
+fn quantities<const N: usize>(entries: [(&str, String); N]) -> BTreeMap<String, Quantity> {
+    entries.map(|(name, amount)| (name.to_owned(), Quantity(amount))).into()
+}

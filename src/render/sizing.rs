@@ -1,0 +1,187 @@
+//! What a cluster's Kafka units come to: brokers, their size and their limits.
+
+use crate::catalog::ResolvedCluster;
+use crate::config::{UnitCatalogue, UnitSizes};
+
+/// The size of a cluster. Everything that is said of a broker or a controller is of one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizing {
+    /// The number of brokers.
+    pub brokers: u32,
+    /// The number of controllers of their own; 0 where the brokers are controllers too.
+    pub controllers: u32,
+    /// Copies of each partition; never more than there are brokers, which Strimzi refuses.
+    pub replication_factor: u32,
+    /// Copies that must have a record before it counts as written.
+    pub min_insync_replicas: u32,
+    /// Processor of a broker, in millicores.
+    pub broker_cpu_millis: u32,
+    /// Memory of a broker, in MiB.
+    pub broker_memory_mib: u32,
+    /// Java heap of a broker, in MiB.
+    pub broker_heap_mib: u32,
+    /// Disk of a broker, in GiB.
+    pub storage_gib: u32,
+    /// Processor of a controller, in millicores.
+    pub controller_cpu_millis: u32,
+    /// Memory of a controller, in MiB.
+    pub controller_memory_mib: u32,
+    /// Java heap of a controller, in MiB.
+    pub controller_heap_mib: u32,
+    /// Disk of a controller, in GiB.
+    pub controller_storage_gib: u32,
+    /// Bytes a second that producers may send to a broker.
+    pub ingress_bytes_per_second: u64,
+    /// Bytes a second that consumers may read from a broker.
+    pub egress_bytes_per_second: u64,
+    /// Client connections that a broker takes on each listener.
+    pub connections: u32,
+    /// New client connections that a broker takes a second on each listener.
+    pub connection_rate: u32,
+    /// Partitions of the whole cluster, before replication.
+    pub partitions: u32,
+    /// Whether Cruise Control moves partitions when brokers come or go.
+    pub rebalances: bool,
+}
+
+const GIB: u128 = 1 << 30;
+
+impl Sizing {
+    /// The room for the operating system and Kafka's own files on a broker's disk, in GiB.
+    const STORAGE_MARGIN_GIB: u128 = 10;
+    /// How long producers may go on at full rate when a disk is counted as full but its quota has not yet taken hold,
+    /// in seconds.
+    const FULL_DISK_REACTION_SECONDS: u128 = 60;
+
+    /// The size of a cluster by its units, its profile and its own wishes.
+    pub fn of(cluster: &ResolvedCluster, units: &UnitCatalogue) -> Self {
+        let config = &cluster.spec.advanced_config;
+        let sizes = units.sizes(config.profile);
+        let mut sizing = Self::by_units(cluster.kafka_units, sizes);
+        if let Some(size_gib) = config.storage.size_gib {
+            sizing.storage_gib = size_gib;
+        }
+        sizing
+    }
+
+    fn by_units(units: u32, sizes: &UnitSizes) -> Self {
+        let &UnitSizes {
+            brokers_per_unit,
+            controllers,
+            replication_factor,
+            min_insync_replicas,
+            ingress_bytes_per_second,
+            egress_bytes_per_second,
+            connections,
+            connection_rate,
+            partitions,
+            storage_gib,
+            broker_cpu_millis,
+            broker_memory_mib,
+            broker_heap_mib,
+            controller_cpu_millis,
+            controller_memory_mib,
+            controller_heap_mib,
+            controller_storage_gib,
+        } = sizes;
+        let brokers = brokers_per_unit.saturating_mul(units).max(1);
+        let replication_factor = replication_factor.clamp(1, brokers);
+        let share_u64 = |each: u64| each.saturating_mul(u64::from(units)).div_ceil(u64::from(brokers));
+        let share = |each: u32| u32::try_from(share_u64(u64::from(each))).unwrap_or(u32::MAX);
+        let ingress_bytes_per_second = share_u64(ingress_bytes_per_second);
+        Self {
+            brokers,
+            controllers,
+            replication_factor,
+            min_insync_replicas: min_insync_replicas.clamp(1, replication_factor),
+            broker_cpu_millis,
+            broker_memory_mib,
+            broker_heap_mib,
+            storage_gib: Self::disk_gib(
+                u128::from(storage_gib) * u128::from(units) * GIB / u128::from(brokers),
+                u128::from(ingress_bytes_per_second) * u128::from(replication_factor),
+            ),
+            controller_cpu_millis,
+            controller_memory_mib,
+            controller_heap_mib,
+            controller_storage_gib,
+            ingress_bytes_per_second,
+            egress_bytes_per_second: share_u64(egress_bytes_per_second),
+            connections: share(connections),
+            connection_rate: share(connection_rate),
+            partitions: partitions.saturating_mul(units),
+            // With one broker there is nowhere to move a partition, and Strimzi refuses Cruise Control.
+            rebalances: brokers > 1,
+        }
+    }
+
+    /// The disk that holds so many bytes of records while so many bytes a second are written to it, in whole GiB:
+    /// records, margin and what is written before a quota takes hold, plus 5 % for the file system's own use.
+    fn disk_gib(records: u128, written_per_second: u128) -> u32 {
+        let content = records
+            + Self::STORAGE_MARGIN_GIB * GIB
+            + written_per_second.saturating_mul(Self::FULL_DISK_REACTION_SECONDS);
+        u32::try_from(content.saturating_mul(105).div_ceil(100 * GIB)).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes a second that reach a broker when its quotas are used up: what producers send, and what the other
+    /// brokers copy to it.
+    pub fn inbound_bytes_per_second(&self) -> u64 {
+        self.ingress_bytes_per_second.saturating_mul(u64::from(self.replication_factor))
+    }
+
+    /// Bytes a second that leave a broker when its quotas are used up: what consumers read, and what the other
+    /// brokers copy from it.
+    pub fn outbound_bytes_per_second(&self) -> u64 {
+        let copies = u64::from(self.replication_factor.saturating_sub(1));
+        self.egress_bytes_per_second.saturating_add(self.ingress_bytes_per_second.saturating_mul(copies))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::render::fixtures::cluster;
+
+    #[test]
+    fn units_come_to_the_documented_sizes() {
+        let check = |spec, expected: [u64; 8]| {
+            let s = Sizing::of(&cluster(spec), &UnitCatalogue::default());
+            let actual = [
+                s.brokers.into(),
+                s.controllers.into(),
+                s.storage_gib.into(),
+                s.ingress_bytes_per_second >> 10,
+                s.egress_bytes_per_second >> 10,
+                s.connections.into(),
+                s.connection_rate.into(),
+                s.partitions.into(),
+            ];
+            assert_eq!(actual, expected);
+        };
+        // (1000 GiB ÷ 3 + 10 GiB + 50 MiB/s × 60 s) × 1.05 = 363.6 GiB
+        check(json!({}), [3, 3, 364, 17_066, 34_133, 3_000, 34, 1_500]);
+        check(json!({"kafka_units": 2}), [6, 3, 364, 17_066, 34_133, 3_000, 34, 3_000]);
+        // (10 GiB + 10 GiB + 1 MiB/s × 60 s) × 1.05 = 21.1 GiB
+        check(json!({"advanced_config": {"profile": "dev"}}), [1, 0, 22, 1_024, 1_024, 100, 10, 100]);
+        check(
+            json!({"advanced_config": {"storage": {"size_gib": 77}}}),
+            [3, 3, 77, 17_066, 34_133, 3_000, 34, 1_500],
+        );
+    }
+
+    #[test]
+    fn the_largest_numbers_of_a_catalogue_overflow_nothing() {
+        let mut sizes = UnitCatalogue::default().standard;
+        sizes.ingress_bytes_per_second = u64::MAX;
+        sizes.egress_bytes_per_second = u64::MAX;
+        sizes.connections = u32::MAX;
+        sizes.storage_gib = u32::MAX;
+        sizes.brokers_per_unit = 0;
+        let sizing = Sizing::by_units(256, &sizes);
+        assert_eq!((sizing.brokers, sizing.replication_factor, sizing.min_insync_replicas), (1, 1, 1));
+        assert_eq!((sizing.storage_gib, sizing.outbound_bytes_per_second()), (u32::MAX, u64::MAX));
+    }
+}

@@ -1,0 +1,337 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::fixtures::{catalog, cluster, longest, with_domain, with_identity_provider, with_tiered_storage};
+use super::yaml::to_yaml;
+use super::*;
+use crate::names::Domain;
+use crate::spec::{ClusterAccess, DnsProvider, Exposure};
+
+/// The objects of one cluster, by kind and name.
+fn objects(cluster: ResolvedCluster) -> BTreeMap<String, Value> {
+    render(&catalog([cluster]))
+        .fleets
+        .into_values()
+        .flatten()
+        .map(|(key, manifest)| (format!("{}/{}", key.kind, key.name), manifest.body))
+        .collect()
+}
+
+/// Parts of objects, each named by object and JSON pointer, as one YAML document. A part that isn't there is null.
+fn parts(objects: &BTreeMap<String, Value>, names: &[(&str, &str)]) -> String {
+    let part = |(object, pointer): &(&str, &str)| {
+        let value = objects.get(*object).and_then(|body| body.pointer(pointer));
+        (format!("{object}{pointer}"), value.cloned().unwrap_or_default())
+    };
+    to_yaml(&Value::Object(names.iter().map(part).collect()))
+}
+
+fn external(overlay: Value) -> ResolvedCluster {
+    let mut cluster = cluster(overlay);
+    cluster.spec.advanced_config.cluster_access = ClusterAccess::External;
+    with_domain(cluster, DnsProvider::ExternalDns)
+}
+
+#[test]
+fn a_standard_cluster_that_is_reached_from_outside() {
+    let objects = objects(external(json!({"advanced_config": {"number_of_zones": "3"}})));
+    let names: Vec<&String> = objects.keys().collect();
+    insta::assert_json_snapshot!("standard_names", names);
+    insta::assert_snapshot!("standard_kafka", to_yaml(&objects["Kafka/orders"]));
+    insta::assert_snapshot!("standard_broker", to_yaml(&objects["KafkaNodePool/broker"]));
+    insta::assert_snapshot!(
+        "standard_rest",
+        parts(
+            &objects,
+            &[
+                ("KafkaNodePool/controller", "/spec/replicas"),
+                ("KafkaNodePool/controller", "/spec/roles"),
+                ("KafkaNodePool/controller", "/spec/storage/volumes/0/size"),
+                ("KafkaNodePool/controller", "/metadata/annotations"),
+                ("KafkaUser/orders-admin", "/spec"),
+                ("LimitRange/orders", "/spec"),
+                ("Namespace/kafka-acme--orders", ""),
+                ("ResourceQuota/orders", "/spec"),
+                ("Secret/orders-tls", ""),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_cluster_for_development() {
+    let objects = objects(cluster(json!({"advanced_config": {
+        "profile": "dev",
+        "storage": {"class": "fast", "on_delete": "Delete"},
+    }})));
+    insta::assert_snapshot!("dev_pool", to_yaml(&objects["KafkaNodePool/dual"]["spec"]));
+    insta::assert_snapshot!("dev_kafka", to_yaml(&objects["Kafka/orders"]["spec"]));
+    let quota = parts(&objects, &[("ResourceQuota/orders", "/spec"), ("NetworkPolicy/default-deny", "")]);
+    insta::assert_snapshot!("dev_quota", quota);
+}
+
+#[test]
+fn an_isolated_cluster() {
+    let objects = objects(cluster(json!({"tenancy_mode": "Isolated"})));
+    insta::assert_snapshot!(
+        "isolated",
+        parts(
+            &objects,
+            &[
+                ("NetworkPolicy/default-deny", "/spec"),
+                ("NetworkPolicy/allow-operators", "/spec"),
+                ("NetworkPolicy/allow-clients", "/spec"),
+                ("NetworkPolicy/allow-metrics", "/spec"),
+                ("KafkaNodePool/broker", "/spec/template/pod/affinity"),
+                ("KafkaNodePool/controller", "/spec/template/pod/affinity"),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_cluster_without_a_way_in_opens_no_port_to_clients() {
+    let overlay = json!({"tenancy_mode": "Isolated", "advanced_config": {"cluster_access": "External"}});
+    let objects = objects(cluster(overlay));
+    assert!(objects.contains_key("NetworkPolicy/default-deny"));
+    assert!(!objects.contains_key("NetworkPolicy/allow-clients"));
+}
+
+#[test]
+fn a_dedicated_cluster() {
+    let objects = objects(cluster(json!({"tenancy_mode": "Dedicated"})));
+    assert!(objects.contains_key("NetworkPolicy/default-deny"));
+    let pod = |object: &str, pointer: &str| objects[object].pointer(pointer).cloned().unwrap_or_default();
+    let broker = pod("KafkaNodePool/broker", "/spec/template/pod");
+    insta::assert_snapshot!("dedicated", to_yaml(&json!([broker["affinity"], broker["tolerations"]])));
+    for (object, pointer) in [
+        ("KafkaNodePool/controller", "/spec/template/pod"),
+        ("Kafka/orders", "/spec/entityOperator/template/pod"),
+        ("Kafka/orders", "/spec/cruiseControl/template/pod"),
+    ] {
+        let other = pod(object, pointer);
+        assert_eq!(other["affinity"], broker["affinity"], "{object}{pointer}");
+        assert_eq!(other["tolerations"], broker["tolerations"], "{object}{pointer}");
+    }
+}
+
+#[test]
+fn a_cluster_with_an_identity_provider() {
+    let overlay = json!({"username_claim": "email", "ca_cert": "-----BEGIN CERTIFICATE-----\nAA==\n"});
+    let objects = objects(with_identity_provider(external(json!({})), overlay));
+    insta::assert_snapshot!(
+        "oauth",
+        parts(
+            &objects,
+            &[
+                ("Kafka/orders", "/spec/kafka/listeners/0/authentication"),
+                ("Kafka/orders", "/spec/kafka/listeners/1"),
+                ("Kafka/orders", "/spec/kafka/config/principal.builder.class"),
+                ("ConfigMap/orders-oauth-ca", "/data"),
+                ("KafkaNodePool/broker", "/spec/template/kafkaContainer"),
+                ("KafkaNodePool/broker", "/spec/template/pod/metadata"),
+                ("KafkaNodePool/broker", "/spec/template/pod/volumes"),
+                ("KafkaNodePool/controller", "/spec/template/pod/volumes"),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_cluster_with_tiered_storage() {
+    let objects = objects(with_tiered_storage(cluster(json!({}))));
+    insta::assert_snapshot!(
+        "tiered_storage",
+        parts(
+            &objects,
+            &[
+                ("Kafka/orders", "/spec/kafka/tieredStorage"),
+                (
+                    "Kafka/orders",
+                    "/spec/kafka/config/rlmm.config.remote.log.metadata.topic.replication.factor"
+                ),
+                ("KafkaNodePool/broker", "/spec/template/kafkaContainer"),
+                ("KafkaNodePool/broker", "/spec/template/pod/volumes"),
+                ("Secret/orders-tiered-storage", "/data"),
+            ]
+        )
+    );
+}
+
+#[test]
+fn listeners_follow_access_and_exposure() {
+    let check = |access: &str, exposure: &str, private: bool, expected: &[&str]| {
+        let mut cluster = with_domain(
+            cluster(json!({"advanced_config": {"cluster_access": access, "private_access": private}})),
+            DnsProvider::None,
+        );
+        cluster.fleet_spec.advanced_config.exposure = serde_json::from_value(json!(exposure)).unwrap();
+        let listeners = objects(cluster)["Kafka/orders"]["spec"]["kafka"]["listeners"].clone();
+        let found: Vec<String> = listeners
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|listener| {
+                let annotated = listener.pointer("/configuration/perBrokerAnnotationsTemplate").is_some();
+                let mark = if annotated { " private" } else { "" };
+                format!("{}:{}{mark}", listener["name"].as_str().unwrap(), listener["type"].as_str().unwrap())
+            })
+            .collect();
+        assert_eq!(found, expected, "{access} {exposure}");
+    };
+    let (tls, admin) = ("tls:internal", "admin:internal");
+    check("Internal", "loadbalancer", false, &[tls, admin]);
+    check("External", "loadbalancer", false, &["external:loadbalancer", admin]);
+    check("External", "loadbalancer", true, &["external:loadbalancer private", admin]);
+    check("Internal & External", "loadbalancer", false, &[tls, "external:loadbalancer", admin]);
+    check("External", "tlsroute", true, &["external:tlsroute", admin]);
+}
+
+#[test]
+fn the_ways_to_be_reached_from_outside() {
+    let mut cluster = external(json!({"advanced_config": {"private_access": true}}));
+    let mut configuration = |exposure| {
+        cluster.fleet_spec.advanced_config.exposure = exposure;
+        let mut listener = objects(cluster.clone())["Kafka/orders"]["spec"]["kafka"]["listeners"][0].clone();
+        listener["configuration"].take()
+    };
+    let ways = [configuration(Exposure::LoadBalancer), configuration(Exposure::TlsRoute)];
+    insta::assert_snapshot!("exposure", to_yaml(&json!(ways)));
+}
+
+#[test]
+fn what_brokers_read_only_at_start_restarts_them_when_it_changes() {
+    let pods = |cluster| objects(cluster)["KafkaNodePool/broker"]["spec"]["template"]["pod"].clone();
+    let one = with_tiered_storage(cluster(json!({})));
+    let mut two = one.clone();
+    two.tiered_storage.as_mut().unwrap().credentials.mark.fingerprint = Some("f2".to_owned());
+    assert_ne!(pods(one), pods(two));
+}
+
+#[test]
+fn a_folder_has_no_secrets_where_the_installation_says_so() {
+    let mut cluster = with_tiered_storage(external(json!({})));
+    cluster.fleet_spec.infra_type = InfraType::Directory;
+    let secrets = |write_to_output| {
+        let mut catalog = catalog([cluster.clone()]);
+        catalog.config.secrets.write_to_output = write_to_output;
+        let kinds = render(&catalog).fleets.into_values().flatten().map(|(key, _)| key.kind);
+        kinds.filter(|kind| kind == "Secret").count()
+    };
+    assert_eq!((secrets(true), secrets(false)), (2, 0));
+}
+
+#[test]
+fn a_fleet_without_clusters_is_there() {
+    let desired = render(&catalog([cluster(json!({}))]));
+    let counts: BTreeMap<String, bool> =
+        desired.fleets.iter().map(|(fleet, objects)| (fleet.to_string(), objects.is_empty())).collect();
+    assert_eq!(counts, BTreeMap::from([("acme/empty".to_owned(), true), ("acme/eu".to_owned(), false)]));
+}
+
+/// Clusters of every shape, with short and with the longest identifiers.
+fn any_cluster() -> impl Strategy<Value = ResolvedCluster> {
+    let tenancy = prop_oneof![Just("Shared"), Just("Isolated"), Just("Dedicated")];
+    let access = prop_oneof![Just("Internal"), Just("External"), Just("Internal & External")];
+    let shape = (tenancy, access, any::<bool>(), 1..=256u32, "[1-9]", any::<[bool; 6]>());
+    shape.prop_map(|(tenancy, access, dev, units, zones, [long, private, dns, domain, oauth, tiered])| {
+        let (organization, name) = if long { (longest("o"), longest("c")) } else { ("a".into(), "b".into()) };
+        let mut cluster = cluster(json!({
+            "organization": organization,
+            "infrastructure": if long { longest("f") } else { "f".into() },
+            "identifier": name,
+            "tenancy_mode": tenancy,
+            "kafka_units": units,
+            "advanced_config": {
+                "number_of_zones": zones,
+                "cluster_access": access,
+                "private_access": private,
+                "profile": if dev { "dev" } else { "standard" },
+            },
+        }));
+        if domain {
+            let provider = if dns { DnsProvider::ExternalDns } else { DnsProvider::None };
+            cluster = with_domain(cluster, provider);
+        }
+        if oauth {
+            cluster = with_identity_provider(cluster, json!({"ca_cert": "x"}));
+        }
+        if tiered { with_tiered_storage(cluster) } else { cluster }
+    })
+}
+
+/// Every label and its value, wherever it stands.
+fn labels_in(value: &Value, found: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::Object(labels) if key == "labels" || key == "matchLabels" => {
+                        found.extend(labels.iter().map(|(key, value)| (key.clone(), value.clone())));
+                    }
+                    _ => labels_in(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| labels_in(item, found)),
+        _ => {}
+    }
+}
+
+/// Paths of nulls, and of empty objects and lists that don't mean "everything".
+fn leftovers(value: &Value, path: &str, found: &mut Vec<String>) {
+    let meant = ["podSelector", "namespaceSelector"].iter().any(|selector| path.ends_with(selector));
+    let empty =
+        value.as_object().is_some_and(|o| o.is_empty()) || value.as_array().is_some_and(|a| a.is_empty());
+    if value.is_null() || (empty && !meant) {
+        found.push(path.to_owned());
+    }
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, v)| leftovers(v, &format!("{path}/{key}"), found))
+        }
+        Value::Array(items) => items.iter().for_each(|v| leftovers(v, &format!("{path}/-"), found)),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_object_is_well_formed(cluster in any_cluster()) {
+        let catalog = catalog([cluster.clone()]);
+        let desired = render(&catalog);
+        prop_assert_eq!(&desired, &render(&catalog));
+        let count = render_cluster(&cluster, &catalog.config).len();
+        prop_assert_eq!(desired.fleets[&cluster.fleet].len(), count, "two objects have one key");
+        for (key, manifest) in &desired.fleets[&cluster.fleet] {
+            let Manifest { key: own, owner, stage, body } = manifest;
+            prop_assert_eq!((own, owner), (key, &cluster.key));
+            prop_assert_eq!(&body["apiVersion"], &json!(key.api_version));
+            prop_assert_eq!(&body["kind"], &json!(key.kind));
+            prop_assert_eq!(&body["metadata"]["name"], &json!(key.name));
+            // A name is fit for every kind when it is fit for a label of a host name.
+            prop_assert!(Domain::try_from(format!("{}.x", key.name)).is_ok(), "{}", key);
+            let namespace = if key.kind == "Namespace" { None } else { Some(cluster.namespace.clone()) };
+            prop_assert_eq!(&key.namespace, &namespace);
+            prop_assert_eq!(body["metadata"]["namespace"].as_str(), namespace.as_deref());
+            prop_assert_eq!(*stage == Stage::Namespace, key.kind == "Namespace");
+            prop_assert_eq!(*stage == Stage::Custom, key.api_version == "kafka.strimzi.io/v1");
+            prop_assert_eq!(&body["metadata"]["labels"]["app.kubernetes.io/managed-by"], "streamfleet");
+            prop_assert_eq!(&body["metadata"]["annotations"]["streamfleet.io/id"], &json!(cluster.id));
+            prop_assert!(body.get("status").is_none());
+            let (mut nulls, mut labels) = (Vec::new(), Vec::new());
+            leftovers(body, &key.kind, &mut nulls);
+            prop_assert_eq!(nulls, Vec::<String>::new());
+            labels_in(body, &mut labels);
+            for (label, value) in labels {
+                let value = value.as_str().unwrap_or_default().to_owned();
+                prop_assert!(!value.is_empty() && value.len() <= 63, "{} = {}", label, value);
+                prop_assert!(!value.starts_with('-') && !value.ends_with('-'), "{} = {}", label, value);
+            }
+        }
+    }
+}

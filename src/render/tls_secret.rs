@@ -1,0 +1,32 @@
+//! The certificate that a cluster shows to clients.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+
+use crate::catalog::ResolvedCluster;
+use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
+
+/// The file of the chain in the Secret.
+pub const CERTIFICATE: &str = "tls.crt";
+/// The file of the key in the Secret.
+pub const KEY: &str = "tls.key";
+
+/// The name of the Secret.
+pub fn name(cluster: &ResolvedCluster) -> String {
+    format!("{}-tls", cluster.spec.identifier)
+}
+
+/// The Secret with chain and key; none for a cluster without a base domain. It is in the cluster's own namespace,
+/// since Strimzi looks nowhere else, and the chain is no secret: every client is shown it.
+pub fn tls_secret(cluster: &ResolvedCluster) -> Option<Manifest> {
+    let domain = cluster.domain.as_ref()?;
+    let secret = Secret {
+        metadata: labels::metadata(cluster, name(cluster)),
+        type_: Some("kubernetes.io/tls".to_owned()),
+        data: Some([(CERTIFICATE.to_owned(), ByteString(domain.tls_cert.clone().into_bytes()))].into()),
+        ..Secret::default()
+    };
+    let mut manifest = manifest::typed(cluster, Stage::Configuration, &secret);
+    manifest.body["data"][KEY] = SecretSlot::of(&domain.tls_key, SecretEncoding::Pkcs8).to_value();
+    Some(manifest)
+}
