@@ -97,7 +97,7 @@ pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<Fault>> {
 }
 
 /// Understands each certificate of a chain.
-fn read_chain(ders: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, Vec<Fault>> {
+pub(crate) fn read_chain(ders: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, Vec<Fault>> {
     let (mut chain, mut faults) = (Vec::new(), Vec::new());
     for (der, position) in ders.iter().zip(1..) {
         match X509Certificate::from_der(der) {
@@ -133,7 +133,7 @@ fn disorder(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
 }
 
 /// The fault of a key that does not belong to the first certificate.
-fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<Fault> {
+pub(crate) fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<Fault> {
     let fits =
         |certificate: &X509Certificate<'_>| key.fits(&certificate.public_key().subject_public_key.data);
     let hint = match chain.iter().position(fits) {

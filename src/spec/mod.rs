@@ -7,6 +7,7 @@ mod cluster;
 mod document;
 mod fleet;
 mod identity_provider;
+pub mod kubeconfig;
 pub mod material;
 mod organization;
 mod private_key;

@@ -59,7 +59,7 @@ impl PrivateKey {
     }
 
     /// The key as unencrypted PKCS#8 in PEM, with lines of 64 characters (RFC 7468, section 2).
-    fn to_pem(&self) -> Zeroizing<String> {
+    pub(crate) fn to_pem(&self) -> Zeroizing<String> {
         let encoded = Zeroizing::new(STANDARD.encode(&*self.pkcs8));
         // Room for all of it at once: a string that grew would leave copies behind that nobody wipes.
         let mut pem = Zeroizing::new(String::with_capacity(encoded.len() + encoded.len() / 64 + 64));
