@@ -11,7 +11,10 @@ macro_rules! sample {
 fn refusal(key: &str) -> String {
     let fault = to_pkcs8_pem(key).expect_err("the key is at fault");
     assert_eq!(fault.part, Part::Key);
-    format!("{}: {} ({})", fault.code, fault.message, fault.hint)
+    let told = format!("{}: {} ({})", fault.code, fault.message, fault.hint);
+    let quoted = key.lines().find(|line| !line.starts_with('-') && told.contains(*line) && line.len() > 8);
+    assert_eq!(quoted, None, "a line of the key is quoted");
+    told
 }
 
 #[test]
