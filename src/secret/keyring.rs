@@ -13,8 +13,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
+use super::SecretError;
 use super::envelope::{self, NotOpened};
-use super::{SecretError, rotate};
 use crate::catalog::SecretMark;
 use crate::names::{Digest, SecretRef};
 use files::{Existing, make_private_dir, read_private, require_private, write_private};
@@ -146,15 +146,20 @@ impl Keyring {
         SecretMark { fingerprint: Some(format!("hmac:{digest}")), sealed }
     }
 
-    /// Seals a block again to the newest identity; none where it already is.
-    pub(super) fn renew(&self, armour: &str) -> Result<Option<String>, rotate::NotRenewed> {
-        match envelope::decrypt(&self.identities[..1], armour) {
-            Ok(_) => return Ok(None),
-            Err(NotOpened::NoIdentity) => {}
-            Err(error) => return Err(error.into()),
+    /// Opens a block that was sealed to an older identity, without asking what it is for; none where it is sealed to
+    /// the newest one.
+    pub(super) fn open_old(&self, armour: &str) -> Result<Option<Zeroizing<String>>, NotOpened> {
+        let (newest, older) = self.identities.split_at(1);
+        match envelope::decrypt(newest, armour) {
+            Ok(_) => Ok(None),
+            Err(NotOpened::NoIdentity) => envelope::decrypt(older, armour).map(Some),
+            Err(error) => Err(error),
         }
-        let plaintext = envelope::decrypt(&self.identities[1..], armour)?;
-        Ok(Some(envelope::encrypt(&self.identities[0].to_public(), &plaintext)?))
+    }
+
+    /// Seals to the newest identity what [`Keyring::open_old`] gave.
+    pub(super) fn seal_again(&self, plaintext: &str) -> Result<String, SecretError> {
+        envelope::encrypt(&self.identities[0].to_public(), plaintext)
     }
 
     fn identity_file(&self) -> Zeroizing<String> {

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read as _};
 
 use camino::Utf8Path;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
 use super::{MAX_LENGTH, SecretError};
@@ -33,15 +33,16 @@ pub(super) fn from_file(
         ));
     }
     // A pull request's check has no secrets at all, which is not the same as one that is missing.
-    let Ok(root) = secrets_dir.canonicalize() else {
-        return Ok(Found::NotHere("there is no secrets folder here".to_owned()));
+    let root = match secrets_dir.canonicalize() {
+        Ok(root) => root,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Ok(Found::NotHere("there is no secrets folder here".to_owned()));
+        }
+        Err(error) => return Err(unreadable("the secrets folder", &error)),
     };
     let place = format!("`{organization}/{name}` in the secrets folder");
     let folder = root.join(organization.as_str());
-    let path = match folder.join(name).canonicalize() {
-        Ok(path) => path,
-        Err(error) => return Err(unreadable(&place, &error)),
-    };
+    let path = folder.join(name).canonicalize().map_err(|error| unreadable(&place, &error))?;
     // A link to the folder itself would lead out of it just as well, so the folder isn't resolved.
     if !path.starts_with(&folder) {
         return Err(SecretError::new(
@@ -79,8 +80,7 @@ pub(super) fn from_env(
     let Some(value) = environment(&variable) else {
         return Ok(Found::NotHere(format!("the environment has no variable {variable}")));
     };
-    let bytes = secrecy::ExposeSecret::expose_secret(&value).len();
-    match bytes {
+    match value.expose_secret().len() {
         0 => Err(not_a_secret(&format!("the variable {variable}"), "is empty")),
         1..=MAX_LENGTH => Ok(Found::Value(value)),
         _ => Err(not_a_secret(&format!("the variable {variable}"), "is larger than 1 MiB")),

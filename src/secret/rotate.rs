@@ -11,26 +11,6 @@ use crate::names::SpecPath;
 #[cfg(test)]
 mod tests;
 
-/// Why a block was not sealed again.
-pub(super) enum NotRenewed {
-    /// It can't be opened.
-    NotOpened(NotOpened),
-    /// It can't be sealed.
-    NotSealed(SecretError),
-}
-
-impl From<NotOpened> for NotRenewed {
-    fn from(error: NotOpened) -> Self {
-        NotRenewed::NotOpened(error)
-    }
-}
-
-impl From<SecretError> for NotRenewed {
-    fn from(error: SecretError) -> Self {
-        NotRenewed::NotSealed(error)
-    }
-}
-
 /// Seals every `encrypted` block of a file again to the newest identity, and gives the new text with the number of
 /// blocks that changed. Blocks that are sealed to it already stay as they are; comments, order and quoting stay.
 ///
@@ -45,9 +25,13 @@ pub fn rotate_text(text: &str, file: &SpecPath, keyring: &Keyring) -> Result<(St
     for index in sealed_scalars(&before) {
         edits.extend(renewed(&before, index, text, file, keyring)?);
     }
-    let after = apply(text, &edits);
-    require_only_these_changed(&before, &edits, &after, file)?;
-    Ok((after, edits.len()))
+    apply(text, &edits)
+        .filter(|after| parse(after, file).is_ok_and(|after| only_these_changed(&before, &edits, &after)))
+        .map(|after| (after, edits.len()))
+        .ok_or_else(|| {
+            let why = "the edit would have changed more than the blocks";
+            failed(file, 1, why, "write each block as `encrypted: |`")
+        })
 }
 
 /// A change of one block.
@@ -95,25 +79,9 @@ fn renewed(
     let (event, span) = &events[index];
     let Some((block, style)) = event.scalar() else { return Ok(None) };
     let line = span.start.line();
-    let armour = match keyring.renew(block) {
-        Ok(Some(armour)) => armour,
-        Ok(None) => return Ok(None),
-        Err(NotRenewed::NotSealed(error)) => return Err(error),
-        Err(NotRenewed::NotOpened(NotOpened::NoIdentity)) => {
-            return Err(failed(
-                file,
-                line,
-                "no identity here opens the block",
-                "run this where the identity is, or seal the value again with `streamfleet secret encrypt`",
-            ));
-        }
-        Err(NotRenewed::NotOpened(NotOpened::Damaged(why))) => {
-            let hint = "seal the value again with `streamfleet secret encrypt`";
-            return Err(failed(file, line, &format!("the block is damaged: {why}"), hint));
-        }
-        // Renewing never asks what a block is for.
-        Err(NotRenewed::NotOpened(NotOpened::Elsewhere)) => return Ok(None),
-    };
+    let plaintext = keyring.open_old(block).map_err(|error| not_opened(file, line, error))?;
+    let Some(plaintext) = plaintext else { return Ok(None) };
+    let armour = keyring.seal_again(&plaintext)?;
     let edit = span.byte_range().and_then(|range| match style {
         ScalarStyle::Literal => literal_edit(text, range, &armour),
         ScalarStyle::Folded => None,
@@ -123,6 +91,18 @@ fn renewed(
         failed(file, line, "the block is written in an unusual way", "write it as `encrypted: |`")
     })?;
     Ok(Some(Edit { index, armour, range, replacement }))
+}
+
+fn not_opened(file: &SpecPath, line: usize, error: NotOpened) -> SecretError {
+    let seal_anew = "seal the value again with `streamfleet secret encrypt`";
+    match error {
+        NotOpened::NoIdentity => {
+            let hint = format!("run this where the identity is, or {seal_anew}");
+            failed(file, line, "no identity here opens the block", &hint)
+        }
+        NotOpened::Elsewhere => failed(file, line, "the block was sealed for something else", seal_anew),
+        NotOpened::Damaged(why) => failed(file, line, &format!("the block is damaged: {why}"), seal_anew),
+    }
 }
 
 /// The lines of a literal block scalar, with the indentation and line ends that they have.
@@ -136,37 +116,28 @@ fn literal_edit(text: &str, span: Range<usize>, armour: &str) -> Option<(Range<u
     Some((begin..end, lines.join(&format!("{line_end}{indentation}"))))
 }
 
-fn apply(text: &str, edits: &[Edit]) -> String {
+/// The text with all edits, which are in its order; none where one doesn't lie within it.
+fn apply(text: &str, edits: &[Edit]) -> Option<String> {
     let mut after = String::with_capacity(text.len());
     let mut position = 0;
     for edit in edits {
-        after.push_str(&text[position..edit.range.start]);
+        after.push_str(text.get(position..edit.range.start)?);
         after.push_str(&edit.replacement);
         position = edit.range.end;
     }
-    after.push_str(&text[position..]);
-    after
+    after.push_str(text.get(position..)?);
+    Some(after)
 }
 
-/// The net under the edit: parsed again, the file says what it said but for the new blocks.
-fn require_only_these_changed(
-    before: &Events<'_>,
-    edits: &[Edit],
-    after: &str,
-    file: &SpecPath,
-) -> Result<(), SecretError> {
-    let unsafe_edit = || {
-        failed(file, 1, "the edit would have changed more than the blocks", "write each as `encrypted: |`")
-    };
-    let parsed = parse(after, file).map_err(|_| unsafe_edit())?;
+/// The net under the edit: whether the file, parsed again, says what it said but for the new blocks.
+fn only_these_changed(before: &Events<'_>, edits: &[Edit], after: &Events<'_>) -> bool {
     let same = |index: usize| match edits.iter().find(|edit| edit.index == index) {
         Some(edit) => {
-            parsed[index].0.scalar().is_some_and(|(text, _)| text.trim_end() == edit.armour.trim_end())
+            after[index].0.scalar().is_some_and(|(text, _)| text.trim_end() == edit.armour.trim_end())
         }
-        None => before[index].0 == parsed[index].0,
+        None => before[index].0 == after[index].0,
     };
-    let all_same = parsed.len() == before.len() && (0..parsed.len()).all(same);
-    if all_same { Ok(()) } else { Err(unsafe_edit()) }
+    before.len() == after.len() && (0..before.len()).all(same)
 }
 
 fn failed(file: &SpecPath, line: usize, why: &str, hint: &str) -> SecretError {

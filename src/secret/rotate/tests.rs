@@ -139,3 +139,32 @@ fn what_cannot_be_sealed_again_is_told_with_its_line() {
         )
     );
 }
+
+/// What stands before the first block of a file, without a quote that opens it.
+fn before_block(text: &str) -> &str {
+    text.split(envelope::BEGIN).next().unwrap_or_default().trim_end_matches(['"', '\'', ' ', '\n'])
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_mangled_file_is_refused_or_changed_in_its_block_alone(
+        start in 0..1200_usize,
+        length in 0..40_usize,
+        insert in "[ #\"'|>:\n-]{0,3}",
+    ) {
+        let (keyring, armour) = rotated();
+        let mut text = literal(&armour, "|", "\n");
+        let range = text.floor_char_boundary(start)..text.floor_char_boundary(start + length);
+        text.replace_range(range, &insert);
+        match rotate_text(&text, &file(), &keyring) {
+            Ok((after, 0)) => proptest::prop_assert_eq!(after, text),
+            Ok((after, _)) => {
+                proptest::prop_assert_eq!(before_block(&after), before_block(&text));
+                proptest::prop_assert!(keyring.open(&block(&after), &reference()).is_ok());
+            }
+            Err(error) => proptest::prop_assert_eq!(error.code, "rotate-failed"),
+        }
+    }
+}

@@ -262,6 +262,14 @@ fn what_is_not_here_is_opaque_and_what_is_wrong_is_refused() {
     for (value, expected) in cases {
         assert_eq!(place.told("acme", value), expected);
     }
+    std::fs::remove_file(place.path("acme/large")).unwrap();
+    symlink("large", place.path("acme/large")).unwrap();
+    let told = place.told("acme", file("large"));
+    assert!(
+        told.starts_with("secret-file-unreadable: `acme/large` in the secrets folder can't be read: "),
+        "{told}"
+    );
+    assert!(told.ends_with(" (make it readable for the user that runs streamfleet)"), "{told}");
     std::fs::remove_dir_all(place.path("")).unwrap();
     assert_eq!(place.told("acme", file("key")), "opaque: there is no secrets folder here");
 }
