@@ -15,3 +15,10 @@ pub mod plan;
 pub mod problem;
 pub mod render;
 pub mod spec;
+
+// What has effects. Each module says which.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "keys and secrets are files, and writing them is the module's task"
+)]
+pub mod secret;

@@ -1,12 +1,16 @@
 //! The YAML as typed: six kinds of document, read with every problem of every file at once.
 
 mod base_domain;
+pub mod certificate;
 mod cloud_account;
 mod cluster;
 mod document;
 mod fleet;
 mod identity_provider;
+pub mod kubeconfig;
+pub mod material;
 mod organization;
+mod private_key;
 mod secret_value;
 mod snapshot;
 

@@ -1,0 +1,251 @@
+//! Sealed secrets: age armour around a value and the name of the one field that it is for.
+//!
+//! The plaintext is a line of JSON that names the field, then the value. It is inside of the encryption, so whoever
+//! copies a block into a resource of their own gets nothing: it opens for the field that it was sealed for alone.
+
+use std::io::Read as _;
+use std::str::FromStr as _;
+
+use age::armor::ArmoredReader;
+use age::x25519::{Identity, Recipient};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::{MAX_LENGTH, SecretError};
+use crate::names::{Digest, Identifier, Kind, SecretRef};
+
+/// The version of the plaintext's form.
+const FORMAT: u32 = 1;
+/// The first line of age armour.
+pub(super) const BEGIN: &str = "-----BEGIN AGE ENCRYPTED FILE-----";
+/// Its last line.
+pub(super) const END: &str = "-----END AGE ENCRYPTED FILE-----";
+/// The length of a full line of armour, in characters.
+const LINE: usize = 64;
+
+/// The first line of a plaintext: which field the rest is for.
+#[derive(Serialize, Deserialize)]
+struct Binding {
+    version: u32,
+    organization: Identifier,
+    kind: Kind,
+    name: String,
+    field: String,
+}
+
+impl Binding {
+    fn is_for(&self, reference: &SecretRef) -> bool {
+        let Binding { version: _, organization, kind, name, field } = self;
+        let resource = &reference.resource;
+        *organization == resource.organization
+            && *kind == resource.kind
+            && *name == resource.name
+            && *field == reference.field
+    }
+}
+
+/// Why a sealed block gave no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotOpened {
+    /// It was sealed to an identity that is not here.
+    NoIdentity,
+    /// It was sealed for another field or resource. Which one is not told: it may be another organization's.
+    Elsewhere,
+    /// It is no whole block of armour, or not one that was sealed here: why, as the end of a sentence.
+    Damaged(&'static str),
+}
+
+/// Seals a value to a recipient, for one field of one resource. The result is age armour.
+///
+/// # Errors
+/// When the recipient is no age recipient, or the value is empty or longer than [`MAX_LENGTH`].
+pub fn seal(recipient: &str, reference: &SecretRef, value: &SecretString) -> Result<String, SecretError> {
+    let recipient = Recipient::from_str(recipient.trim()).map_err(|_| {
+        SecretError::new(
+            "recipient-invalid",
+            "the secret can't be sealed: the recipient is not an age recipient",
+            "give the installation's recipient, which begins with `age1`",
+        )
+    })?;
+    let value = value.expose_secret();
+    if value.is_empty() || value.len() > MAX_LENGTH {
+        return Err(SecretError::new(
+            "secret-size",
+            "the secret can't be sealed: it is empty or larger than 1 MiB",
+            "give the value itself, not the name of a file",
+        ));
+    }
+    let SecretRef { resource, field } = reference;
+    let binding = Binding {
+        version: FORMAT,
+        organization: resource.organization.clone(),
+        kind: resource.kind,
+        name: resource.name.clone(),
+        field: field.clone(),
+    };
+    let header = serde_json::to_string(&binding).map_err(|error| sealing_failed(&error))?;
+    // Room for all of it at once: a buffer that grew would leave copies behind that nobody wipes.
+    let mut plaintext = Zeroizing::new(String::with_capacity(header.len() + 1 + value.len()));
+    plaintext.push_str(&header);
+    plaintext.push('\n');
+    plaintext.push_str(value);
+    encrypt(&recipient, &plaintext)
+}
+
+/// Encrypts a plaintext that [`seal`] made to one recipient.
+pub(super) fn encrypt(recipient: &Recipient, plaintext: &str) -> Result<String, SecretError> {
+    age::encrypt_and_armor(recipient, plaintext.as_bytes()).map_err(|error| sealing_failed(&error))
+}
+
+/// Opens a block for a field.
+pub(super) fn open(
+    identities: &[Identity],
+    armour: &str,
+    reference: &SecretRef,
+) -> Result<SecretString, NotOpened> {
+    let plaintext = decrypt(identities, armour)?;
+    let (binding, value) = split(&plaintext)?;
+    if binding.is_for(reference) { Ok(SecretString::from(value)) } else { Err(NotOpened::Elsewhere) }
+}
+
+/// Decrypts a block to what [`seal`] put into it, without asking which field it is for.
+pub(super) fn decrypt(identities: &[Identity], armour: &str) -> Result<Zeroizing<String>, NotOpened> {
+    let armour = normalise(armour).ok_or(NotOpened::Damaged("its BEGIN or END line is missing"))?;
+    let damaged = NotOpened::Damaged("it is not what was sealed, or not all of it");
+    let decryptor =
+        age::Decryptor::new_buffered(ArmoredReader::new(armour.as_bytes())).map_err(|_| damaged)?;
+    let identities = identities.iter().map(|identity| identity as &dyn age::Identity);
+    let mut reader = decryptor.decrypt(identities).map_err(|error| match error {
+        age::DecryptError::NoMatchingKeys => NotOpened::NoIdentity,
+        _ => damaged,
+    })?;
+    // A plaintext is shorter than its armour, so the buffer never grows.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(armour.len()));
+    reader.read_to_end(&mut bytes).map_err(|_| damaged)?;
+    let plaintext = std::str::from_utf8(&bytes).map_err(|_| NotOpened::Damaged("it holds no text"))?;
+    split(plaintext)?;
+    Ok(Zeroizing::new(plaintext.to_owned()))
+}
+
+fn split(plaintext: &str) -> Result<(Binding, &str), NotOpened> {
+    let foreign = NotOpened::Damaged("it was not sealed with `streamfleet secret encrypt`");
+    let (header, value) = plaintext.split_once('\n').ok_or(foreign)?;
+    let binding: Binding = serde_json::from_str(header).map_err(|_| foreign)?;
+    match binding.version {
+        FORMAT => Ok((binding, value)),
+        _ => Err(NotOpened::Damaged("it was sealed by a newer version of streamfleet")),
+    }
+}
+
+/// The digest of a block, the same however its lines are indented, broken or folded.
+pub(super) fn sealed_digest(armour: &str) -> Option<Digest> {
+    normalise(armour).map(Digest::of)
+}
+
+/// A block with the line breaks that age wants, whatever YAML made of them.
+fn normalise(armour: &str) -> Option<String> {
+    let body = armour.trim().strip_prefix(BEGIN)?.strip_suffix(END)?;
+    let body: Vec<char> = body.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    let lines = body.chunks(LINE).map(|line| line.iter().collect::<String>() + "\n");
+    Some(format!("{BEGIN}\n{}{END}\n", lines.collect::<String>()))
+}
+
+fn sealing_failed(error: &dyn std::fmt::Display) -> SecretError {
+    SecretError::new(
+        "seal-failed",
+        format!("the secret can't be sealed: {error}"),
+        "try again, and report it if it stays so",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(text: &str) -> SecretRef {
+        SecretRef::try_from(text.to_owned()).unwrap()
+    }
+
+    fn sealed(identity: &Identity, text: &str) -> String {
+        seal(&identity.to_public().to_string(), &reference(text), &"hunter2\n".into()).unwrap()
+    }
+
+    const ACME: &str = "BaseDomain/acme/k.example.com#tls_key";
+
+    #[test]
+    fn a_block_opens_for_its_own_field_and_nowhere_else() {
+        let identity = Identity::generate();
+        let armour = sealed(&identity, ACME);
+        let identities = [Identity::generate(), identity];
+        assert_eq!(open(&identities, &armour, &reference(ACME)).unwrap().expose_secret(), "hunter2\n");
+        for elsewhere in [
+            "BaseDomain/rival/k.example.com#tls_key",
+            "BaseDomain/acme/other.example.com#tls_key",
+            "CloudAccount/acme/k.example.com#tls_key",
+            "BaseDomain/acme/k.example.com#kubeconfig",
+        ] {
+            let opened = open(&identities, &armour, &reference(elsewhere));
+            assert_eq!(opened.map(|_| ()), Err(NotOpened::Elsewhere), "{elsewhere}");
+        }
+        let stranger = open(&[Identity::generate()], &armour, &reference(ACME));
+        assert_eq!(stranger.map(|_| ()), Err(NotOpened::NoIdentity));
+    }
+
+    #[test]
+    fn neither_indenting_nor_folding_changes_a_block() {
+        let identity = Identity::generate();
+        let armour = sealed(&identity, ACME);
+        for shape in [armour.replace('\n', "\n    "), armour.replace('\n', " "), armour.replace('\n', "\r\n")]
+        {
+            assert_eq!(sealed_digest(&shape), sealed_digest(&armour));
+            let opened = open(std::slice::from_ref(&identity), &shape, &reference(ACME)).unwrap();
+            assert_eq!(opened.expose_secret(), "hunter2\n");
+        }
+        assert_ne!(
+            sealed_digest(&sealed(&identity, ACME)),
+            sealed_digest(&armour),
+            "sealing is never the same twice"
+        );
+    }
+
+    #[test]
+    fn a_damaged_or_foreign_block_is_told_apart() {
+        let identity = Identity::generate();
+        let armour = sealed(&identity, ACME);
+        let by_hand = |plaintext: &str| encrypt(&identity.to_public(), plaintext).unwrap();
+        let newer = r#"{"version":2,"organization":"acme","kind":"BaseDomain","name":"n","field":"f"}"#;
+        let middle = armour.len() / 2;
+        let cases = [
+            (armour.replace(END, ""), "its BEGIN or END line is missing"),
+            (String::new(), "its BEGIN or END line is missing"),
+            (
+                format!("{}{}", &armour[..middle], &armour[middle + 8..]),
+                "it is not what was sealed, or not all of it",
+            ),
+            (by_hand("hunter2"), "it was not sealed with `streamfleet secret encrypt`"),
+            (by_hand("{}\nhunter2"), "it was not sealed with `streamfleet secret encrypt`"),
+            (by_hand(&format!("{newer}\nx")), "it was sealed by a newer version of streamfleet"),
+        ];
+        for (block, why) in cases {
+            let opened = open(std::slice::from_ref(&identity), &block, &reference(ACME));
+            assert_eq!(opened.map(|_| ()), Err(NotOpened::Damaged(why)));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sealed_is_told_without_quoting_it() {
+        let good = Identity::generate().to_public().to_string();
+        let told = |recipient: &str, value: &str| {
+            let error = seal(recipient, &reference(ACME), &value.into()).unwrap_err();
+            format!("{error} ({})", error.hint)
+        };
+        let recipient = "the secret can't be sealed: the recipient is not an age recipient \
+             (give the installation's recipient, which begins with `age1`)";
+        let size = "the secret can't be sealed: it is empty or larger than 1 MiB \
+             (give the value itself, not the name of a file)";
+        assert_eq!(told("hunter2", "x"), recipient);
+        assert_eq!(told(&good, ""), size);
+        assert_eq!(told(&good, &"x".repeat(MAX_LENGTH + 1)), size);
+    }
+}

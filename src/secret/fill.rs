@@ -1,0 +1,215 @@
+//! Puts secrets into a manifest, at the last moment before it is applied.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+
+use super::{SecretError, describe};
+use crate::catalog::{OpenedSecret, Secrets};
+use crate::names::Identifier;
+use crate::render::{Manifest, SecretEncoding, SecretSlot};
+use crate::spec::certificate::to_pkcs8_pem;
+
+/// The object with its secrets in it, base64 as Kubernetes has it. It goes to the target and nowhere else.
+///
+/// # Errors
+/// When a secret is not at hand, is no longer the one that was planned, or is a key that can't be converted. Nothing
+/// of the manifest may be applied then.
+pub fn fill(manifest: &Manifest, secrets: &Secrets) -> Result<Value, SecretError> {
+    fill_value(&manifest.body, &manifest.owner.organization, secrets)
+}
+
+fn fill_value(value: &Value, owner: &Identifier, secrets: &Secrets) -> Result<Value, SecretError> {
+    match value {
+        Value::Object(object) if object.contains_key(SecretSlot::KEY) => {
+            let slot = SecretSlot::from_value(value).ok_or_else(unreadable_slot)?;
+            // No plan asks for this; one that was written by hand must not get it.
+            if slot.reference.resource.organization != *owner {
+                return Err(foreign_slot());
+            }
+            fill_slot(&slot, secrets).map(Value::String)
+        }
+        Value::Object(object) => {
+            let filled =
+                object.iter().map(|(key, value)| Ok((key.clone(), fill_value(value, owner, secrets)?)));
+            filled.collect::<Result<_, _>>().map(Value::Object)
+        }
+        Value::Array(items) => items
+            .iter()
+            .map(|item| fill_value(item, owner, secrets))
+            .collect::<Result<_, _>>()
+            .map(Value::Array),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
+    }
+}
+
+fn fill_slot(slot: &SecretSlot, secrets: &Secrets) -> Result<String, SecretError> {
+    let value = planned_value(slot, secrets)?.expose_secret();
+    match slot.encoding {
+        SecretEncoding::Raw => Ok(STANDARD.encode(value)),
+        SecretEncoding::Pkcs8 => {
+            let pem = to_pkcs8_pem(value).map_err(|fault| {
+                SecretError::new(
+                    fault.code,
+                    format!("{} can't be used as a key: {}", describe(&slot.reference), fault.message),
+                    fault.hint,
+                )
+            })?;
+            Ok(STANDARD.encode(pem.as_bytes()))
+        }
+    }
+}
+
+/// The value of a slot, as long as it is the one that was planned.
+fn planned_value<'a>(slot: &SecretSlot, secrets: &'a Secrets) -> Result<&'a SecretString, SecretError> {
+    let unavailable = |why: &str| {
+        SecretError::new(
+            "secret-unavailable",
+            format!("{} is not at hand: {why}", describe(&slot.reference)),
+            "apply where the secret can be opened",
+        )
+    };
+    match secrets.opened.get(&slot.reference) {
+        Some(OpenedSecret::Value { value, mark }) if mark.fingerprint.as_ref() == Some(&slot.fingerprint) => {
+            Ok(value)
+        }
+        Some(OpenedSecret::Value { .. }) => Err(SecretError::new(
+            "secret-changed",
+            format!("{} changed since the plan was made", describe(&slot.reference)),
+            "plan again",
+        )),
+        Some(OpenedSecret::Opaque { reason, .. }) => Err(unavailable(reason)),
+        Some(OpenedSecret::Refused(problem)) => Err(unavailable(&problem.message)),
+        None => Err(unavailable("no spec gives it any more")),
+    }
+}
+
+fn unreadable_slot() -> SecretError {
+    SecretError::new(
+        "secret-slot-unreadable",
+        "the plan names a secret in a way that this version can't read",
+        "plan again with this version",
+    )
+}
+
+fn foreign_slot() -> SecretError {
+    SecretError::new(
+        "secret-of-another-organization",
+        "the plan puts a secret of another organization into this one's object",
+        "plan again",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::catalog::SecretMark;
+    use crate::names::{ObjectKey, SecretRef};
+    use crate::problem::Problem;
+    use crate::render::Stage;
+
+    const EC_KEY: &str = include_str!("../spec/private_key/samples/p384-sec1.pem");
+
+    fn reference() -> SecretRef {
+        SecretRef::try_from("BaseDomain/acme/k.example.com#tls_key".to_owned()).unwrap()
+    }
+
+    fn manifest(body: Value) -> Manifest {
+        Manifest {
+            key: ObjectKey::try_from("v1|Secret|n|s".to_owned()).unwrap(),
+            owner: reference().resource,
+            stage: Stage::Configuration,
+            body,
+        }
+    }
+
+    fn slot(encoding: SecretEncoding, fingerprint: &str) -> Manifest {
+        let slot = SecretSlot { reference: reference(), encoding, fingerprint: fingerprint.to_owned() };
+        manifest(json!({"kind": "Secret", "data": {"a": slot.to_value()}, "list": [1, slot.to_value()]}))
+    }
+
+    fn secrets(opened: OpenedSecret) -> Secrets {
+        Secrets { opened: [(reference(), opened)].into() }
+    }
+
+    fn value(text: &str) -> Secrets {
+        let mark = SecretMark { fingerprint: Some("hmac:1".to_owned()), sealed: None };
+        secrets(OpenedSecret::Value { value: text.into(), mark })
+    }
+
+    #[test]
+    fn slots_become_base64_wherever_they_are() {
+        let filled = fill(&slot(SecretEncoding::Raw, "hmac:1"), &value("hunter2")).unwrap();
+        assert_eq!(
+            filled,
+            json!({"kind": "Secret", "data": {"a": "aHVudGVyMg=="}, "list": [1, "aHVudGVyMg=="]})
+        );
+    }
+
+    #[test]
+    fn keys_become_pkcs8() {
+        let filled = fill(&slot(SecretEncoding::Pkcs8, "hmac:1"), &value(EC_KEY)).unwrap();
+        let bytes = STANDARD.decode(filled["data"]["a"].as_str().unwrap()).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), *to_pkcs8_pem(EC_KEY).unwrap());
+    }
+
+    #[test]
+    fn a_secret_of_another_organization_is_not_lent() {
+        let mut lent = slot(SecretEncoding::Raw, "hmac:1");
+        lent.owner.organization = "rival".parse().unwrap();
+        let error = fill(&lent, &value("hunter2")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the plan puts a secret of another organization into this one's object"
+        );
+    }
+
+    #[test]
+    fn a_secret_that_is_not_the_planned_one_is_refused() {
+        let told = |manifest: &Manifest, secrets: &Secrets| {
+            let error = fill(manifest, secrets).unwrap_err();
+            let told = format!("{}: {error} ({})", error.code, error.hint);
+            assert!(!told.contains("hunter2") && !format!("{error:?}").contains("hunter2"), "{told}");
+            told
+        };
+        let name = "`tls_key` of base domain acme/k.example.com";
+        let elsewhere = "(apply where the secret can be opened)";
+        let planned = slot(SecretEncoding::Raw, "hmac:1");
+        let mark = SecretMark { fingerprint: None, sealed: None };
+        assert_eq!(
+            told(&slot(SecretEncoding::Raw, "hmac:2"), &value("hunter2")),
+            format!("secret-changed: {name} changed since the plan was made (plan again)")
+        );
+        assert_eq!(
+            told(
+                &planned,
+                &secrets(OpenedSecret::Opaque { mark, reason: "no identity here opens it".into() })
+            ),
+            format!("secret-unavailable: {name} is not at hand: no identity here opens it {elsewhere}")
+        );
+        assert_eq!(
+            told(&planned, &secrets(OpenedSecret::Refused(Problem::error("x", "it leads out")))),
+            format!("secret-unavailable: {name} is not at hand: it leads out {elsewhere}")
+        );
+        assert_eq!(
+            told(&planned, &Secrets::default()),
+            format!("secret-unavailable: {name} is not at hand: no spec gives it any more {elsewhere}")
+        );
+        assert_eq!(
+            told(&slot(SecretEncoding::Pkcs8, "hmac:1"), &value("hunter2")),
+            format!(
+                "key-not-pem: {name} can't be used as a key: the private key is not PEM: it has no \
+                 `-----BEGIN PRIVATE KEY-----` line (convert it with `openssl pkey -inform DER -in KEY`, and mind \
+                 the `|` before a text of several lines)"
+            )
+        );
+        assert_eq!(
+            told(&manifest(json!({"data": {"$secret": {"reference": "newer"}}})), &value("hunter2")),
+            "secret-slot-unreadable: the plan names a secret in a way that this version can't read \
+             (plan again with this version)"
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! The keys of an installation: age identities that open what was sealed to it, and the key of the fingerprints.
+
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr as _;
+
+use age::x25519::Identity;
+use aws_lc_rs::hmac;
+use camino::{Utf8Path, Utf8PathBuf};
+use secrecy::{ExposeSecret as _, SecretString};
+use zeroize::Zeroizing;
+
+use super::SecretError;
+use super::envelope::{self, NotOpened};
+use crate::catalog::SecretMark;
+use crate::names::{Digest, SecretRef};
+use files::{Existing, make_private_dir, read_private, require_private, write_private};
+
+/// The file of the age identities, in the form of `age-keygen`, newest first.
+const IDENTITIES: &str = "identity.age-keys";
+/// The file of the fingerprint key, in hexadecimal.
+const FINGERPRINT: &str = "fingerprint.key";
+/// The length of the fingerprint key, in bytes: that of the digest, as RFC 2104 advises.
+const KEY_LENGTH: usize = 32;
+/// How much of a fingerprint is kept, in hexadecimal characters: 128 bits, so that two secrets never share one.
+const FINGERPRINT_LENGTH: usize = 32;
+
+/// The keys of an installation.
+pub struct Keyring {
+    /// Newest first. There is always one.
+    identities: Vec<Identity>,
+    fingerprint_key: Zeroizing<[u8; KEY_LENGTH]>,
+    /// Where they are kept; none for keys that go with the process.
+    dir: Option<Utf8PathBuf>,
+}
+
+/// Says how many keys there are, and nothing of them.
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keyring({} identities)", self.identities.len())
+    }
+}
+
+impl Keyring {
+    /// Reads the keys of a state folder; none where it has none yet.
+    ///
+    /// # Errors
+    /// When the folder or a key can be read by others, when a key can't be read or is damaged, or when one of the two
+    /// files is missing. Nothing is ever replaced: a lost key is a lost secret.
+    pub fn load(dir: &Utf8Path) -> Result<Option<Keyring>, SecretError> {
+        if !require_private(dir)? {
+            return Ok(None);
+        }
+        let identities = read_private(&dir.join(IDENTITIES))?;
+        let fingerprint = read_private(&dir.join(FINGERPRINT))?;
+        match (identities, fingerprint) {
+            (None, None) => Ok(None),
+            (Some(identities), Some(fingerprint)) => Ok(Some(Keyring {
+                identities: parse_identities(&identities)
+                    .ok_or_else(|| damaged(&dir.join(IDENTITIES), "it is not a list of age identities"))?,
+                fingerprint_key: parse_fingerprint_key(&fingerprint)
+                    .ok_or_else(|| damaged(&dir.join(FINGERPRINT), "it is not 64 hexadecimal characters"))?,
+                dir: Some(dir.to_owned()),
+            })),
+            (None, Some(_)) => Err(half(dir, IDENTITIES, FINGERPRINT)),
+            (Some(_), None) => Err(half(dir, FINGERPRINT, IDENTITIES)),
+        }
+    }
+
+    /// Reads the keys of a state folder, and makes them, and the folder, where there are none.
+    ///
+    /// # Errors
+    /// Those of [`Keyring::load`], and when the keys can't be written.
+    pub fn load_or_create(dir: &Utf8Path) -> Result<Keyring, SecretError> {
+        if let Some(keyring) = Self::load(dir)? {
+            return Ok(keyring);
+        }
+        let mut keyring = Self::ephemeral()?;
+        make_private_dir(dir)?;
+        let key = Zeroizing::new(hex::encode(*keyring.fingerprint_key) + "\n");
+        write_private(dir, FINGERPRINT, &key, Existing::Kept)?;
+        write_private(dir, IDENTITIES, &keyring.identity_file(), Existing::Kept)?;
+        keyring.dir = Some(dir.to_owned());
+        Ok(keyring)
+    }
+
+    /// Keys that are kept nowhere: what is sealed to them is lost with the process. For checks that only plan.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn ephemeral() -> Result<Keyring, SecretError> {
+        let mut fingerprint_key = Zeroizing::new([0; KEY_LENGTH]);
+        aws_lc_rs::rand::fill(fingerprint_key.as_mut_slice()).map_err(|_| {
+            SecretError::new(
+                "no-randomness",
+                "keys can't be made: the system gives no random numbers",
+                "look at the system's log, and start again",
+            )
+        })?;
+        Ok(Keyring { identities: vec![Identity::generate()], fingerprint_key, dir: None })
+    }
+
+    /// What secrets are sealed to: `age1…`, the public half of the newest identity. It is no secret.
+    pub fn recipient(&self) -> String {
+        self.identities[0].to_public().to_string()
+    }
+
+    /// Adds a new identity, which everything is sealed to from now on. The old ones stay, to open what was sealed to
+    /// them.
+    ///
+    /// # Errors
+    /// When the file can't be written. The keys are as before then.
+    pub fn add_identity(&mut self) -> Result<(), SecretError> {
+        self.identities.insert(0, Identity::generate());
+        let written = match &self.dir {
+            Some(dir) => write_private(dir, IDENTITIES, &self.identity_file(), Existing::Replaced),
+            None => Ok(()),
+        };
+        if written.is_err() {
+            self.identities.remove(0);
+        }
+        written
+    }
+
+    /// Opens a sealed block for the field that it stands in.
+    ///
+    /// # Errors
+    /// When no identity opens it, it was sealed for something else, or it is damaged.
+    pub fn open(&self, armour: &str, reference: &SecretRef) -> Result<SecretString, NotOpened> {
+        envelope::open(&self.identities, armour, reference)
+    }
+
+    /// The trace of a value: a fingerprint that only this installation can make, and the digest of its sealed form
+    /// where it has one.
+    pub fn mark(&self, reference: &SecretRef, value: &SecretString, sealed: Option<Digest>) -> SecretMark {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.fingerprint_key.as_slice());
+        let mut mac = hmac::Context::with_key(&key);
+        mac.update(reference.to_string().as_bytes());
+        mac.update(&[0]);
+        mac.update(value.expose_secret().as_bytes());
+        let mut digest = hex::encode(mac.sign());
+        digest.truncate(FINGERPRINT_LENGTH);
+        SecretMark { fingerprint: Some(format!("hmac:{digest}")), sealed }
+    }
+
+    /// Opens a block that was sealed to an older identity, without asking what it is for; none where it is sealed to
+    /// the newest one.
+    pub(super) fn open_old(&self, armour: &str) -> Result<Option<Zeroizing<String>>, NotOpened> {
+        let (newest, older) = self.identities.split_at(1);
+        match envelope::decrypt(newest, armour) {
+            Ok(_) => Ok(None),
+            Err(NotOpened::NoIdentity) => envelope::decrypt(older, armour).map(Some),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Seals to the newest identity what [`Keyring::open_old`] gave.
+    pub(super) fn seal_again(&self, plaintext: &str) -> Result<String, SecretError> {
+        envelope::encrypt(&self.identities[0].to_public(), plaintext)
+    }
+
+    fn identity_file(&self) -> Zeroizing<String> {
+        let note = "# The age identities of this Streamfleet installation, newest first. Whoever has them can open its\n\
+             # sealed secrets, and without them nobody can: back them up and show them to nobody.\n";
+        let entries = self.identities.iter().map(|identity| {
+            let secret = identity.to_string();
+            Zeroizing::new(format!("# public key: {}\n{}\n", identity.to_public(), secret.expose_secret()))
+        });
+        let entries: Vec<_> = entries.collect();
+        let length = note.len() + entries.iter().map(|entry| entry.len()).sum::<usize>();
+        let mut file = Zeroizing::new(String::with_capacity(length));
+        file.push_str(note);
+        entries.iter().for_each(|entry| file.push_str(entry));
+        file
+    }
+}
+
+/// The identities of a file, in its order; none where a line is something else, or there is no identity.
+fn parse_identities(text: &str) -> Option<Vec<Identity>> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let identities: Vec<Identity> = lines.map(|line| Identity::from_str(line).ok()).collect::<Option<_>>()?;
+    (!identities.is_empty()).then_some(identities)
+}
+
+fn parse_fingerprint_key(text: &str) -> Option<Zeroizing<[u8; KEY_LENGTH]>> {
+    let mut key = Zeroizing::new([0; KEY_LENGTH]);
+    hex::decode_to_slice(text.trim(), key.as_mut_slice()).ok()?;
+    Some(key)
+}
+
+fn damaged(file: &Utf8Path, why: &str) -> SecretError {
+    SecretError::new(
+        "key-file-damaged",
+        format!("the key file {file} is damaged: {why}"),
+        "restore it from the backup; without it, what was sealed to it can't be opened",
+    )
+}
+
+fn half(dir: &Utf8Path, missing: &str, there: &str) -> SecretError {
+    SecretError::new(
+        "key-file-missing",
+        format!("the key file {missing} is missing from {dir}, where {there} is"),
+        format!(
+            "restore it from the backup; if nothing was ever sealed or applied, remove {there} and start again"
+        ),
+    )
+}

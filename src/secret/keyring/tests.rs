@@ -1,0 +1,166 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+use crate::secret::seal;
+
+/// A folder that only its owner can read, gone with the value.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        folder.set_mode("", 0o700);
+        folder
+    }
+
+    fn path(&self) -> &Utf8Path {
+        Utf8Path::from_path(self.0.path()).unwrap()
+    }
+
+    fn set_mode(&self, name: &str, mode: u32) {
+        std::fs::set_permissions(self.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn mode(&self, name: &str) -> u32 {
+        std::fs::metadata(self.path().join(name)).unwrap().permissions().mode() & 0o777
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path().join(name), text).unwrap();
+        self.set_mode(name, 0o600);
+    }
+
+    fn refusal(&self) -> String {
+        let error = Keyring::load_or_create(self.path()).expect_err("the keys are refused");
+        let told = format!("{error} ({})", error.hint);
+        assert!(!told.contains("AGE-SECRET-KEY"), "{told}");
+        told.replace(self.path().as_str(), "DIR")
+    }
+}
+
+fn reference() -> SecretRef {
+    SecretRef::try_from("BaseDomain/acme/k.example.com#tls_key".to_owned()).unwrap()
+}
+
+#[test]
+fn keys_are_made_once_for_their_owner_alone_and_stay() {
+    let folder = Folder::new();
+    assert!(Keyring::load(&folder.path().join("state")).unwrap().is_none());
+    let dir = folder.path().join("state");
+    let made = Keyring::load_or_create(&dir).unwrap();
+    assert_eq!(folder.mode("state"), 0o700);
+    for file in [IDENTITIES, FINGERPRINT] {
+        assert_eq!(folder.mode(&format!("state/{file}")), 0o600);
+    }
+    let read = Keyring::load(&dir).unwrap().unwrap();
+    assert_eq!(read.recipient(), made.recipient());
+    assert_eq!(*read.fingerprint_key, *made.fingerprint_key);
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2, "no temporary file is left");
+}
+
+#[test]
+fn after_a_new_identity_the_old_one_still_opens() {
+    let folder = Folder::new();
+    let mut keyring = Keyring::load_or_create(folder.path()).unwrap();
+    let before = keyring.recipient();
+    let old = seal(&before, &reference(), &"hunter2".into()).unwrap();
+    keyring.add_identity().unwrap();
+    assert_ne!(keyring.recipient(), before);
+    let read = Keyring::load(folder.path()).unwrap().unwrap();
+    assert_eq!(read.recipient(), keyring.recipient());
+    assert_eq!(read.open(&old, &reference()).unwrap().expose_secret(), "hunter2");
+    assert_eq!(folder.mode(IDENTITIES), 0o600);
+}
+
+#[test]
+fn an_identity_that_cannot_be_kept_is_not_used() {
+    let folder = Folder::new();
+    let dir = folder.path().join("state");
+    let mut keyring = Keyring::load_or_create(&dir).unwrap();
+    let before = keyring.recipient();
+    std::fs::remove_dir_all(&dir).unwrap();
+    let error = keyring.add_identity().unwrap_err();
+    assert!(error.message.starts_with("the keys can't be written to "), "{error}");
+    assert_eq!(keyring.recipient(), before);
+}
+
+#[test]
+fn what_others_can_read_is_refused_with_the_command_that_mends_it() {
+    let folder = Folder::new();
+    Keyring::load_or_create(folder.path()).unwrap();
+    folder.set_mode(IDENTITIES, 0o640);
+    assert_eq!(
+        folder.refusal(),
+        "the key file DIR/identity.age-keys can be read or written by other users of this host \
+         (run `chmod 600 DIR/identity.age-keys`, and rotate the keys if somebody may have read them)"
+    );
+    folder.set_mode("", 0o755);
+    assert_eq!(
+        folder.refusal(),
+        "the state folder DIR can be read or written by other users of this host \
+         (run `chmod 700 DIR`, and rotate the keys if somebody may have read them)"
+    );
+}
+
+#[test]
+fn damaged_or_missing_keys_are_never_replaced() {
+    let again = "(restore it from the backup; without it, what was sealed to it can't be opened)";
+    let cases = [
+        (
+            IDENTITIES,
+            "",
+            format!("the key file DIR/{IDENTITIES} is damaged: it is not a list of age identities {again}"),
+        ),
+        (
+            IDENTITIES,
+            "AGE-SECRET-KEY-1X\n",
+            format!("the key file DIR/{IDENTITIES} is damaged: it is not a list of age identities {again}"),
+        ),
+        (
+            FINGERPRINT,
+            "12ab\n",
+            format!("the key file DIR/{FINGERPRINT} is damaged: it is not 64 hexadecimal characters {again}"),
+        ),
+    ];
+    for (file, text, expected) in cases {
+        let folder = Folder::new();
+        Keyring::load_or_create(folder.path()).unwrap();
+        folder.write(file, text);
+        assert_eq!(folder.refusal(), expected);
+        assert_eq!(std::fs::read_to_string(folder.path().join(file)).unwrap(), text);
+    }
+    for (missing, there) in [(IDENTITIES, FINGERPRINT), (FINGERPRINT, IDENTITIES)] {
+        let folder = Folder::new();
+        Keyring::load_or_create(folder.path()).unwrap();
+        std::fs::remove_file(folder.path().join(missing)).unwrap();
+        assert_eq!(
+            folder.refusal(),
+            format!(
+                "the key file {missing} is missing from DIR, where {there} is (restore it from the backup; \
+                 if nothing was ever sealed or applied, remove {there} and start again)"
+            )
+        );
+        assert!(!folder.path().join(missing).exists());
+    }
+}
+
+#[test]
+fn a_fingerprint_tells_values_fields_and_installations_apart() {
+    let (keyring, other) = (Keyring::ephemeral().unwrap(), Keyring::ephemeral().unwrap());
+    let fingerprint = |keyring: &Keyring, field: &str, value: &str| {
+        let reference = SecretRef { field: field.to_owned(), ..reference() };
+        keyring.mark(&reference, &value.into(), None).fingerprint.unwrap()
+    };
+    let first = fingerprint(&keyring, "tls_key", "hunter2");
+    assert!(first.starts_with("hmac:") && first.len() == 37, "{first}");
+    assert_eq!(fingerprint(&keyring, "tls_key", "hunter2"), first);
+    assert_ne!(fingerprint(&keyring, "tls_key", "hunter3"), first);
+    assert_ne!(fingerprint(&keyring, "kubeconfig", "hunter2"), first);
+    assert_ne!(fingerprint(&other, "tls_key", "hunter2"), first);
+}
+
+#[test]
+fn debug_output_holds_no_key() {
+    let keyring = Keyring::ephemeral().unwrap();
+    assert_eq!(format!("{keyring:?}"), "Keyring(1 identities)");
+}

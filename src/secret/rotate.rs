@@ -1,0 +1,149 @@
+//! Seals the blocks of a spec file again, to the newest identity, changing nothing else of the file.
+
+use std::ops::Range;
+
+use granit_parser::{Event, Parser, ScalarStyle, Span};
+
+use super::envelope::{self, NotOpened};
+use super::{Keyring, SecretError};
+use crate::names::SpecPath;
+
+#[cfg(test)]
+mod tests;
+
+/// Seals every `encrypted` block of a file again to the newest identity, and gives the new text with the number of
+/// blocks that changed. Blocks that are sealed to it already stay as they are; comments, order and quoting stay.
+///
+/// What a block is for is inside of it and is kept.
+///
+/// # Errors
+/// When the file is not YAML, a block can't be opened or is written in a way that can't be edited safely. The file is
+/// as before then: it is changed as a whole or not at all.
+pub fn rotate_text(text: &str, file: &SpecPath, keyring: &Keyring) -> Result<(String, usize), SecretError> {
+    let before = parse(text, file)?;
+    let mut edits = Vec::new();
+    for index in sealed_scalars(&before) {
+        edits.extend(renewed(&before, index, text, file, keyring)?);
+    }
+    apply(text, &edits)
+        .filter(|after| parse(after, file).is_ok_and(|after| only_these_changed(&before, &edits, &after)))
+        .map(|after| (after, edits.len()))
+        .ok_or_else(|| {
+            let why = "the edit would have changed more than the blocks";
+            failed(file, 1, why, "write each block as `encrypted: |`")
+        })
+}
+
+/// A change of one block.
+struct Edit {
+    /// Which event of the file it is.
+    index: usize,
+    /// The new block.
+    armour: String,
+    /// The bytes of the file that give way.
+    range: Range<usize>,
+    /// What comes in their place.
+    replacement: String,
+}
+
+type Events<'a> = Vec<(Event<'a>, Span)>;
+
+fn parse<'a>(text: &'a str, file: &SpecPath) -> Result<Events<'a>, SecretError> {
+    Parser::new_from_str(text).collect::<Result<_, _>>().map_err(|error| {
+        let line = error.marker().line();
+        failed(file, line, "it is not YAML", "mend the file first: `streamfleet plan` shows what is wrong")
+    })
+}
+
+/// The values of keys named `encrypted` that look like age armour, wherever they are.
+fn sealed_scalars(events: &Events<'_>) -> Vec<usize> {
+    let is_node = |(_, (event, _)): &(usize, &(Event<'_>, Span))| event.is_node();
+    let nodes: Vec<_> = events.iter().enumerate().filter(is_node).collect();
+    let pairs = nodes.windows(2).filter(|pair| {
+        let [(_, (key, _)), (_, (value, _))] = pair else { return false };
+        let is_armour =
+            value.scalar().is_some_and(|(text, _)| text.trim_start().starts_with(envelope::BEGIN));
+        is_armour && key.scalar().is_some_and(|(text, _)| text == "encrypted")
+    });
+    pairs.map(|pair| pair[1].0).collect()
+}
+
+/// The edit that seals a block again; none where it is sealed to the newest identity already.
+fn renewed(
+    events: &Events<'_>,
+    index: usize,
+    text: &str,
+    file: &SpecPath,
+    keyring: &Keyring,
+) -> Result<Option<Edit>, SecretError> {
+    let (event, span) = &events[index];
+    let Some((block, style)) = event.scalar() else { return Ok(None) };
+    let line = span.start.line();
+    let plaintext = keyring.open_old(block).map_err(|error| not_opened(file, line, error))?;
+    let Some(plaintext) = plaintext else { return Ok(None) };
+    let armour = keyring.seal_again(&plaintext)?;
+    let edit = span.byte_range().and_then(|range| match style {
+        ScalarStyle::Literal => literal_edit(text, range, &armour),
+        ScalarStyle::Folded => None,
+        _ => Some((range, format!("\"{}\"", armour.trim_end().replace('\n', "\\n") + "\\n"))),
+    });
+    let (range, replacement) = edit.ok_or_else(|| {
+        failed(file, line, "the block is written in an unusual way", "write it as `encrypted: |`")
+    })?;
+    Ok(Some(Edit { index, armour, range, replacement }))
+}
+
+fn not_opened(file: &SpecPath, line: usize, error: NotOpened) -> SecretError {
+    let seal_anew = "seal the value again with `streamfleet secret encrypt`";
+    match error {
+        NotOpened::NoIdentity => {
+            let hint = format!("run this where the identity is, or {seal_anew}");
+            failed(file, line, "no identity here opens the block", &hint)
+        }
+        NotOpened::Elsewhere => failed(file, line, "the block was sealed for something else", seal_anew),
+        NotOpened::Damaged(why) => failed(file, line, &format!("the block is damaged: {why}"), seal_anew),
+    }
+}
+
+/// The lines of a literal block scalar, with the indentation and line ends that they have.
+fn literal_edit(text: &str, span: Range<usize>, armour: &str) -> Option<(Range<usize>, String)> {
+    let begin = span.start + text.get(span.clone())?.find(envelope::BEGIN)?;
+    let end = span.start + text.get(span)?.find(envelope::END)? + envelope::END.len();
+    let line_start = text.get(..begin)?.rfind('\n')? + 1;
+    let indentation = text.get(line_start..begin)?;
+    let line_end = if text.get(begin..end)?.contains("\r\n") { "\r\n" } else { "\n" };
+    let lines: Vec<&str> = armour.trim_end().lines().collect();
+    Some((begin..end, lines.join(&format!("{line_end}{indentation}"))))
+}
+
+/// The text with all edits, which are in its order; none where one doesn't lie within it.
+fn apply(text: &str, edits: &[Edit]) -> Option<String> {
+    let mut after = String::with_capacity(text.len());
+    let mut position = 0;
+    for edit in edits {
+        after.push_str(text.get(position..edit.range.start)?);
+        after.push_str(&edit.replacement);
+        position = edit.range.end;
+    }
+    after.push_str(text.get(position..)?);
+    Some(after)
+}
+
+/// The net under the edit: whether the file, parsed again, says what it said but for the new blocks.
+fn only_these_changed(before: &Events<'_>, edits: &[Edit], after: &Events<'_>) -> bool {
+    let same = |index: usize| match edits.iter().find(|edit| edit.index == index) {
+        Some(edit) => {
+            after[index].0.scalar().is_some_and(|(text, _)| text.trim_end() == edit.armour.trim_end())
+        }
+        None => before[index].0 == after[index].0,
+    };
+    before.len() == after.len() && (0..before.len()).all(same)
+}
+
+fn failed(file: &SpecPath, line: usize, why: &str, hint: &str) -> SecretError {
+    SecretError::new(
+        "rotate-failed",
+        format!("the secrets of {file} can't be sealed again: {why} (line {line})"),
+        hint,
+    )
+}

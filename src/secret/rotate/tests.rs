@@ -1,0 +1,170 @@
+use secrecy::ExposeSecret as _;
+
+use super::*;
+use crate::names::SecretRef;
+use crate::secret::seal;
+
+fn reference() -> SecretRef {
+    SecretRef::try_from("BaseDomain/acme/k.example.com#tls_key".to_owned()).unwrap()
+}
+
+fn file() -> SpecPath {
+    "acme/domains.yaml".parse().unwrap()
+}
+
+/// A keyring that was given a second identity, and a block that was sealed before.
+fn rotated() -> (Keyring, String) {
+    let mut keyring = Keyring::ephemeral().unwrap();
+    let armour = seal(&keyring.recipient(), &reference(), &"hunter2".into()).unwrap();
+    keyring.add_identity().unwrap();
+    (keyring, armour)
+}
+
+/// A document in the literal form, with what must stay around the block.
+fn literal(armour: &str, header: &str, line_end: &str) -> String {
+    let block: String = armour.lines().map(|line| format!("      {line}\n")).collect();
+    format!(
+        "# our domains: ÄÖ\nkind: BaseDomain   # kind\n\"organization\": 'acme'\ntls_key:\n    encrypted: {header}\n{block}\n\
+         # after\ndomain: ÄÖ.example.com\n---\nkind: Cluster\n"
+    )
+    .replace('\n', line_end)
+}
+
+fn told(text: &str, keyring: &Keyring) -> String {
+    let error = rotate_text(text, &file(), keyring).expect_err("the file is refused");
+    let told = format!("{error} ({})", error.hint);
+    assert!(!told.contains("hunter2"), "{told}");
+    told
+}
+
+/// The text of the first sealed block of a file.
+fn block(text: &str) -> String {
+    let events = parse(text, &file()).unwrap();
+    let index = sealed_scalars(&events)[0];
+    events[index].0.scalar().unwrap().0.to_owned()
+}
+
+#[test]
+fn only_the_lines_of_the_block_change() {
+    let (keyring, armour) = rotated();
+    for header in ["|", "|-", "|+", "|2", "| # sealed"] {
+        for (line_end, mark) in [("\n", ""), ("\r\n", ""), ("\n", "\u{feff}")] {
+            let before = mark.to_owned() + &literal(&armour, header, line_end);
+            let (after, count) = rotate_text(&before, &file(), &keyring).unwrap();
+            assert_eq!(count, 1, "{header}");
+            let new = block(&after);
+            assert_eq!(after, mark.to_owned() + &literal(new.trim_end(), header, line_end), "{header}");
+            assert_eq!(keyring.open(&new, &reference()).unwrap().expose_secret(), "hunter2");
+            assert_ne!(new.trim_end(), armour.trim_end());
+        }
+    }
+}
+
+#[test]
+fn quoted_and_flow_forms_are_edited_in_their_place() {
+    let (keyring, armour) = rotated();
+    let escaped = armour.replace('\n', "\\n");
+    let folded = armour.trim_end().replace('\n', "\n\n    ");
+    for (before, around) in [
+        (
+            format!("a: 1\ntls_key: {{encrypted: \"{escaped}\"}} # x\nb: 2\n"),
+            ("a: 1\ntls_key: {encrypted: \"", "\"} # x\nb: 2\n"),
+        ),
+        (format!("tls_key:\n  encrypted: \"{folded}\"\nb: 2\n"), ("tls_key:\n  encrypted: \"", "\"\nb: 2\n")),
+        (
+            format!("tls_key:\n  \"encrypted\": '{folded}'\nb: 2\n"),
+            ("tls_key:\n  \"encrypted\": \"", "\"\nb: 2\n"),
+        ),
+    ] {
+        let (after, count) = rotate_text(&before, &file(), &keyring).unwrap();
+        assert_eq!(count, 1);
+        assert!(after.starts_with(around.0) && after.ends_with(around.1), "{after}");
+        assert_eq!(keyring.open(&block(&after), &reference()).unwrap().expose_secret(), "hunter2");
+    }
+}
+
+#[test]
+fn rotating_again_changes_nothing() {
+    let (keyring, armour) = rotated();
+    let (once, _) = rotate_text(&literal(&armour, "|", "\n"), &file(), &keyring).unwrap();
+    assert_eq!(rotate_text(&once, &file(), &keyring).unwrap(), (once.clone(), 0));
+    let plain = "tls_key: {from_file: a}\nencrypted: no block\n";
+    assert_eq!(rotate_text(plain, &file(), &keyring).unwrap(), (plain.to_owned(), 0));
+}
+
+#[test]
+fn several_blocks_of_a_file_are_sealed_again_each_for_its_own_field() {
+    let other = SecretRef::try_from("CloudAccount/acme/s3#credentials".to_owned()).unwrap();
+    let mut keyring = Keyring::ephemeral().unwrap();
+    let [one, two] = [reference(), other.clone()]
+        .map(|reference| seal(&keyring.recipient(), &reference, &"hunter2".into()).unwrap());
+    keyring.add_identity().unwrap();
+    let text = literal(&one, "|", "\n") + "---\n" + &literal(&two, "|-", "\n");
+    let (after, count) = rotate_text(&text, &file(), &keyring).unwrap();
+    assert_eq!(count, 2);
+    let events = parse(&after, &file()).unwrap();
+    let blocks: Vec<_> =
+        sealed_scalars(&events).into_iter().filter_map(|index| events[index].0.scalar()).collect();
+    let [(one, _), (two, _)] = blocks[..] else { panic!("there are two blocks") };
+    assert!(keyring.open(one, &reference()).is_ok() && keyring.open(two, &other).is_ok());
+    assert_eq!(keyring.open(two, &reference()).map(|_| ()), Err(NotOpened::Elsewhere));
+}
+
+#[test]
+fn what_cannot_be_sealed_again_is_told_with_its_line() {
+    let (keyring, armour) = rotated();
+    let start = "the secrets of acme/domains.yaml can't be sealed again:";
+    let again = "(seal the value again with `streamfleet secret encrypt`)";
+    let stranger = Keyring::ephemeral().unwrap();
+    assert_eq!(
+        told(&literal(&armour, "|", "\n"), &stranger),
+        format!(
+            "{start} no identity here opens the block (line 6) (run this where the identity is, or seal the value \
+             again with `streamfleet secret encrypt`)"
+        )
+    );
+    let torn = armour.replacen("-----END", "END", 1);
+    assert_eq!(
+        told(&literal(&torn, "|", "\n"), &keyring),
+        format!("{start} the block is damaged: its BEGIN or END line is missing (line 6) {again}")
+    );
+    assert_eq!(
+        told(&literal(&armour, ">", "\n"), &keyring),
+        format!("{start} the block is written in an unusual way (line 6) (write it as `encrypted: |`)")
+    );
+    assert_eq!(
+        told("a: [", &keyring),
+        format!(
+            "{start} it is not YAML (line 1) (mend the file first: `streamfleet plan` shows what is wrong)"
+        )
+    );
+}
+
+/// What stands before the first block of a file, without a quote that opens it.
+fn before_block(text: &str) -> &str {
+    text.split(envelope::BEGIN).next().unwrap_or_default().trim_end_matches(['"', '\'', ' ', '\n'])
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_mangled_file_is_refused_or_changed_in_its_block_alone(
+        start in 0..1200_usize,
+        length in 0..40_usize,
+        insert in "[ #\"'|>:\n-]{0,3}",
+    ) {
+        let (keyring, armour) = rotated();
+        let mut text = literal(&armour, "|", "\n");
+        let range = text.floor_char_boundary(start)..text.floor_char_boundary(start + length);
+        text.replace_range(range, &insert);
+        match rotate_text(&text, &file(), &keyring) {
+            Ok((after, 0)) => proptest::prop_assert_eq!(after, text),
+            Ok((after, _)) => {
+                proptest::prop_assert_eq!(before_block(&after), before_block(&text));
+                proptest::prop_assert!(keyring.open(&block(&after), &reference()).is_ok());
+            }
+            Err(error) => proptest::prop_assert_eq!(error.code, "rotate-failed"),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Opens the secrets of a tree, each where its document says that it is.
+
+use std::fmt;
+
+use camino::Utf8PathBuf;
+use secrecy::SecretString;
+
+use super::envelope::{NotOpened, sealed_digest};
+use super::lookup::{Found, from_env, from_file};
+use super::{Keyring, SecretError, describe};
+use crate::catalog::{OpenedSecret, SecretMark, Secrets};
+use crate::names::SecretRef;
+use crate::spec::{Document, Documents, SecretValue};
+
+#[cfg(test)]
+mod tests;
+
+/// Looks a variable up.
+type Environment = Box<dyn Fn(&str) -> Option<SecretString> + Send + Sync>;
+
+/// Where secrets are found: files, the environment, and the keys that open sealed ones.
+pub struct SecretStore {
+    secrets_dir: Utf8PathBuf,
+    environment: Environment,
+    keyring: Keyring,
+}
+
+/// Says where files are looked for, and nothing of keys or variables.
+impl fmt::Debug for SecretStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretStore")
+            .field("secrets_dir", &self.secrets_dir)
+            .field("keyring", &self.keyring)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SecretStore {
+    /// A store that reads files below a folder, with one folder an organization, variables through a function, and
+    /// sealed blocks with a keyring.
+    pub fn new(
+        secrets_dir: Utf8PathBuf,
+        environment: impl Fn(&str) -> Option<SecretString> + Send + Sync + 'static,
+        keyring: Keyring,
+    ) -> Self {
+        Self { secrets_dir, environment: Box::new(environment), keyring }
+    }
+
+    /// The keys that open sealed blocks.
+    pub fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// Opens every secret of a tree. Where two documents describe the same resource, the first one counts.
+    pub fn open_all(&self, documents: &Documents) -> Secrets {
+        let mut secrets = Secrets::default();
+        for document in documents.documents() {
+            for (field, value) in document.spec.secrets() {
+                let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
+                let opened =
+                    self.open(&reference, value).unwrap_or_else(|error| refused(document, field, error));
+                secrets.opened.entry(reference).or_insert(opened);
+            }
+        }
+        secrets
+    }
+
+    /// Opens one secret, on behalf of the organization whose field it is.
+    fn open(&self, reference: &SecretRef, value: &SecretValue) -> Result<OpenedSecret, SecretError> {
+        let organization = &reference.resource.organization;
+        match value {
+            SecretValue::Plain(value) => Ok(self.opened(reference, value.clone())),
+            SecretValue::FromFile(name) => {
+                Ok(self.found(reference, from_file(&self.secrets_dir, organization, name)?))
+            }
+            SecretValue::FromEnv(name) => {
+                Ok(self.found(reference, from_env(&*self.environment, organization, name)?))
+            }
+            SecretValue::Encrypted(armour) => self.unseal(reference, armour),
+            SecretValue::Redacted => Err(SecretError::new(
+                "secret-redacted",
+                format!("{} is redacted, and no value is known for it", describe(reference)),
+                "give the value again",
+            )),
+        }
+    }
+
+    fn unseal(&self, reference: &SecretRef, armour: &str) -> Result<OpenedSecret, SecretError> {
+        let sealed = sealed_digest(armour);
+        match self.keyring.open(armour, reference) {
+            Ok(value) => {
+                Ok(OpenedSecret::Value { mark: self.keyring.mark(reference, &value, sealed), value })
+            }
+            Err(NotOpened::NoIdentity) => Ok(OpenedSecret::Opaque {
+                mark: SecretMark { fingerprint: None, sealed },
+                reason: "no identity here opens it".to_owned(),
+            }),
+            Err(NotOpened::Elsewhere) => Err(SecretError::new(
+                "secret-sealed-elsewhere",
+                format!(
+                    "{} holds a block that was sealed for another field or resource",
+                    describe(reference)
+                ),
+                "seal the value again for this field, with `streamfleet secret encrypt`",
+            )),
+            Err(NotOpened::Damaged(why)) => Err(SecretError::new(
+                "secret-damaged",
+                format!("the sealed block of {} is damaged: {why}", describe(reference)),
+                "copy the whole block again, or seal the value again with `streamfleet secret encrypt`",
+            )),
+        }
+    }
+
+    fn found(&self, reference: &SecretRef, found: Found) -> OpenedSecret {
+        match found {
+            Found::Value(value) => self.opened(reference, value),
+            Found::NotHere(reason) => {
+                OpenedSecret::Opaque { mark: SecretMark { fingerprint: None, sealed: None }, reason }
+            }
+        }
+    }
+
+    fn opened(&self, reference: &SecretRef, value: SecretString) -> OpenedSecret {
+        OpenedSecret::Value { mark: self.keyring.mark(reference, &value, None), value }
+    }
+}
+
+/// A secret that must not be used, as a problem at its field.
+fn refused(document: &Document, field: &str, error: SecretError) -> OpenedSecret {
+    let pointer = match field {
+        "kubeconfig" => "/advanced_config/kubeconfig".to_owned(),
+        _ => format!("/{field}"),
+    };
+    OpenedSecret::Refused(error.problem().at(document.locate(&pointer), "can't be used"))
+}

@@ -1,0 +1,206 @@
+//! Certificate chains: what they cover, how long, and everything that is wrong with one at once.
+
+use jiff::Timestamp;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::error::X509Error;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer as _;
+
+use super::material::{Fault, Part, pem_blocks};
+use super::private_key::PrivateKey;
+
+pub use super::private_key::to_pkcs8_pem;
+
+#[cfg(test)]
+mod tests;
+
+/// A certificate that TLS clients can accept: its chain is in order and its key, where one was given, fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// When the whole chain has become valid: the latest beginning of its certificates.
+    pub not_before: Timestamp,
+    /// When the chain stops being valid: the earliest end of its certificates.
+    pub not_after: Timestamp,
+    /// The host names that it covers, lower case, wildcards as they stand. At least one.
+    pub names: Vec<String>,
+}
+
+impl Certificate {
+    /// Reads a certificate chain in PEM, and judges whether the private key belongs to it where one is given.
+    ///
+    /// Whether it is valid at some moment is for the caller to judge.
+    ///
+    /// # Errors
+    /// Everything that is wrong, quoting nothing of the key.
+    pub fn parse(tls_cert: &str, tls_key: Option<&str>) -> Result<Certificate, Vec<Fault>> {
+        let mut faults = Vec::new();
+        let ders = keep(read_ders(tls_cert), &mut faults).unwrap_or_default();
+        let chain = keep(read_chain(&ders), &mut faults).unwrap_or_default();
+        let key =
+            tls_key.and_then(|key| keep(PrivateKey::parse(key).map_err(|fault| vec![fault]), &mut faults));
+        faults.extend(disorder(&chain));
+        faults.extend(key.and_then(|key| misfit(&chain, &key)));
+        let names = chain.first().and_then(|own| keep(host_names(own), &mut faults));
+        let validity = keep(validity(&chain), &mut faults);
+        match (names, validity.flatten()) {
+            (Some(names), Some((not_before, not_after))) if faults.is_empty() => {
+                Ok(Certificate { not_before, not_after, names })
+            }
+            _ => Err(faults),
+        }
+    }
+
+    /// Whether a client that asks for this host accepts the certificate: by a name that is the same, or by a wildcard
+    /// that stands for exactly its left-most label (RFC 6125, section 6.4.3).
+    pub fn covers(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let parent = host.split_once('.').filter(|(label, _)| !label.is_empty()).map(|(_, parent)| parent);
+        self.names.iter().any(|name| match name.strip_prefix("*.") {
+            Some(domain) => parent == Some(domain),
+            None => *name == host,
+        })
+    }
+}
+
+/// Reads the certificates of a PEM text into DER, in their order.
+///
+/// # Errors
+/// Where the text isn't PEM, holds no certificate, or holds something else beside it.
+pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<Fault>> {
+    let blocks =
+        pem_blocks(text).map_err(|label| vec![damaged(&format!("its `{label}` block does not end"))])?;
+    if blocks.is_empty() {
+        return Err(vec![fault(
+            "certificate-not-pem",
+            "the certificate is not PEM: it has no `-----BEGIN CERTIFICATE-----` line",
+            "convert it with `openssl x509 -inform DER -in CERT`, and mind the `|` before a text of several lines",
+        )]);
+    }
+    let (mut ders, mut faults) = (Vec::new(), Vec::new());
+    for block in &blocks {
+        match (block.label, block.decode()) {
+            ("CERTIFICATE", Some(der)) => ders.push(der.to_vec()),
+            ("CERTIFICATE", None) => faults.push(damaged("its base64 can't be decoded")),
+            (label, _) if label.ends_with("PRIVATE KEY") => faults.push(fault(
+                "key-in-certificate",
+                "the certificate has a private key beside it, where it would be stored and shown in the open",
+                "move the key to where the key goes, and replace it if this text was shared",
+            )),
+            (label, _) => faults.push(fault(
+                "certificate-foreign-block",
+                format!("the certificate has a `{label}` block beside it"),
+                "leave only `CERTIFICATE` blocks: the domain's own first, then the intermediate ones",
+            )),
+        }
+    }
+    if faults.is_empty() { Ok(ders) } else { Err(faults) }
+}
+
+/// Understands each certificate of a chain.
+pub(crate) fn read_chain(ders: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, Vec<Fault>> {
+    let (mut chain, mut faults) = (Vec::new(), Vec::new());
+    for (der, position) in ders.iter().zip(1..) {
+        match X509Certificate::from_der(der) {
+            Ok(([], certificate)) => chain.push(certificate),
+            _ => faults.push(damaged(&format!("block {position} is not an X.509 certificate"))),
+        }
+    }
+    if faults.is_empty() { Ok(chain) } else { Err(faults) }
+}
+
+/// Each certificate that was not signed by the next one.
+fn disorder(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
+    let signed = |certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>| {
+        certificate.issuer() == issuer.subject()
+            && match certificate.verify_signature(Some(issuer.public_key())) {
+                // A rare algorithm that can't be checked here: the names are all that there is to go by.
+                Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm) => true,
+                Err(_) => false,
+            }
+    };
+    chain
+        .windows(2)
+        .zip(1..)
+        .filter(|(pair, _)| !signed(&pair[0], &pair[1]))
+        .map(|(_, position)| {
+            fault(
+                "certificate-chain-order",
+                format!("certificate {position} of the chain is not signed by certificate {}", position + 1),
+                "put the domain's own certificate first, then each one that signed the one before it",
+            )
+        })
+        .collect()
+}
+
+/// The fault of a key that does not belong to the first certificate.
+pub(crate) fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<Fault> {
+    let fits =
+        |certificate: &X509Certificate<'_>| key.fits(&certificate.public_key().subject_public_key.data);
+    let hint = match chain.iter().position(fits) {
+        _ if chain.is_empty() => return None,
+        Some(0) => return None,
+        Some(index) => format!("it belongs to certificate {} of the chain: put that one first", index + 1),
+        None => "give the key that the certificate was requested with".to_owned(),
+    };
+    Some(Fault::new(
+        Part::Key,
+        "key-does-not-fit",
+        "the private key does not belong to the certificate",
+        hint,
+    ))
+}
+
+/// The host names that a certificate covers.
+fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<Fault>> {
+    let extension = certificate
+        .subject_alternative_name()
+        .map_err(|_| vec![damaged("it has two lists of names, or one that can't be read")])?;
+    let names: Vec<String> = extension
+        .iter()
+        .flat_map(|extension| &extension.value.general_names)
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect();
+    if names.is_empty() {
+        return Err(vec![fault(
+            "certificate-no-names",
+            "the certificate names no host: clients look at its subject alternative names and no longer at the \
+             common name",
+            "have it made again with the host names as subject alternative names of type DNS",
+        )]);
+    }
+    Ok(names)
+}
+
+/// From when to when every certificate of a chain is valid; none for an empty chain.
+fn validity(chain: &[X509Certificate<'_>]) -> Result<Option<(Timestamp, Timestamp)>, Vec<Fault>> {
+    let seconds = chain.iter().map(|certificate| {
+        let validity = certificate.validity();
+        (validity.not_before.timestamp(), validity.not_after.timestamp())
+    });
+    let narrowest = seconds.reduce(|(from, until), (begin, end)| (from.max(begin), until.min(end)));
+    let timestamp = |second| {
+        Timestamp::from_second(second)
+            .map_err(|_| vec![damaged("its dates are beyond those of the calendar")])
+    };
+    narrowest.map(|(from, until)| Ok((timestamp(from)?, timestamp(until)?))).transpose()
+}
+
+/// The value of a result, where there is one; its faults go to the others.
+fn keep<T>(result: Result<T, Vec<Fault>>, faults: &mut Vec<Fault>) -> Option<T> {
+    result.map_err(|mut more| faults.append(&mut more)).ok()
+}
+
+fn damaged(why: &str) -> Fault {
+    fault(
+        "certificate-damaged",
+        format!("the certificate is damaged: {why}"),
+        "copy the whole certificate again, from its BEGIN line to its END line",
+    )
+}
+
+fn fault(code: &'static str, message: impl Into<String>, hint: &str) -> Fault {
+    Fault::new(Part::Certificate, code, message, hint)
+}
