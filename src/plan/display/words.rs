@@ -1,0 +1,103 @@
+//! What waits for what, and why something is done, in words.
+
+use serde_json::Value;
+
+use crate::catalog::Hold;
+use crate::plan::{Cause, Change, FieldChange, Verb, Waiting};
+
+/// The longest value that is printed in a line.
+const LONGEST_VALUE: usize = 48;
+
+/// `kafka_units 1 → 2`.
+pub(super) fn field(change: &FieldChange) -> String {
+    match (value(&change.before), value(&change.after)) {
+        (Some(before), Some(after)) => format!("{} {before} → {after}", change.field),
+        _ => format!("{} changed", change.field),
+    }
+}
+
+/// A value in a line; none when it is too long to be compared by eye.
+fn value(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    (text.chars().count() <= LONGEST_VALUE && !text.contains('\n')).then_some(text)
+}
+
+/// Where a change was made; for a deletion, where the spec stood.
+pub(super) fn place(change: &Change) -> String {
+    match (&change.origin, change.verb) {
+        (Some(origin), Verb::Delete) => format!("was {origin}"),
+        (Some(origin), _) => origin.to_string(),
+        (None, _) => String::new(),
+    }
+}
+
+/// Why something is done that no edit of its own spec asked for.
+pub(super) fn cause(cause: &Cause) -> String {
+    match cause {
+        Cause::Spec => String::new(),
+        Cause::Reference { to } => format!("because {to} changed"),
+        Cause::Drift { by: Some(by) } => format!("because {by} changed the target"),
+        Cause::Drift { by: None } => "because the target is no longer as it was applied".to_owned(),
+        Cause::Software { version } => format!("because streamfleet {version} renders it differently"),
+    }
+}
+
+/// What a change waits for, as the rest of a sentence.
+pub(super) fn waiting(waiting: &Waiting) -> String {
+    match waiting {
+        Waiting::Held(hold) => held(hold),
+        Waiting::UnreadableFile { origin } => format!("it may be in {origin}, which can't be read"),
+        Waiting::Protected => "deletion_protection is on".to_owned(),
+        Waiting::Approval { why, .. } => format!("approval, since {why}"),
+        Waiting::OneDisruption { after } => format!("one disruption at a time, {after} comes first"),
+        Waiting::Unreachable { reason } => format!("the target can't be reached: {reason}"),
+        Waiting::SecretUnavailable { secret, reason } => format!("{secret} can't be opened here: {reason}"),
+        Waiting::ForeignObject { object } => format!("{object} is there and isn't ours"),
+        Waiting::Children { count: 1, example } => format!("{example} has to go first"),
+        Waiting::Children { count, example } => {
+            format!("{example} and {} more have to go first", count.saturating_sub(1))
+        }
+        Waiting::Refused { why } => format!("refused, {why}"),
+    }
+}
+
+fn held(hold: &Hold) -> String {
+    match hold {
+        Hold::Invalid { problems: 1 } => "its spec has a problem; it stays as it was".to_owned(),
+        Hold::Invalid { problems } => format!("its spec has {problems} problems; it stays as it was"),
+        Hold::Unreadable { origin } => format!("{origin} can't be read; it stays as it was"),
+        Hold::OverCapacity { limited_by, what, used, wanted, limit } => {
+            format!("{limited_by} has {what} {limit}: {used} are in use and this adds {wanted}")
+        }
+        Hold::Suspended { by } => format!("suspend is true on {by}"),
+        Hold::Dependency { on } => format!("{on} is not usable yet"),
+    }
+}
+
+/// What a person can do about it; none where waiting is all.
+pub(super) fn way_out(change: &Change, waiting: &Waiting) -> Option<String> {
+    Some(match waiting {
+        Waiting::Protected => {
+            "to delete it: set `deletion_protection: false`, apply, then remove the file".to_owned()
+        }
+        Waiting::Approval { id, .. } => format!("to approve: streamfleet approve {id}"),
+        Waiting::ForeignObject { object } => {
+            format!("to go on: remove {object} by hand, or give {} another name", change.resource)
+        }
+        Waiting::Held(Hold::OverCapacity { limited_by, what, .. }) => {
+            format!("to go on: raise `{what}` of {limited_by}, or use less")
+        }
+        Waiting::Held(Hold::Suspended { by }) => format!("to go on: set `suspend: false` on {by}"),
+        Waiting::UnreadableFile { origin } => format!("to go on: mend {}", origin.path),
+        Waiting::Held(Hold::Invalid { .. } | Hold::Unreadable { .. } | Hold::Dependency { .. })
+        | Waiting::OneDisruption { .. }
+        | Waiting::Unreachable { .. }
+        | Waiting::SecretUnavailable { .. }
+        | Waiting::Children { .. }
+        | Waiting::Refused { .. } => return None,
+    })
+}

@@ -1,0 +1,147 @@
+use serde_json::json;
+
+use super::*;
+use crate::names::ObjectKey;
+use crate::render::{Manifest, Stage};
+
+fn step(kind: &str, before: Option<Value>, after: Option<Value>) -> Step {
+    let object = ObjectKey {
+        namespace: Some("ns".into()),
+        kind: kind.into(),
+        name: "x".into(),
+        api_version: "v1".into(),
+    };
+    let owner = "Cluster/acme/orders".to_owned().try_into().unwrap();
+    let stage = Stage::Custom;
+    let after = after.map(|body| Manifest { key: object.clone(), owner, stage, body });
+    let verb = match (&before, &after) {
+        (_, None) => Verb::Delete,
+        (None, _) => Verb::Update,
+        _ => Verb::Update,
+    };
+    Step { verb, object, stage, uid: None, before, after }
+}
+
+#[test]
+fn every_field_has_the_verdict_that_strimzi_gives_it() {
+    use Verdict::*;
+    let pool = |role: &str, field: Value| json!({"spec": {"roles": [role], "f": 0}, "x": field});
+    let _ = pool;
+    let broker = |key: &str, value: Value| json!({"spec": {"roles": ["broker"], key: value}});
+    let controller = |key: &str, value: Value| json!({"spec": {"roles": ["controller"], key: value}});
+    let disk = |value: Value| broker("storage", json!({"type": "jbod", "volumes": [value]}));
+    let kafka = |key: &str, value: Value| json!({"spec": {"kafka": {key: value}}});
+    let tls = |value: &str| json!({"type": "kubernetes.io/tls", "data": {"tls.crt": value}});
+    let named = |value: &str| json!({"metadata": {"labels": {"a": value}}, "spec": {}});
+    let cases = [
+        ("KafkaNodePool", broker("replicas", json!(3)), broker("replicas", json!(6)), InPlace),
+        ("KafkaNodePool", broker("replicas", json!(6)), broker("replicas", json!(3)), Refused),
+        ("KafkaNodePool", controller("replicas", json!(1)), controller("replicas", json!(3)), Refused),
+        ("KafkaNodePool", controller("replicas", json!(3)), controller("replicas", json!(1)), Refused),
+        ("KafkaNodePool", broker("a", json!(1)), controller("a", json!(1)), Refused),
+        ("KafkaNodePool", disk(json!({"size": "1Ti"})), disk(json!({"size": "2000Gi"})), StorageGrowth),
+        ("KafkaNodePool", disk(json!({"size": "1Ti"})), disk(json!({"size": "1000Gi"})), Refused),
+        ("KafkaNodePool", disk(json!({"class": "a"})), disk(json!({"class": "b"})), Refused),
+        ("KafkaNodePool", disk(json!({"type": "a"})), disk(json!({"type": "b"})), Refused),
+        ("KafkaNodePool", disk(json!({"deleteClaim": false})), disk(json!({"deleteClaim": true})), InPlace),
+        ("KafkaNodePool", disk(json!({"deleteClaim": true})), disk(json!({"deleteClaim": false})), InPlace),
+        ("KafkaNodePool", broker("resources", json!(1)), broker("resources", json!(2)), RollingRestart),
+        ("KafkaNodePool", broker("jvmOptions", json!(1)), broker("jvmOptions", json!(2)), RollingRestart),
+        ("KafkaNodePool", broker("template", json!(1)), broker("template", json!(2)), RollingRestart),
+        ("KafkaNodePool", named("1"), named("2"), NoOp),
+        ("Kafka", kafka("config", json!({"a": 1})), kafka("config", json!({})), RollingRestart),
+        ("Kafka", kafka("version", json!("4.3.0")), kafka("version", json!("4.3.1")), RollingRestart),
+        (
+            "Kafka",
+            kafka("metadataVersion", json!("4.2-IV1")),
+            kafka("metadataVersion", json!("4.3-IV0")),
+            RollingRestart,
+        ),
+        (
+            "Kafka",
+            kafka("metadataVersion", json!("4.3-IV0")),
+            kafka("metadataVersion", json!("4.2-IV1")),
+            Refused,
+        ),
+        ("Kafka", kafka("listeners", json!([])), kafka("listeners", json!([1])), RollingRestart),
+        ("Kafka", kafka("rack", json!(1)), kafka("rack", json!(2)), RollingRestart),
+        ("Kafka", kafka("template", json!(1)), kafka("template", json!(2)), RollingRestart),
+        ("Kafka", kafka("quotas", json!(1)), kafka("quotas", json!({"a": 2})), InPlace),
+        (
+            "Kafka",
+            kafka("authorization", json!({"superUsers": ["a"]})),
+            kafka("authorization", json!({"superUsers": ["b"]})),
+            RollingRestart,
+        ),
+        (
+            "Kafka",
+            json!({"spec": {"cruiseControl": {}}}),
+            json!({"spec": {"cruiseControl": {"a": 1}}}),
+            InPlace,
+        ),
+        ("Kafka", json!({"spec": {}}), json!({"spec": {"entityOperator": {}}}), InPlace),
+        ("Kafka", named("1"), named("2"), NoOp),
+        ("Secret", tls("a"), tls("b"), RollingRestart),
+        ("Secret", json!({"data": {"a": "1"}}), json!({"data": {"a": "2"}}), InPlace),
+        ("NetworkPolicy", json!({"spec": 1}), json!({"spec": 2}), InPlace),
+        ("ResourceQuota", json!({"spec": 1}), json!({"spec": 2}), InPlace),
+        ("LimitRange", json!({"spec": 1}), json!({"spec": 2}), InPlace),
+        ("Namespace", named("1"), named("2"), InPlace),
+        ("ConfigMap", named("1"), named("2"), NoOp),
+        ("ConfigMap", named("1"), named("1"), NoOp),
+    ];
+    for (kind, before, after, expected) in cases {
+        let shown = format!("{kind} {before} {after}");
+        let judgement = judge([step(kind, Some(before), Some(after))].iter());
+        assert_eq!(judgement.verdict, Some(expected), "{shown}");
+        assert_eq!(judgement.refusals.is_empty(), expected != Refused, "{shown}");
+    }
+}
+
+#[test]
+fn what_holds_data_is_never_deleted_while_its_resource_stays() {
+    for kind in ["KafkaNodePool", "Kafka", "Namespace", "PersistentVolumeClaim", "CustomResourceDefinition"] {
+        let judgement = judge([step(kind, Some(json!({})), None)].iter());
+        assert_eq!(judgement.verdict, Some(Verdict::Refused), "{kind}");
+    }
+    let judgement = judge([step("NetworkPolicy", Some(json!({})), None)].iter());
+    assert_eq!(judgement.verdict, Some(Verdict::InPlace));
+}
+
+#[test]
+fn what_cannot_be_read_counts_as_the_worst_that_rewriting_it_may_do() {
+    let judgement = judge([step("Kafka", None, Some(json!({"spec": {}})))].iter());
+    assert_eq!(judgement.verdict, Some(Verdict::RollingRestart));
+    insta::assert_debug_snapshot!(judgement.effects, @"");
+}
+
+#[test]
+fn a_secret_that_is_shown_by_its_fingerprint_is_the_same_secret() {
+    let slot = json!({"$secret": {
+        "reference": "BaseDomain/acme/k.example.com#tls_key", "encoding": "pkcs8", "fingerprint": "hmac:ab"}});
+    let secret = |data: Value| json!({"type": "kubernetes.io/tls", "data": {"tls.key": data}});
+    let same = judge([step("Secret", Some(secret(json!("hmac:ab"))), Some(secret(slot.clone())))].iter());
+    assert_eq!(same.verdict, Some(Verdict::NoOp));
+    let other = judge([step("Secret", Some(secret(json!("hmac:cd"))), Some(secret(slot)))].iter());
+    assert_eq!(other.verdict, Some(Verdict::RollingRestart));
+}
+
+#[test]
+fn every_refusal_says_what_to_do_and_no_row_hides_another() {
+    for (index, row) in TABLE.iter().enumerate() {
+        if let Outcome::Refuses { code, why, hint } = row.outcome {
+            assert!(!code.is_empty() && !hint.is_empty() && !why.ends_with('.'), "row {index}");
+        }
+        let twin = TABLE[..index].iter().find(|earlier| {
+            earlier.kind == row.kind
+                && earlier.path == row.path
+                && matches!(earlier.of, Of::Any)
+                && match (earlier.when, row.when) {
+                    (When::Changes, When::Changes) => true,
+                    (When::Is(a), When::Is(b)) => a == b,
+                    _ => false,
+                }
+        });
+        assert!(twin.is_none(), "row {index} is never reached");
+    }
+}
