@@ -148,12 +148,10 @@ impl Plan {
     pub fn staleness(&self, fresh: &Plan) -> Vec<String> {
         let mut changed = self.changed_inputs(fresh);
         if changed.is_empty() && self.id != fresh.id {
-            let differing: Vec<String> =
-                differing(self, fresh).map(|key| format!("the plan of {key}")).collect();
-            let what = if differing.is_empty() { "the plan".to_owned() } else { differing.join(", ") };
-            changed.push(format!(
-                "{what} is another one by now, since time has passed or a cluster's health changed"
-            ));
+            let differing: Vec<String> = differing(self, fresh).map(ToString::to_string).collect();
+            let what =
+                if differing.is_empty() { String::new() } else { format!(": see {}", differing.join(", ")) };
+            changed.push(format!("time has passed or a cluster's health changed{what}"));
         }
         changed
     }

@@ -85,7 +85,11 @@ fn slots(value: &Value) -> Value {
 
 /// Hides what a Secret holds beside slots: only whether it changed is said. A fingerprint is shown as it is.
 fn hide(section: &str, shown: &mut Value, this: &Value, other: &Value, changed: &str) {
-    let Some(entries) = shown.get_mut(section).and_then(Value::as_object_mut) else {
+    let Some(content) = shown.get_mut(section) else {
+        return;
+    };
+    let Some(entries) = content.as_object_mut() else {
+        *content = Value::String("‹hidden›".to_owned());
         return;
     };
     let entry = |value: &Value, key: &str| value.get(section).and_then(|entries| entries.get(key)).cloned();

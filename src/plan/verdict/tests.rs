@@ -1,5 +1,6 @@
 use serde_json::json;
 
+use super::table::When;
 use super::*;
 use crate::names::ObjectKey;
 use crate::render::{Manifest, Stage};
@@ -14,19 +15,13 @@ fn step(kind: &str, before: Option<Value>, after: Option<Value>) -> Step {
     let owner = "Cluster/acme/orders".to_owned().try_into().unwrap();
     let stage = Stage::Custom;
     let after = after.map(|body| Manifest { key: object.clone(), owner, stage, body });
-    let verb = match (&before, &after) {
-        (_, None) => Verb::Delete,
-        (None, _) => Verb::Update,
-        _ => Verb::Update,
-    };
+    let verb = if after.is_some() { Verb::Update } else { Verb::Delete };
     Step { verb, object, stage, uid: None, before, after }
 }
 
 #[test]
 fn every_field_has_the_verdict_that_strimzi_gives_it() {
     use Verdict::*;
-    let pool = |role: &str, field: Value| json!({"spec": {"roles": [role], "f": 0}, "x": field});
-    let _ = pool;
     let broker = |key: &str, value: Value| json!({"spec": {"roles": ["broker"], key: value}});
     let controller = |key: &str, value: Value| json!({"spec": {"roles": ["controller"], key: value}});
     let disk = |value: Value| broker("storage", json!({"type": "jbod", "volumes": [value]}));
@@ -112,7 +107,11 @@ fn what_holds_data_is_never_deleted_while_its_resource_stays() {
 fn what_cannot_be_read_counts_as_the_worst_that_rewriting_it_may_do() {
     let judgement = judge([step("Kafka", None, Some(json!({"spec": {}})))].iter());
     assert_eq!(judgement.verdict, Some(Verdict::RollingRestart));
-    insta::assert_debug_snapshot!(judgement.effects, @"");
+    insta::assert_debug_snapshot!(judgement.effects, @r#"
+    [
+        "Kafka ns/x can't be read and is written anew; brokers and controllers may restart one by one",
+    ]
+    "#);
 }
 
 #[test]
