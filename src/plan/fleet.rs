@@ -23,7 +23,7 @@ pub(super) fn plan(world: &World, key: &FleetKey) -> (Option<FleetPlan>, Vec<Pro
             let Some((change, refusals)) = change::of(world, resource, differences) else {
                 continue;
             };
-            problems.extend(refusals.iter().map(|refused| refusal::problem(world, &owner, refused)));
+            problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
             changes.push(change);
         } else if let Some(absence) = world.catalog.absent.get(&owner) {
             changes.extend(deletion::of(world, &owner, absence, differences));

@@ -101,3 +101,83 @@ pub(super) fn way_out(change: &Change, waiting: &Waiting) -> Option<String> {
         | Waiting::Refused { .. } => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{ObjectKey, ResourceKey};
+    use crate::plan::change::mention;
+    use crate::problem::Origin;
+
+    fn key(text: &str) -> ResourceKey {
+        text.to_owned().try_into().unwrap()
+    }
+
+    #[test]
+    fn every_wait_says_for_what_and_the_way_out() {
+        let cluster = || key("Cluster/acme/orders");
+        let fleet = || key("Fleet/acme/eu");
+        let origin = || Origin { path: "acme/x.yaml".parse().unwrap(), line: 3 };
+        let object = ObjectKey::try_from("v1|Secret|ns|tls".to_owned()).unwrap();
+        let over = Hold::OverCapacity {
+            limited_by: fleet(),
+            what: "max_kafka_units".into(),
+            used: 39,
+            wanted: 2,
+            limit: 40,
+        };
+        let waits = [
+            Waiting::Held(Hold::Invalid { problems: 1 }),
+            Waiting::Held(Hold::Invalid { problems: 2 }),
+            Waiting::Held(Hold::Unreadable { origin: origin() }),
+            Waiting::Held(over),
+            Waiting::Held(Hold::Suspended { by: fleet() }),
+            Waiting::Held(Hold::Dependency { on: fleet() }),
+            Waiting::UnreadableFile { origin: origin() },
+            Waiting::Protected,
+            Waiting::Approval {
+                id: "03b369592dea".into(),
+                why: "a fleet may lose 1 cluster an hour without it".into(),
+            },
+            Waiting::OneDisruption { after: cluster() },
+            Waiting::Unreachable { reason: "connection refused".into() },
+            Waiting::SecretUnavailable {
+                secret: "`kubeconfig` of fleet acme/eu".into(),
+                reason: "no file".into(),
+            },
+            Waiting::ForeignObject { object },
+            Waiting::Children { count: 1, example: cluster() },
+            Waiting::Children { count: 3, example: cluster() },
+            Waiting::Refused { why: "disks only grow".into() },
+        ];
+        let change = mention(&cluster(), None);
+        let lines = waits.iter().map(|wait| {
+            let way_out = way_out(&change, wait).map(|way_out| format!("\n  {way_out}"));
+            waiting(wait) + &way_out.unwrap_or_default()
+        });
+        insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+        its spec has a problem; it stays as it was
+        its spec has 2 problems; it stays as it was
+        acme/x.yaml:3 can't be read; it stays as it was
+        fleet acme/eu has max_kafka_units 40: 39 are in use and this adds 2
+          to go on: raise `max_kafka_units` of fleet acme/eu, or use less
+        suspend is true on fleet acme/eu
+          to go on: set `suspend: false` on fleet acme/eu
+        fleet acme/eu is not usable yet
+        it may be in acme/x.yaml:3, which can't be read
+          to go on: mend acme/x.yaml
+        deletion_protection is on
+          to delete it: set `deletion_protection: false`, apply, then remove the file
+        approval, since a fleet may lose 1 cluster an hour without it
+          to approve: streamfleet approve 03b369592dea
+        one disruption at a time, cluster acme/orders comes first
+        the target can't be reached: connection refused
+        `kubeconfig` of fleet acme/eu can't be opened here: no file
+        Secret ns/tls is there and isn't ours
+          to go on: remove Secret ns/tls by hand, or give cluster acme/orders another name
+        cluster acme/orders has to go first
+        cluster acme/orders and 2 more have to go first
+        refused, disks only grow
+        "#);
+    }
+}

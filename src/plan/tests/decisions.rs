@@ -125,6 +125,20 @@ fn brokers_are_never_removed_and_the_problem_shows_the_line() {
 }
 
 #[test]
+fn brokers_that_somebody_added_by_hand_are_not_removed() {
+    let mut lab = Lab::with(&["orders"]);
+    let pool = lab.target().objects.get_mut(&object("KafkaNodePool", "orders", "broker")).unwrap();
+    pool.unchanged = false;
+    pool.manifest.as_mut().unwrap()["spec"]["replicas"] = json!(5);
+    let plan = lab.plan();
+    assert_eq!(change(&plan, "Cluster/acme/orders").verdict, Verdict::Refused);
+    assert_eq!(
+        plan.problems[0].hint.as_deref(),
+        Some("the target was changed by hand: change it back there, or make the spec say the same")
+    );
+}
+
+#[test]
 fn a_fleet_that_cannot_be_reached_is_planned_from_memory_and_waits() {
     let mut lab = Lab::with(&["orders"]);
     lab.cluster("orders", json!({"kafka_units": 2}));

@@ -136,6 +136,16 @@ fn an_approval_ends() {
 }
 
 #[test]
+fn a_deletion_that_has_begun_goes_on() {
+    let mut lab = three_removed();
+    let first = lab.plan();
+    lab.execute(&first);
+    assert_eq!(waiting(&lab.plan()), ["acme/b", "acme/c"]);
+    lab.recorded.resources.get_mut(&key("Cluster/acme/c")).unwrap().deleting = true;
+    assert_eq!(running(&lab.plan()), ["acme/c"]);
+}
+
+#[test]
 fn a_new_guarded_step_waits_anew() {
     let mut lab = three_removed();
     let id = lab.plan().fleets[0].guard.as_ref().unwrap().id.clone();

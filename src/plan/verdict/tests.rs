@@ -85,20 +85,43 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
         ("ConfigMap", named("1"), named("2"), NoOp),
         ("ConfigMap", named("1"), named("1"), NoOp),
     ];
+    let mut refusals = Vec::new();
     for (kind, before, after, expected) in cases {
         let shown = format!("{kind} {before} {after}");
         let judgement = judge([step(kind, Some(before), Some(after))].iter());
         assert_eq!(judgement.verdict, Some(expected), "{shown}");
         assert_eq!(judgement.refusals.is_empty(), expected != Refused, "{shown}");
+        refusals.extend(
+            judgement.refusals.into_iter().map(|refusal| format!("{}: {}", refusal.code, refusal.why)),
+        );
     }
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    brokers-removed: KafkaNodePool ns/x would go from 6 to 3 brokers, and the ones removed may hold the only copies of data
+    controllers-changed: the controllers of KafkaNodePool ns/x would change from 1 to 3, and a running quorum can't change its size
+    controllers-changed: the controllers of KafkaNodePool ns/x would change from 3 to 1, and a running quorum can't change its size
+    roles-changed: the roles of KafkaNodePool ns/x would change, and running nodes can't change their roles
+    storage-shrunk: the disks of KafkaNodePool ns/x would shrink from 1Ti to 1000Gi, and disks only grow
+    storage-changed: the disks of KafkaNodePool ns/x would become other disks, and Strimzi can't move data between them
+    storage-changed: the disks of KafkaNodePool ns/x would become other disks, and Strimzi can't move data between them
+    metadata-downgrade: Kafka's metadata would go back from 4.3-IV0 to 4.2-IV1, and it only goes forward
+    "#);
 }
 
 #[test]
 fn what_holds_data_is_never_deleted_while_its_resource_stays() {
+    let mut refusals = Vec::new();
     for kind in ["KafkaNodePool", "Kafka", "Namespace", "PersistentVolumeClaim", "CustomResourceDefinition"] {
         let judgement = judge([step(kind, Some(json!({})), None)].iter());
         assert_eq!(judgement.verdict, Some(Verdict::Refused), "{kind}");
+        refusals.push(judgement.refusals[0].why.clone());
     }
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    KafkaNodePool ns/x would be deleted with its brokers, while its cluster stays
+    Kafka ns/x would be deleted, while the resource that it was made for stays
+    Namespace ns/x would be deleted, and all data in it with it
+    PersistentVolumeClaim ns/x would be deleted, and all data in it with it
+    CustomResourceDefinition ns/x would be deleted, and all data in it with it
+    "#);
     let judgement = judge([step("NetworkPolicy", Some(json!({})), None)].iter());
     assert_eq!(judgement.verdict, Some(Verdict::InPlace));
 }
