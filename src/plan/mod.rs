@@ -1,310 +1,82 @@
 //! What will be done and what waits, decided here and only here: the executor obeys.
 
+mod cause;
+mod change;
+mod deletion;
+mod diff;
+mod display;
+mod disruption;
+mod effects;
+mod fields;
+mod fleet;
+mod guard;
+mod inputs;
+mod json;
+mod model;
 mod observed;
+mod order;
+mod organization;
+mod record;
+mod refusal;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod verdict;
+mod waiting;
+mod world;
 
-use std::collections::BTreeMap;
+use crate::catalog::{Catalog, Recorded};
+use crate::names::Digest;
+use crate::render::{Desired, Manifest};
 
-use jiff::{SignedDuration, Timestamp};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use crate::catalog::{Condition, Gauge, Hold, OrganizationCapacity, RecordedResource};
-use crate::names::{Digest, FleetKey, Identifier, ObjectKey, ResourceKey};
-use crate::problem::{Origin, Problem};
-use crate::render::{Manifest, Stage};
-use crate::spec::{InfraType, SourceId};
-
+pub use display::display;
+pub use json::{InvalidPlan, schema};
+pub use model::{
+    Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,
+    Summary, Verb, Verdict, Waiting,
+};
 pub use observed::{Observed, ObservedFleet, ObservedObject, Reach};
 
-/// The version of the plan's JSON form.
-pub const FORMAT: u32 = 1;
-
-/// What may be done without asking, and what time it is.
-#[derive(Debug, Clone)]
-pub struct Policy {
-    /// The time of planning.
-    pub now: Timestamp,
-    /// How many Kafka clusters a fleet may lose in an hour without approval.
-    pub cluster_deletions_per_hour: u32,
-    /// How long an approval holds.
-    pub approval_lifetime: SignedDuration,
-    /// The version of this software, as it marks what it renders.
-    pub software: String,
+/// Compares what should be with what was recorded and what is there, and decides everything that will be done.
+///
+/// Pure and total: the same arguments give the same plan, to the byte, and every mistake becomes a problem or a
+/// [`Waiting`] in it.
+pub fn plan(
+    catalog: &Catalog,
+    desired: &Desired,
+    recorded: &Recorded,
+    observed: &Observed,
+    policy: &Policy,
+) -> Plan {
+    let world = world::World::new(catalog, desired, recorded, observed, policy);
+    let mut problems = catalog.problems.clone();
+    let mut fleets = Vec::new();
+    for key in world.fleets() {
+        let (fleet, refusals) = fleet::plan(&world, &key);
+        fleets.extend(fleet);
+        problems.extend(refusals);
+    }
+    let mut organizations = organization::plan(&world);
+    record::hold_back(&world, &mut organizations, &mut fleets);
+    let remember = record::stale(&world, &organizations, &fleets);
+    let summary = summary::of(&world, &organizations, &fleets, &problems);
+    let inputs = inputs::of(&world);
+    let mut plan = Plan {
+        format: FORMAT,
+        id: String::new(),
+        created_at: policy.now,
+        inputs,
+        organizations,
+        fleets,
+        remember,
+        problems,
+        summary,
+    };
+    plan.id = inputs::id(&plan);
+    plan
 }
 
-/// Everything that will be done, and everything that waits and for what.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Plan {
-    /// The version of this form.
-    pub format: u32,
-    /// The hash of everything below but the time and the problems' texts, shortened for people.
-    pub id: String,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// What it was made from; a plan whose inputs have changed is refused.
-    pub inputs: Inputs,
-    /// What happens to resources that live on no fleet, organization by organization.
-    pub organizations: Vec<OrganizationPlan>,
-    /// What happens on each fleet.
-    pub fleets: Vec<FleetPlan>,
-    /// Resources whose record is out of date though nothing changes: a lost cache is filled again from here.
-    pub remember: BTreeMap<ResourceKey, RecordedResource>,
-    /// Everything that is wrong.
-    pub problems: Vec<Problem>,
-    /// How many resources change.
-    pub summary: Summary,
-}
-
-/// What a plan was made from, each by its hash, so that a stale plan can say what changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Inputs {
-    /// The spec tree.
-    pub source: SourceId,
-    /// Its content.
-    pub revision: String,
-    /// This software's version.
-    pub software: String,
-    /// The record, without status: resources, protection, approvals.
-    pub recorded: Digest,
-    /// The size catalogue and the policy.
-    pub settings: Digest,
-    /// What each target held, by fleet: the inventory and the fields that we own.
-    pub observed: BTreeMap<FleetKey, Digest>,
-}
-
-/// How many resources change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Summary {
-    /// Resources that are made.
-    pub create: u32,
-    /// Resources that change.
-    pub change: u32,
-    /// Resources that are deleted.
-    pub delete: u32,
-    /// Resources that wait.
-    pub waiting: u32,
-    /// Problems that stop something.
-    pub errors: u32,
-    /// Problems that stop nothing.
-    pub warnings: u32,
-}
-
-/// What happens to an organization and to its resources that live on no fleet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OrganizationPlan {
-    /// The organization.
-    pub organization: Identifier,
-    /// Its limits and use.
-    pub capacity: OrganizationCapacity,
-    /// The resources, those that others refer to first. Unchanged ones are left out.
-    pub changes: Vec<Change>,
-}
-
-/// What happens on one fleet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FleetPlan {
-    /// The fleet.
-    pub fleet: FleetKey,
-    /// What kind of target it is.
-    pub infra_type: InfraType,
-    /// Whether the target could be looked at.
-    pub reach: Reach,
-    /// Its clusters against its limit.
-    pub clusters: Gauge,
-    /// Its units against its limit.
-    pub kafka_units: Gauge,
-    /// What a person should know about the fleet as a whole.
-    pub conditions: Vec<Condition>,
-    /// The fleet itself, then its clusters by name. Unchanged ones are left out.
-    pub changes: Vec<Change>,
-    /// The approval that its guarded steps need or have; none when nothing is guarded.
-    pub guard: Option<Guard>,
-    /// Objects that stand where ours should be and are not ours: left alone and reported.
-    pub foreign: Vec<ObjectKey>,
-}
-
-/// The approval that a fleet's guarded steps need.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Guard {
-    /// The hash of the guarded steps: verb, uid, digests before and after. This is what a person approves.
-    pub id: String,
-    /// Who approved it; none while nobody has.
-    pub approved_by: Option<String>,
-}
-
-/// What happens to one resource.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Change {
-    /// The resource.
-    pub resource: ResourceKey,
-    /// What is done to it.
-    pub verb: Verb,
-    /// Where its spec stands; for a deletion, where it stood.
-    pub origin: Option<Origin>,
-    /// Why.
-    pub cause: Cause,
-    /// The fields of the spec that changed.
-    pub fields: Vec<FieldChange>,
-    /// The worst that the change does to the cluster's clients and data.
-    pub verdict: Verdict,
-    /// What follows from it, one sentence each: `adds 3 brokers and rebalances`.
-    pub effects: Vec<String>,
-    /// What it waits for. Nothing of it is done while this is not empty.
-    pub waiting: Vec<Waiting>,
-    /// Whether it destroys or disrupts so much that a person has to approve it, or would have if it were not within
-    /// what the policy allows.
-    pub guarded: bool,
-    /// What is done on the target, in order.
-    pub steps: Vec<Step>,
-    /// What is remembered of the resource when all steps are done; none when it is forgotten then.
-    pub record: Option<RecordedResource>,
-}
-
-/// What is done to a resource or an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verb {
-    /// It is made.
-    Create,
-    /// It changes.
-    Update,
-    /// It is deleted.
-    Delete,
-    /// It stays: it is only mentioned because it waits.
-    Keep,
-}
-
-/// Why something is done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Cause {
-    /// The spec says something else than what was applied.
-    Spec,
-    /// Something it refers to changed: a base domain's certificate, a fleet's setting.
-    Reference {
-        /// What changed.
-        to: ResourceKey,
-    },
-    /// The target is no longer as it was applied.
-    Drift {
-        /// Who changed it, where that is known.
-        by: Option<String>,
-    },
-    /// This version of the software renders it differently.
-    Software {
-        /// This version.
-        version: String,
-    },
-}
-
-/// A field of a spec that changed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FieldChange {
-    /// The field, as a path: `advanced_config.version`.
-    pub field: String,
-    /// What it was; null when it was absent. Secrets are fingerprints.
-    pub before: Value,
-    /// What it is; null when it is absent.
-    pub after: Value,
-}
-
-/// What a change does to a cluster's clients and data, from harmless to never.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Nothing that anybody notices.
-    NoOp,
-    /// It changes while it runs.
-    InPlace,
-    /// Disks grow; brokers may restart one by one.
-    StorageGrowth,
-    /// Brokers restart one by one; clients reconnect and go on.
-    RollingRestart,
-    /// The cluster or its data goes.
-    DataLoss,
-    /// Not done at all.
-    Refused,
-}
-
-/// One thing that is done on a target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Step {
-    /// What is done.
-    pub verb: Verb,
-    /// To what.
-    pub object: ObjectKey,
-    /// When, relative to others.
-    pub stage: Stage,
-    /// The target's own name for the object that is meant; the step is refused when it is another one by then.
-    pub uid: Option<String>,
-    /// The object as it is, secrets reduced to a trace; none when it is not there.
-    pub before: Option<Value>,
-    /// The object as it will be, whole, secrets as slots; none when it is deleted.
-    pub after: Option<Manifest>,
-}
-
-/// What something waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "for", rename_all = "kebab-case")]
-pub enum Waiting {
-    /// The catalog holds it.
-    Held(Hold),
-    /// It may be in a file that can't be read, so it isn't deleted.
-    UnreadableFile {
-        /// The file.
-        origin: Origin,
-    },
-    /// `deletion_protection` is on.
-    Protected,
-    /// A person's approval.
-    Approval {
-        /// The fleet's guard, as `streamfleet approve` takes it.
-        id: String,
-        /// Why approval is needed, as the end of a sentence.
-        why: String,
-    },
-    /// Another disruptive change on the same fleet comes first.
-    OneDisruption {
-        /// The cluster that is disrupted first.
-        after: ResourceKey,
-    },
-    /// The target can't be reached.
-    Unreachable {
-        /// What was tried and why it failed.
-        reason: String,
-    },
-    /// A secret can't be opened here.
-    SecretUnavailable {
-        /// Which, as the spec names it.
-        secret: String,
-        /// Why.
-        reason: String,
-    },
-    /// It would take the place of something that isn't ours.
-    ForeignObject {
-        /// What is in the way.
-        object: ObjectKey,
-    },
-    /// It is deleted only when nothing of it is left.
-    Children {
-        /// How many resources are left.
-        count: u32,
-        /// One of them.
-        example: ResourceKey,
-    },
-    /// A change that is never made; a problem says what to do instead.
-    Refused {
-        /// What is refused, in one sentence.
-        why: String,
-    },
+/// The digest by which a manifest is known again: that of its body, with secrets as slots.
+pub fn manifest_digest(manifest: &Manifest) -> Digest {
+    Digest::of_json(&manifest.body)
 }

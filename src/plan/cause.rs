@@ -1,0 +1,76 @@
+//! Why something is done.
+
+use crate::names::{Kind, ResourceKey};
+use crate::plan::Cause;
+use crate::plan::diff::Found;
+use crate::plan::world::World;
+use crate::spec::Spec;
+
+/// Why a resource changes.
+///
+/// A changed spec explains everything. Without one, what differs only on the target is drift. What we would now write
+/// differently without a spec or a reference having changed is this software's own doing.
+pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
+    let edited = world.current.get(key).is_some_and(|current| !current.fields.is_empty());
+    if edited || world.recorded(key).is_none() || found.is_empty() {
+        return Cause::Spec;
+    }
+    if found.iter().all(|found| found.drift.is_some()) {
+        let by = found.iter().filter_map(|found| found.drift.as_ref()).find_map(|drift| drift.by.clone());
+        return Cause::Drift { by };
+    }
+    let changed = |to: &ResourceKey| world.current.get(to).is_some_and(|current| !current.fields.is_empty());
+    match references(world, key).into_iter().find(changed) {
+        Some(to) => Cause::Reference { to },
+        None => Cause::Software { version: world.policy.software.clone() },
+    }
+}
+
+/// What a resource refers to, directly and by what it refers to, without its organization.
+pub(super) fn references(world: &World, key: &ResourceKey) -> Vec<ResourceKey> {
+    let Some(spec) = world.spec(key) else {
+        return Vec::new();
+    };
+    let mut all = direct(world, key, &spec);
+    let further: Vec<ResourceKey> = all
+        .iter()
+        .filter(|key| key.kind == Kind::Fleet)
+        .filter_map(|fleet| Some(direct(world, fleet, &world.spec(fleet)?)))
+        .flatten()
+        .collect();
+    all.extend(further);
+    all
+}
+
+/// What a spec names.
+pub(super) fn direct(world: &World, key: &ResourceKey, spec: &Spec) -> Vec<ResourceKey> {
+    let at = |kind, name: &str| ResourceKey::new(kind, &key.organization, name);
+    match spec {
+        Spec::Cluster(cluster) => {
+            let advanced = &cluster.advanced_config;
+            let provider = advanced.oauth.iter().map(|name| at(Kind::IdentityProvider, name.as_str()));
+            let account = advanced.tiered_storage_provider.iter();
+            let account = account.map(|provider| at(Kind::CloudAccount, provider.cloud_account.as_str()));
+            let fleet = at(Kind::Fleet, cluster.infrastructure.as_str());
+            provider.chain(account).chain([fleet]).collect()
+        }
+        Spec::Fleet(fleet) => {
+            fleet.domain.iter().map(|domain| domain_key(world, key, domain.as_str())).collect()
+        }
+        Spec::BaseDomain(domain) => {
+            domain.cloud_account.iter().map(|name| at(Kind::CloudAccount, name.as_str())).collect()
+        }
+        Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::CloudAccount(_) => Vec::new(),
+    }
+}
+
+/// The base domain that a fleet names, by its submitted or its derived name.
+fn domain_key(world: &World, fleet: &ResourceKey, domain: &str) -> ResourceKey {
+    let known = |key: &ResourceKey| {
+        world.catalog.resources.contains_key(key) || world.recorded.resources.contains_key(key)
+    };
+    let submitted = ResourceKey::new(Kind::BaseDomain, &fleet.organization, domain);
+    let derived =
+        ResourceKey::new(Kind::BaseDomain, &fleet.organization, format!("{}.{domain}", fleet.organization));
+    if !known(&submitted) && known(&derived) { derived } else { submitted }
+}

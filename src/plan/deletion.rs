@@ -1,0 +1,185 @@
+//! What happens to a recorded resource that no spec names any more.
+
+use serde_json::Value;
+
+use crate::catalog::{Absence, RecordedResource};
+use crate::names::{Identifier, Kind, ResourceKey};
+use crate::plan::change::mention;
+use crate::plan::diff::{Differences, Found};
+use crate::plan::world::{World, fleet_of_record, recorded_spec};
+use crate::plan::{Change, Verb, Verdict, Waiting, cause, order};
+use crate::spec::{OnDelete, Spec};
+
+/// The deletion of a resource, or why it isn't deleted.
+pub(super) fn of(
+    world: &World,
+    key: &ResourceKey,
+    absence: &Absence,
+    differences: Differences,
+) -> Option<Change> {
+    if key.kind == Kind::Organization && key.name == Identifier::ROOT {
+        return None;
+    }
+    let record = world.recorded(key);
+    let origin = record.and_then(|record| record.last_good.as_ref()).map(|good| good.origin.clone());
+    let kept = Change { record: record.cloned(), ..mention(key, origin) };
+    Some(match absence {
+        Absence::Unknown { unreadable } => {
+            Change { waiting: vec![Waiting::UnreadableFile { origin: unreadable.clone() }], ..kept }
+        }
+        Absence::Renamed { to } => Change {
+            waiting: vec![Waiting::Refused {
+                why: format!(
+                    "it became {to} in the same revision, and a rename would delete one and make the other"
+                ),
+            }],
+            ..kept
+        },
+        Absence::Removed => delete(world, kept, differences, None),
+        Absence::Suspicious { why } => delete(world, kept, differences, Some(why)),
+    })
+}
+
+fn delete(world: &World, kept: Change, differences: Differences, suspicious: Option<&str>) -> Change {
+    let key = kept.resource.clone();
+    let data = Data::of(&key, world.recorded(&key), &differences);
+    let (verdict, effects) = outcome(&key, &data, &differences);
+    let mut steps: Vec<_> = differences.found.into_iter().map(|found| found.step).collect();
+    steps.retain(|step| step.verb == Verb::Delete && !data.keeps(&step.object.kind));
+    order::sort(&mut steps);
+    let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
+    let mut waiting = Vec::new();
+    if on_fleet && world.recorded(&key).is_none_or(|record| record.protected) {
+        waiting.push(Waiting::Protected);
+    }
+    waiting.extend(children(world, &key));
+    if let Some(why) = suspicious.filter(|_| !on_fleet) {
+        // Approvals are a fleet's, and what lives on none is put back or removed in earnest.
+        waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake") });
+    }
+    Change {
+        verb: Verb::Delete,
+        guarded: key.kind == Kind::Cluster || suspicious.is_some(),
+        verdict,
+        effects,
+        waiting,
+        steps,
+        record: None,
+        ..kept
+    }
+}
+
+/// What is known of a cluster's disks.
+struct Data {
+    /// Whether everything that holds data may go: `on_delete: Delete` was applied, and nothing says otherwise.
+    may_go: bool,
+    /// Whether some of it goes, whatever may: a pool's disks go with the pool.
+    goes: bool,
+}
+
+impl Data {
+    fn of(key: &ResourceKey, record: Option<&RecordedResource>, differences: &Differences) -> Self {
+        let claims: Vec<bool> = differences.found.iter().filter_map(delete_claim).collect();
+        let applied = match record.and_then(|record| recorded_spec(record, key.kind)) {
+            Some(Spec::Cluster(cluster)) => {
+                Some(cluster.advanced_config.storage.on_delete == OnDelete::Delete)
+            }
+            _ => None,
+        };
+        // What neither the record nor a node pool speaks about stays.
+        let known = applied.is_some() || !claims.is_empty();
+        let may_go = known && applied != Some(false) && claims.iter().all(|claim| *claim);
+        Self { may_go, goes: may_go || claims.contains(&true) }
+    }
+
+    /// Whether objects of a kind stay where they are. CustomResourceDefinitions always do: with them would go every
+    /// Kafka of the whole Kubernetes cluster.
+    fn keeps(&self, kind: &str) -> bool {
+        match kind {
+            "CustomResourceDefinition" => true,
+            "Namespace" | "PersistentVolumeClaim" => !self.may_go,
+            _ => false,
+        }
+    }
+}
+
+/// Whether the disks of a node pool go with it; none where the object is no node pool or isn't there any more.
+fn delete_claim(found: &Found) -> Option<bool> {
+    if found.step.object.kind != "KafkaNodePool" || !found.there {
+        return None;
+    }
+    let storage = found.step.before.as_ref().and_then(|body| body.pointer("/spec/storage"));
+    let claims = |storage: &Value| storage.get("deleteClaim") == Some(&Value::Bool(true));
+    Some(storage.is_some_and(|storage| {
+        let volumes = storage.get("volumes").and_then(Value::as_array);
+        claims(storage) || volumes.is_some_and(|volumes| volumes.iter().any(claims))
+    }))
+}
+
+fn outcome(key: &ResourceKey, data: &Data, differences: &Differences) -> (Verdict, Vec<String>) {
+    let there = differences.found.iter().filter(|found| found.there).map(|found| &found.step.object);
+    let kept: Vec<&str> = there
+        .clone()
+        .filter(|object| object.kind == "Namespace" && data.keeps(&object.kind))
+        .map(|object| object.name.as_str())
+        .collect();
+    if key.kind != Kind::Cluster {
+        let verdict = if there.clone().next().is_some() { Verdict::InPlace } else { Verdict::NoOp };
+        let stays = kept.iter().map(|namespace| format!("its namespace stays: {namespace}"));
+        return (verdict, stays.collect());
+    }
+    let (verdict, effect) = match (data.goes, kept.is_empty()) {
+        (true, true) => (Verdict::DataLoss, "the cluster goes, and all its data with it".to_owned()),
+        (true, false) => {
+            let effect = format!(
+                "the cluster goes, and data of node pools with it; its namespace stays: {}",
+                kept.join(", ")
+            );
+            (Verdict::DataLoss, effect)
+        }
+        (false, true) => (Verdict::ServiceLoss, "the cluster goes; its disks stay".to_owned()),
+        (false, false) => {
+            let effect = format!("the cluster goes; its namespace and disks stay: {}", kept.join(", "));
+            (Verdict::ServiceLoss, effect)
+        }
+    };
+    (verdict, vec![effect])
+}
+
+/// What has to be gone first.
+fn children(world: &World, key: &ResourceKey) -> Option<Waiting> {
+    let recorded = world.recorded.resources.iter();
+    let mut left: Vec<ResourceKey> = match key.kind {
+        Kind::Cluster => return None,
+        Kind::Organization => recorded
+            .map(|(other, _)| other)
+            .chain(world.catalog.resources.keys())
+            .filter(|other| other.organization == key.organization && *other != key)
+            .cloned()
+            .collect(),
+        Kind::Fleet => {
+            let applied = recorded.filter(|(other, record)| {
+                other.kind == Kind::Cluster
+                    && fleet_of_record(other, record).is_some_and(|fleet| fleet.resource() == *key)
+            });
+            let applied = applied.map(|(other, _)| other.clone());
+            applied.chain(referring(world, key)).filter(|other| other.kind == Kind::Cluster).collect()
+        }
+        Kind::BaseDomain | Kind::IdentityProvider | Kind::CloudAccount => referring(world, key),
+    };
+    left.sort();
+    left.dedup();
+    let example = left.first()?.clone();
+    Some(Waiting::Children { count: u32::try_from(left.len()).unwrap_or(u32::MAX), example })
+}
+
+/// Who refers to a resource: by a spec, or by the record of something that isn't deleted yet.
+fn referring(world: &World, key: &ResourceKey) -> Vec<ResourceKey> {
+    let absent = world.absent().map(|(other, _)| other);
+    let all = world.catalog.resources.keys().chain(absent);
+    let all = all.filter(|other| other.organization == key.organization && *other != key);
+    let refers = |other: &&ResourceKey| {
+        world.spec(other).is_some_and(|spec| cause::direct(world, other, &spec).contains(key))
+    };
+    all.filter(refers).cloned().collect()
+}

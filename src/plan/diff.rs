@@ -1,0 +1,203 @@
+//! Which objects of a target differ from what they should be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::catalog::RecordedObject;
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::plan::world::{Identity, World, identity};
+use crate::plan::{ObservedObject, Reach, Step, Verb, manifest_digest};
+use crate::render::{Manifest, Stage};
+use crate::spec::InfraType;
+
+/// What one target holds, as far as it is known.
+pub(super) struct Target<'a> {
+    /// Whether it could be looked at.
+    pub reach: Reach,
+    /// What we made there: the state's memory and the target's own, which wins.
+    inventory: BTreeMap<Identity<'a>, (&'a ObjectKey, &'a RecordedObject)>,
+    /// What is there; none when it could not be looked at.
+    objects: Option<BTreeMap<Identity<'a>, &'a ObservedObject>>,
+    /// The state's memory alone, for the manifests that a target's inventory may lack.
+    remembered: BTreeMap<Identity<'a>, &'a RecordedObject>,
+}
+
+/// An object that is not as it should be.
+pub(super) struct Found {
+    /// What would make it so.
+    pub step: Step,
+    /// Set where only the target changed.
+    pub drift: Option<Drift>,
+    /// Whether there is anything to delete. An object that is only remembered is forgotten by its deletion.
+    pub there: bool,
+}
+
+/// The target changed without us.
+pub(super) struct Drift {
+    /// Who changed it, where that is known.
+    pub by: Option<String>,
+}
+
+/// What of one resource is not as it should be.
+#[derive(Default)]
+pub(super) struct Differences {
+    /// What differs.
+    pub found: Vec<Found>,
+    /// What is in the way and isn't ours.
+    pub foreign: Vec<ObjectKey>,
+}
+
+impl<'a> Target<'a> {
+    pub fn of(world: &World<'a>, fleet: &FleetKey, infra_type: InfraType) -> Self {
+        let recorded = world.recorded.fleets.get(fleet);
+        let observed = world.observed.fleets.get(fleet);
+        let objects = recorded.map(|target| &target.objects).into_iter().flatten();
+        let remembered: BTreeMap<_, _> =
+            objects.clone().map(|(key, object)| (identity(key), object)).collect();
+        let known = objects.chain(observed.map(|target| &target.inventory).into_iter().flatten());
+        let inventory = known.map(|(key, object)| (identity(key), (key, object))).collect();
+        let reach = observed.map_or_else(
+            || Reach::Unreachable {
+                reason: never_looked_at(infra_type).to_owned(),
+                last_seen: recorded.and_then(|target| target.observed_at),
+            },
+            |target| target.reach.clone(),
+        );
+        let objects = observed.filter(|_| reach == Reach::Reached).map(|target| {
+            target.objects.iter().map(|(key, object)| (identity(key), object)).collect::<BTreeMap<_, _>>()
+        });
+        Self { reach, inventory, objects, remembered }
+    }
+
+    /// The manifest that was last applied to an object, where it is still known.
+    fn applied(&self, id: &Identity, known: &'a RecordedObject) -> Option<&'a Value> {
+        let remembered = || self.remembered.get(id).filter(|object| object.applied == known.applied);
+        known.manifest.as_ref().or_else(|| remembered()?.manifest.as_ref())
+    }
+
+    /// The owners of objects that don't work.
+    pub fn unhealthy(&self) -> BTreeSet<&'a ResourceKey> {
+        let objects = self.objects.iter().flatten();
+        let broken = objects.filter(|(_, object)| object.ours && object.healthy == Some(false));
+        broken.filter_map(|(id, _)| Some(&self.inventory.get(id)?.1.owner)).collect()
+    }
+}
+
+fn never_looked_at(infra_type: InfraType) -> &'static str {
+    match infra_type {
+        InfraType::Byok => "this version can't reach Kubernetes yet",
+        InfraType::Directory => "its folder was not looked at",
+    }
+}
+
+/// What differs, by the resource that it is made for.
+pub(super) fn differences(
+    desired: Option<&BTreeMap<ObjectKey, Manifest>>,
+    target: &Target,
+) -> BTreeMap<ResourceKey, Differences> {
+    let mut all: BTreeMap<ResourceKey, Differences> = BTreeMap::new();
+    let mut wanted = BTreeSet::new();
+    for manifest in desired.into_iter().flatten().map(|(_, manifest)| manifest) {
+        wanted.insert(identity(&manifest.key));
+        match compare(manifest, target) {
+            Comparison::Equal => {}
+            Comparison::Foreign => {
+                all.entry(manifest.owner.clone()).or_default().foreign.push(manifest.key.clone());
+            }
+            Comparison::Differs(found) => {
+                all.entry(manifest.owner.clone()).or_default().found.push(*found);
+            }
+        }
+    }
+    for (id, (key, known)) in target.inventory.iter().filter(|(id, _)| !wanted.contains(*id)) {
+        let entry = all.entry(known.owner.clone()).or_default();
+        match target.objects.as_ref().map(|objects| objects.get(id)) {
+            Some(Some(there)) if !there.ours => entry.foreign.push((*key).clone()),
+            there => entry.found.push(left_over(target, id, key, known, there.map(Option::<&&_>::copied))),
+        }
+    }
+    all
+}
+
+enum Comparison {
+    Equal,
+    Foreign,
+    Differs(Box<Found>),
+}
+
+/// Compares one object that should exist with what was applied and with what is there.
+fn compare(manifest: &Manifest, target: &Target) -> Comparison {
+    let id = identity(&manifest.key);
+    let known = target.inventory.get(&id).map(|(_, known)| *known);
+    let as_applied = known.is_some_and(|known| known.applied == manifest_digest(manifest));
+    let applied = known.and_then(|known| target.applied(&id, known));
+    let Some(objects) = &target.objects else {
+        return match known {
+            Some(_) if as_applied => Comparison::Equal,
+            Some(known) => differs(manifest, Verb::Update, known.uid.clone(), applied.cloned(), None),
+            None => differs(manifest, Verb::Create, None, None, None),
+        };
+    };
+    match objects.get(&id) {
+        None => {
+            // An object without a uid was only intended: it is missing because we never made it.
+            let made = known.is_some_and(|known| known.uid.is_some());
+            let drift = (as_applied && made).then_some(Drift { by: None });
+            differs(manifest, Verb::Create, None, None, drift)
+        }
+        Some(there) if !there.ours => Comparison::Foreign,
+        Some(there) if there.unchanged && as_applied => Comparison::Equal,
+        Some(there) => {
+            // What is as we applied it is best described by what we applied: there secrets are slots, and compare.
+            let before = applied.filter(|_| there.unchanged).or(there.manifest.as_ref());
+            let drift = as_applied.then(|| Drift { by: there.changed_by.clone() });
+            differs(manifest, Verb::Update, Some(there.uid.clone()), before.cloned(), drift)
+        }
+    }
+}
+
+fn differs(
+    manifest: &Manifest,
+    verb: Verb,
+    uid: Option<String>,
+    before: Option<Value>,
+    drift: Option<Drift>,
+) -> Comparison {
+    let (object, stage, after) = (manifest.key.clone(), manifest.stage, Some(manifest.clone()));
+    let step = Step { verb, object, stage, uid, before, after };
+    Comparison::Differs(Box::new(Found { step, drift, there: true }))
+}
+
+/// An object of ours that nothing asks for any more. `there` is none where the target could not be looked at.
+fn left_over(
+    target: &Target,
+    id: &Identity,
+    key: &ObjectKey,
+    known: &RecordedObject,
+    there: Option<Option<&ObservedObject>>,
+) -> Found {
+    let object = there.flatten();
+    let before = match there {
+        Some(None) => None,
+        _ => {
+            let unchanged = object.is_none_or(|object| object.unchanged);
+            let applied = target.inventory.get(id).and_then(|(_, known)| target.applied(id, known));
+            applied.filter(|_| unchanged).or_else(|| object?.manifest.as_ref()).cloned()
+        }
+    };
+    let uid = object.map(|object| object.uid.clone()).or_else(|| known.uid.clone());
+    let stage = stage_of(&key.kind);
+    let step = Step { verb: Verb::Delete, object: key.clone(), stage, uid, before, after: None };
+    Found { step, drift: None, there: there != Some(None) }
+}
+
+/// The stage of an object that is no longer rendered, from its kind: the record doesn't keep the stage.
+fn stage_of(kind: &str) -> Stage {
+    match kind {
+        "Namespace" => Stage::Namespace,
+        "Deployment" => Stage::Operator,
+        kind if kind.starts_with("Kafka") => Stage::Custom,
+        _ => Stage::Configuration,
+    }
+}

@@ -1,0 +1,111 @@
+//! The objects of a change: one line each, and for those that change the lines that differ.
+
+use serde_json::{Map, Value};
+use similar::{ChangeTag, TextDiff};
+
+use super::{CHANGED, CREATED, DELETED, FAINT, NORMAL, Page};
+use crate::plan::fields::short_fingerprint;
+use crate::plan::{Step, Verb};
+use crate::render::SecretSlot;
+
+/// How many unchanged lines are shown around changed ones.
+const CONTEXT: usize = 3;
+
+impl Page {
+    pub(super) fn step(&mut self, step: &Step) {
+        let (mark, style) = match step.verb {
+            Verb::Create => ("+", CREATED),
+            Verb::Update => ("~", CHANGED),
+            Verb::Delete => ("-", DELETED),
+            Verb::Keep => ("!", FAINT),
+        };
+        self.line(6, style, &format!("{mark} {}", step.object));
+        if step.verb == Verb::Update {
+            self.difference(step);
+        }
+    }
+
+    fn difference(&mut self, step: &Step) {
+        let (Some(before), Some(after)) = (&step.before, &step.after) else {
+            return self.line(10, FAINT, "what is there can't be read");
+        };
+        let [before, after] = masked(&step.object.kind, before, &after.body).map(|value| yaml(&value));
+        let difference = TextDiff::from_lines(&before, &after);
+        for (index, hunk) in difference.grouped_ops(CONTEXT).iter().enumerate() {
+            if index > 0 {
+                self.line(10, FAINT, "…");
+            }
+            for change in hunk.iter().flat_map(|operation| difference.iter_changes(operation)) {
+                let line = change.value().trim_end();
+                match change.tag() {
+                    ChangeTag::Equal => self.line(10, NORMAL, line),
+                    ChangeTag::Delete => self.line(8, DELETED, &format!("- {line}")),
+                    ChangeTag::Insert => self.line(8, CREATED, &format!("+ {line}")),
+                }
+            }
+        }
+    }
+}
+
+/// A manifest as text.
+fn yaml(value: &Value) -> String {
+    serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// Both forms of an object with every secret replaced by its trace.
+fn masked(kind: &str, before: &Value, after: &Value) -> [Value; 2] {
+    let sides = [(before, after), (after, before)];
+    let masked = sides.map(|(value, _)| slots(value));
+    if kind != "Secret" {
+        return masked;
+    }
+    let [mut was, mut is] = masked;
+    for section in ["data", "stringData"] {
+        hide(section, &mut was, before, after, "before");
+        hide(section, &mut is, after, before, "changed");
+    }
+    [was, is]
+}
+
+/// Replaces the slots of secrets by words.
+fn slots(value: &Value) -> Value {
+    if let Some(slot) = SecretSlot::from_value(value) {
+        let fingerprint = short_fingerprint(&slot.fingerprint);
+        let resource = String::from(slot.reference.resource);
+        return Value::String(format!("‹secret {resource} {}, {fingerprint}›", slot.reference.field));
+    }
+    match value {
+        Value::Object(object) => {
+            Value::Object(object.iter().map(|(key, value)| (key.clone(), slots(value))).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().map(slots).collect()),
+        other => other.clone(),
+    }
+}
+
+/// Hides what a Secret holds beside slots: only whether it changed is said. A fingerprint is shown as it is.
+fn hide(section: &str, shown: &mut Value, this: &Value, other: &Value, changed: &str) {
+    let Some(content) = shown.get_mut(section) else {
+        return;
+    };
+    let Some(entries) = content.as_object_mut() else {
+        *content = Value::String("‹hidden›".to_owned());
+        return;
+    };
+    let entry = |value: &Value, key: &str| value.get(section).and_then(|entries| entries.get(key)).cloned();
+    let names: Vec<String> = entries.keys().cloned().collect();
+    let mut hidden = Map::new();
+    for name in names {
+        let value = entry(this, &name);
+        let text = match value.as_ref() {
+            Some(slot) if SecretSlot::from_value(slot).is_some() => slots(slot),
+            Some(Value::String(text)) if text.starts_with("hmac:") => {
+                Value::String(format!("‹secret, {}›", short_fingerprint(text)))
+            }
+            _ if value == entry(other, &name) => Value::String("‹hidden›".to_owned()),
+            _ => Value::String(format!("‹hidden, {changed}›")),
+        };
+        hidden.insert(name, text);
+    }
+    *entries = hidden;
+}

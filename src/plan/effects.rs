@@ -1,0 +1,59 @@
+//! What follows from a change, in sentences with real numbers.
+
+use serde_json::Value;
+
+use crate::plan::verdict::Difference;
+use crate::plan::{Step, Verb};
+
+/// Fills a row's words in: `{object}`, `{before}`, `{after}`, and `{brokers}` for how many more there will be.
+pub(super) fn fill(words: &str, step: &Step, difference: Option<&Difference>) -> String {
+    let object = step.object.to_string();
+    let [before, after] = [difference.map(|d| d.before), difference.map(|d| d.after)]
+        .map(|value| text(value.unwrap_or(&Value::Null)));
+    let added = difference.map_or(0, |d| {
+        let [before, after] = [d.before, d.after].map(|value| value.as_u64().unwrap_or(0));
+        after.saturating_sub(before)
+    });
+    let words = words.replace("{object}", &object).replace("{brokers}", &count(added, "broker"));
+    words.replace("{before}", &before).replace("{after}", &after)
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// `1 broker`, `3 brokers`.
+pub(super) fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// What a cluster that is made consists of: none where the steps make no nodes.
+pub(super) fn created<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<String> {
+    let (mut brokers, mut controllers, mut both) = (0, 0, 0);
+    for step in steps.filter(|step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool") {
+        let spec = step.after.as_ref().and_then(|manifest| manifest.body.get("spec"));
+        let replicas = spec.and_then(|spec| spec.get("replicas")).and_then(Value::as_u64).unwrap_or(0);
+        let roles = spec.and_then(|spec| spec.get("roles")).and_then(Value::as_array);
+        let has = |role: &str| roles.is_some_and(|roles| roles.iter().any(|one| one == role));
+        match (has("broker"), has("controller")) {
+            (true, true) => both += replicas,
+            (true, false) => brokers += replicas,
+            _ => controllers += replicas,
+        }
+    }
+    let nodes = [(brokers, "broker"), (controllers, "controller"), (both, "node that does both")];
+    let nodes: Vec<String> = nodes
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, noun)| match (number, noun) {
+            (number, "node that does both") if number > 1 => format!("{number} nodes that do both"),
+            (number, noun) => count(number, noun),
+        })
+        .collect();
+    (!nodes.is_empty()).then(|| format!("makes a cluster of {}", nodes.join(" and ")))
+}

@@ -1,0 +1,99 @@
+//! Which fields of a spec changed since it was last applied.
+
+use serde_json::Value;
+
+use crate::catalog::{RecordedResource, Resource, SecretMark};
+use crate::plan::FieldChange;
+use crate::spec::Spec;
+
+/// The fields in which a resource differs from its record, by path. Empty when the cache was lost: what can't be
+/// compared isn't said to differ.
+pub(super) fn changes(before: &RecordedResource, now: &Value, resource: &Resource) -> Vec<FieldChange> {
+    let Some(last_good) = &before.last_good else {
+        return Vec::new();
+    };
+    // A record of an older version lacks the fields that were added since. Reading it as a spec fills in their
+    // defaults, so that an upgrade of this software isn't mistaken for an edit.
+    let was = Spec::from_record(resource.key.kind, &last_good.spec)
+        .map_or_else(|_| last_good.spec.clone(), |spec| spec.redacted());
+    let mut changes = Vec::new();
+    compare(&mut String::new(), &was, now, &mut changes);
+    compare_secrets(before, resource, &mut changes);
+    changes.sort_by(|a, b| a.field.cmp(&b.field));
+    changes
+}
+
+/// Walks two specs side by side. Null and absent are the same; lists are compared whole.
+fn compare(path: &mut String, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {
+    let (Value::Object(was), Value::Object(is)) = (before, after) else {
+        if before != after {
+            changes.push(FieldChange { field: path.clone(), before: before.clone(), after: after.clone() });
+        }
+        return;
+    };
+    let added = is.keys().filter(|key| !was.contains_key(*key));
+    for key in was.keys().chain(added) {
+        let length = path.len();
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(key);
+        let [before, after] = [was, is].map(|object| object.get(key).unwrap_or(&Value::Null));
+        compare(path, before, after, changes);
+        path.truncate(length);
+    }
+}
+
+fn compare_secrets(before: &RecordedResource, resource: &Resource, changes: &mut Vec<FieldChange>) {
+    let gone = before.secrets.keys().filter(|field| !resource.secrets.contains_key(*field));
+    for field in resource.secrets.keys().chain(gone) {
+        let was = before.secrets.get(field);
+        let is = resource.secrets.get(field).map(|secret| &secret.mark);
+        if !same_secret(was, is) {
+            let field = secret_path(field);
+            changes.retain(|change| change.field != field && !change.field.starts_with(&format!("{field}.")));
+            changes.push(FieldChange { field, before: trace(was), after: trace(is) });
+        }
+    }
+}
+
+/// Whether two marks are of the same value. Sealing anew changes the sealed form and not the value, so that counts
+/// only where a value is unknown.
+fn same_secret(before: Option<&SecretMark>, after: Option<&SecretMark>) -> bool {
+    match (before, after) {
+        (Some(before), Some(after)) => match (&before.fingerprint, &after.fingerprint) {
+            (Some(was), Some(is)) => was == is,
+            _ => before.sealed == after.sealed && before.sealed.is_some(),
+        },
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Where in a spec the secret of this name stands.
+pub(super) fn secret_path(field: &str) -> String {
+    match field {
+        "kubeconfig" => "advanced_config.kubeconfig".to_owned(),
+        _ => field.to_owned(),
+    }
+}
+
+/// A secret's mark for people: enough to see that it changed.
+fn trace(mark: Option<&SecretMark>) -> Value {
+    let Some(mark) = mark else {
+        return Value::Null;
+    };
+    match (&mark.fingerprint, &mark.sealed) {
+        (Some(fingerprint), _) => Value::String(short_fingerprint(fingerprint)),
+        (None, Some(sealed)) => Value::String(format!("sealed:{}…", sealed.short())),
+        (None, None) => Value::String("unknown".to_owned()),
+    }
+}
+
+/// The first eight characters of a fingerprint: `hmac:ab12cd34…`.
+pub(super) fn short_fingerprint(fingerprint: &str) -> String {
+    let hash = fingerprint.strip_prefix("hmac:").unwrap_or(fingerprint);
+    let short: String = hash.chars().take(8).collect();
+    let more = if short.len() < hash.len() { "…" } else { "" };
+    format!("hmac:{short}{more}")
+}

@@ -1,0 +1,83 @@
+//! What happens on one fleet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::{Gauge, ResolvedFleet};
+use crate::names::{FleetKey, ResourceKey};
+use crate::plan::diff::{Differences, Target, differences};
+use crate::plan::world::{World, recorded_spec};
+use crate::plan::{FleetPlan, change, deletion, disruption, guard, refusal, waiting};
+use crate::problem::Problem;
+use crate::spec::{InfraType, Spec};
+
+/// The plan of a fleet and the problems that refused changes are; no plan for a fleet that is gone.
+pub(super) fn plan(world: &World, key: &FleetKey) -> (Option<FleetPlan>, Vec<Problem>) {
+    let infra_type = infra_type(world, key);
+    let target = Target::of(world, key, infra_type);
+    let mut differences = differences(world.desired.fleets.get(key), &target);
+    let foreign = foreign(&differences);
+    let (mut changes, mut problems) = (Vec::new(), Vec::new());
+    for owner in owners(world, key, &differences) {
+        let differences = differences.remove(&owner).unwrap_or_default();
+        if let Some(resource) = world.catalog.resources.get(&owner) {
+            let Some((change, refusals)) = change::of(world, resource, differences) else {
+                continue;
+            };
+            problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
+            changes.push(change);
+        } else if let Some(absence) = world.catalog.absent.get(&owner) {
+            changes.extend(deletion::of(world, &owner, absence, differences));
+        }
+    }
+    waiting::for_target(&target.reach, &mut changes);
+    disruption::queue_software(&mut changes);
+    let guard = guard::apply(world, key, &mut changes);
+    disruption::one_at_a_time(&mut changes, &target.unhealthy());
+    let resolved = world.catalog.fleets.get(key);
+    if resolved.is_none() && changes.is_empty() {
+        return (None, problems);
+    }
+    let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
+    let plan = FleetPlan {
+        fleet: key.clone(),
+        infra_type,
+        reach: target.reach,
+        clusters: gauge(|fleet| fleet.clusters),
+        kafka_units: gauge(|fleet| fleet.kafka_units),
+        conditions: resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default(),
+        changes,
+        guard,
+        foreign,
+    };
+    (Some(plan), problems)
+}
+
+/// Everyone with something on the fleet: the fleet itself, then its clusters by name. Whoever is neither wanted nor
+/// known to be gone is left alone.
+fn owners(
+    world: &World,
+    key: &FleetKey,
+    differences: &BTreeMap<ResourceKey, Differences>,
+) -> BTreeSet<ResourceKey> {
+    let known = world.owners.get(key).into_iter().flatten().copied();
+    known.chain(differences.keys()).cloned().collect()
+}
+
+fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names::ObjectKey> {
+    let objects: BTreeSet<_> = differences.values().flat_map(|differences| &differences.foreign).collect();
+    objects.into_iter().cloned().collect()
+}
+
+/// What kind of target a fleet is, or was. One that nothing is known of is taken for a Kubernetes cluster, the kind
+/// that can't be looked at by accident.
+fn infra_type(world: &World, key: &FleetKey) -> InfraType {
+    let resource = key.resource();
+    let resolved = world.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);
+    let recorded = || world.recorded(&resource);
+    let applied = || match recorded_spec(recorded()?, resource.kind)? {
+        Spec::Fleet(fleet) => Some(fleet.infra_type),
+        _ => None,
+    };
+    let immutable = || serde_json::from_value(recorded()?.immutable.get("/infra_type")?.clone()).ok();
+    resolved.or_else(applied).or_else(immutable).unwrap_or(InfraType::Byok)
+}

@@ -1,0 +1,107 @@
+//! What a person has to approve, and what the policy lets run without.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::catalog::{Absence, Approval};
+use crate::names::{Digest, FleetKey};
+use crate::plan::world::World;
+use crate::plan::{Cause, Change, Guard, Step, Verb, Waiting};
+
+/// How long a deletion counts against what a fleet may lose.
+const WINDOW: SignedDuration = SignedDuration::from_hours(1);
+
+/// How much of a digest names a guard: 48 bits, for a person to copy.
+const ID_LENGTH: usize = 12;
+
+/// Makes the guarded changes that are more than the policy allows wait for approval, and says which.
+///
+/// Changes that wait for something else are no part of it: an approval covers exactly what then runs.
+pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> Option<Guard> {
+    let mut free = deletions_left(world, fleet);
+    let guarded = changes.iter_mut().filter(|change| change.guarded && change.waiting.is_empty());
+    let mut guarded: Vec<(&mut Change, Option<String>)> = guarded
+        .map(|change| {
+            let why = needs_approval(world, change, &mut free);
+            (change, why)
+        })
+        .collect();
+    let all = id(guarded.iter().map(|(change, _)| &**change));
+    guarded.retain(|(_, why)| why.is_some());
+    if guarded.is_empty() {
+        return None;
+    }
+    let needed = id(guarded.iter().map(|(change, _)| &**change));
+    // With time the policy allows more, and fewer changes need approval. A word given for all of them still holds.
+    let approval = [&needed, &all].into_iter().find_map(|id| approval(world, fleet, id));
+    if let Some(approval) = approval {
+        return Some(Guard { id: approval.id.clone(), approved_by: Some(approval.by.clone()) });
+    }
+    for (change, why) in guarded {
+        change.waiting.extend(why.map(|why| Waiting::Approval { id: needed.clone(), why }));
+    }
+    Some(Guard { id: needed, approved_by: None })
+}
+
+/// How many clusters the fleet may still lose within the hour. A deletion that seems to lie in the future counts: a
+/// clock that was set back allows nothing more.
+fn deletions_left(world: &World, fleet: &FleetKey) -> u32 {
+    let now = world.policy.now;
+    let recent = world.recorded.deletions.iter();
+    let recent = recent.filter(|deletion| deletion.fleet == *fleet && age(now, deletion.at) < WINDOW).count();
+    world.policy.cluster_deletions_per_hour.saturating_sub(u32::try_from(recent).unwrap_or(u32::MAX))
+}
+
+fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
+    now.duration_since(then)
+}
+
+/// Why a guarded change needs a person, as the end of a sentence; none where the policy allows it.
+fn needs_approval(world: &World, change: &Change, free: &mut u32) -> Option<String> {
+    if change.verb != Verb::Delete {
+        let Cause::Software { version } = &change.cause else {
+            return None;
+        };
+        return Some(format!("streamfleet {version} causes it, and no edit of a spec"));
+    }
+    if let Some(Absence::Suspicious { why }) = world.catalog.absent.get(&change.resource) {
+        return Some(why.clone());
+    }
+    if world.recorded(&change.resource).is_some_and(|record| record.deleting) {
+        return None;
+    }
+    if *free > 0 {
+        *free -= 1;
+        return None;
+    }
+    let allowed = world.policy.cluster_deletions_per_hour;
+    Some(format!(
+        "a fleet may lose {} an hour without it",
+        crate::plan::effects::count(allowed.into(), "cluster")
+    ))
+}
+
+/// An approval that still holds.
+fn approval<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
+    let holds = |approval: &&Approval| {
+        approval.fleet == *fleet
+            && approval.id == id
+            && age(world.policy.now, approval.at) <= world.policy.approval_lifetime
+    };
+    world.recorded.approvals.iter().find(holds)
+}
+
+/// The hash of what is approved: whose objects, what is done to them, which very objects, and what becomes of them.
+fn id<'a>(changes: impl Iterator<Item = &'a Change>) -> String {
+    let digest = |value: Option<&serde_json::Value>| value.map(Digest::of_json);
+    let step = |step: &Step| {
+        let before = digest(step.before.as_ref());
+        let after = digest(step.after.as_ref().map(|manifest| &manifest.body));
+        serde_json::json!([step.verb, step.object, step.uid, before, after])
+    };
+    let change = |change: &Change| {
+        let steps: Vec<_> = change.steps.iter().map(step).collect();
+        serde_json::json!([change.resource, change.verb, steps])
+    };
+    let digest = Digest::of_json(&changes.map(change).collect());
+    digest.as_str().chars().take(ID_LENGTH).collect()
+}

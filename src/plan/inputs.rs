@@ -1,0 +1,212 @@
+//! What a plan was made from, by hash, and what has changed since.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use serde::Serialize;
+use sha2::Digest as _;
+
+use crate::catalog::RecordedResource;
+use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::plan::world::World;
+use crate::plan::{Change, Inputs, Plan, Reach};
+
+/// The hashes of everything that a plan is made from, without times and status.
+pub(super) fn of(world: &World) -> Inputs {
+    let fleets = world.fleets();
+    Inputs {
+        source: world.catalog.source.clone(),
+        revision: world.catalog.revision.clone(),
+        software: world.policy.software.clone(),
+        recorded: recorded(world),
+        settings: settings(world),
+        observed: fleets.into_iter().map(|key| (key.clone(), target(world, &key))).collect(),
+    }
+}
+
+fn recorded(world: &World) -> Digest {
+    let recorded = world.recorded;
+    let mut hash = Hash::default();
+    hash.add(&(&recorded.installation, &recorded.source, &recorded.generations));
+    hash.add(&(&recorded.approvals, &recorded.deletions));
+    for (key, record) in &recorded.resources {
+        hash.add(&(key, timeless(record)));
+    }
+    hash.finish()
+}
+
+fn settings(world: &World) -> Digest {
+    let (config, policy) = (&world.catalog.config, world.policy);
+    let mut hash = Hash::default();
+    hash.add(&(&config.units, &config.secrets));
+    hash.add(&(policy.cluster_deletions_per_hour, policy.approval_lifetime.as_millis().to_string()));
+    hash.finish()
+}
+
+/// What a target holds, as far as a plan depends on it: not whether it works, and not the manifests that are as we
+/// applied them.
+fn target(world: &World, fleet: &FleetKey) -> Digest {
+    let mut hash = Hash::default();
+    let recorded = world.recorded.fleets.get(fleet).map(|target| &target.objects);
+    let observed = world.observed.fleets.get(fleet);
+    let mut inventory: BTreeMap<_, _> = recorded.into_iter().flatten().collect();
+    inventory.extend(observed.into_iter().flat_map(|target| &target.inventory));
+    for (key, object) in inventory {
+        hash.add(&(key, &object.owner, &object.uid, &object.applied));
+    }
+    hash.add(&observed.is_some_and(|target| target.reach == Reach::Reached));
+    for (key, object) in observed.into_iter().flat_map(|target| &target.objects) {
+        let manifest = object.manifest.as_ref().filter(|_| !object.unchanged);
+        hash.add(&(key, &object.uid, object.ours, object.unchanged, manifest));
+    }
+    hash.finish()
+}
+
+/// The short hash by which people name a plan: of everything that it does, without times and the problems' texts.
+pub(super) fn id(plan: &Plan) -> String {
+    let mut hash = Hash::default();
+    hash.add(&(plan.format, &plan.inputs, &plan.summary));
+    for (key, record) in &plan.remember {
+        hash.add(&(key, timeless(record)));
+    }
+    for organization in &plan.organizations {
+        hash.add(&(&organization.organization, &organization.capacity));
+        organization.changes.iter().for_each(|change| hash.add_change(change));
+    }
+    for fleet in &plan.fleets {
+        hash.add(&(&fleet.fleet, fleet.infra_type, &fleet.clusters, &fleet.kafka_units));
+        hash.add(&(&fleet.conditions, &fleet.guard, &fleet.foreign));
+        fleet.changes.iter().for_each(|change| hash.add_change(change));
+    }
+    hash.finish().as_str().chars().take(12).collect()
+}
+
+/// A record without its times.
+fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
+    let RecordedResource {
+        id,
+        created_at: _,
+        updated_at: _,
+        protected,
+        immutable,
+        last_good,
+        secrets,
+        deleting,
+    } = record;
+    (id, protected, immutable, last_good, secrets, deleting)
+}
+
+/// A hash that is fed with values as JSON, without holding their text.
+#[derive(Default)]
+struct Hash(sha2::Sha256);
+
+impl Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Hash {
+    fn add(&mut self, value: &impl Serialize) {
+        // Neither a hash nor the maps with text keys that are hashed here can fail to be written.
+        let written = serde_json::to_writer(&mut *self, value);
+        debug_assert!(written.is_ok(), "{written:?}");
+        self.0.update(b"\n");
+    }
+
+    fn add_change(&mut self, change: &Change) {
+        let Change {
+            resource,
+            verb,
+            origin,
+            cause,
+            fields,
+            verdict,
+            effects,
+            waiting,
+            guarded,
+            steps,
+            record,
+        } = change;
+        self.add(&(resource, verb, origin, cause, fields, verdict, effects, waiting, guarded));
+        self.add(&(steps, record.as_ref().map(timeless)));
+    }
+
+    fn finish(self) -> Digest {
+        Digest::of(self.0.finalize())
+    }
+}
+
+impl Plan {
+    /// What has changed since this plan was made, by a plan made now; empty when this one still holds.
+    ///
+    /// Time alone changes nothing, but what it brings about does: an approval that has ended, an hour that is over.
+    pub fn staleness(&self, fresh: &Plan) -> Vec<String> {
+        let mut changed = self.changed_inputs(fresh);
+        if changed.is_empty() && self.id != fresh.id {
+            let differing: Vec<String> = differing(self, fresh).map(ToString::to_string).collect();
+            let what =
+                if differing.is_empty() { String::new() } else { format!(": see {}", differing.join(", ")) };
+            changed.push(format!("time has passed or a cluster's health changed{what}"));
+        }
+        changed
+    }
+
+    fn changed_inputs(&self, fresh: &Plan) -> Vec<String> {
+        let (was, is) = (&self.inputs, &fresh.inputs);
+        let mut changed = Vec::new();
+        if was.software != is.software {
+            changed.push(format!("it was made by streamfleet {}, and this is {}", was.software, is.software));
+        }
+        if was.source != is.source {
+            changed.push(format!("it was made from {}, and this is {}", was.source.0, is.source.0));
+        }
+        if was.revision != is.revision {
+            let specs: Vec<String> = differing(self, fresh).map(|key| key.to_string()).collect();
+            let which = if specs.is_empty() { String::new() } else { format!(": see {}", specs.join(", ")) };
+            changed.push(format!("the spec tree changed{which}"));
+        }
+        if was.recorded != is.recorded {
+            changed.push("something was applied, approved or forgotten since".to_owned());
+        }
+        if was.settings != is.settings {
+            changed.push("the settings of the installation changed".to_owned());
+        }
+        let fleets: BTreeSet<&FleetKey> = was.observed.keys().chain(is.observed.keys()).collect();
+        let moved = fleets.into_iter().filter(|fleet| was.observed.get(*fleet) != is.observed.get(*fleet));
+        changed.extend(moved.map(|fleet| target_changed(self, fresh, fleet)));
+        changed
+    }
+}
+
+/// Says that a target changed, with the first object for which something else would be done now.
+fn target_changed(was: &Plan, is: &Plan, fleet: &FleetKey) -> String {
+    let steps = |plan: &Plan| -> BTreeMap<String, String> {
+        let plans = plan.fleets.iter().filter(|plan| plan.fleet == *fleet);
+        let steps = plans.flat_map(|plan| &plan.changes).flat_map(|change| &change.steps);
+        steps.map(|step| (step.object.to_string(), format!("{step:?}"))).collect()
+    };
+    let (was, is) = (steps(was), steps(is));
+    let object = was.keys().chain(is.keys()).find(|object| was.get(*object) != is.get(*object));
+    let object = object.map(|object| format!(": {object}")).unwrap_or_default();
+    format!("what fleet {fleet} holds changed{object}")
+}
+
+/// The resources for which two plans do different things.
+fn differing<'a>(was: &'a Plan, is: &'a Plan) -> impl Iterator<Item = &'a ResourceKey> {
+    let hashes = |plan: &'a Plan| -> BTreeMap<&'a ResourceKey, Digest> {
+        let hash = |change: &Change| {
+            let mut hash = Hash::default();
+            hash.add_change(change);
+            hash.finish()
+        };
+        plan.changes().map(|change| (&change.resource, hash(change))).collect()
+    };
+    let (was, is) = (hashes(was), hashes(is));
+    let all: BTreeSet<&ResourceKey> = was.keys().chain(is.keys()).copied().collect();
+    all.into_iter().filter(move |key| was.get(key) != is.get(key))
+}

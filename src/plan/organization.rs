@@ -1,0 +1,36 @@
+//! What happens to the resources that live on no fleet. They have no objects: they are remembered, and others use them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::names::{Identifier, ResourceKey};
+use crate::plan::diff::Differences;
+use crate::plan::world::World;
+use crate::plan::{Change, OrganizationPlan, change, deletion};
+
+/// The plans of all organizations, by name.
+pub(super) fn plan(world: &World) -> Vec<OrganizationPlan> {
+    let mut changes: BTreeMap<&Identifier, Vec<Change>> =
+        world.catalog.capacity.keys().map(|organization| (organization, Vec::new())).collect();
+    for (key, change) in changed(world) {
+        changes.entry(&key.organization).or_default().push(change);
+    }
+    let plan = |(organization, mut changes): (&Identifier, Vec<Change>)| {
+        changes.sort_by(|a, b| a.resource.cmp(&b.resource));
+        let capacity = world.catalog.capacity.get(organization).copied().unwrap_or_default();
+        OrganizationPlan { organization: organization.clone(), capacity, changes }
+    };
+    changes.into_iter().map(plan).collect()
+}
+
+fn changed<'a>(world: &'a World) -> impl Iterator<Item = (&'a ResourceKey, Change)> {
+    let on_fleets: BTreeSet<&ResourceKey> = world.owners.values().flatten().copied().collect();
+    let keys = world.catalog.resources.keys().chain(world.absent().map(|(key, _)| key));
+    keys.filter(move |key| !on_fleets.contains(*key)).filter_map(|key| Some((key, decide(world, key)?)))
+}
+
+fn decide(world: &World, key: &ResourceKey) -> Option<Change> {
+    match world.catalog.resources.get(key) {
+        Some(resource) => change::of(world, resource, Differences::default()).map(|(change, _)| change),
+        None => deletion::of(world, key, world.catalog.absent.get(key)?, Differences::default()),
+    }
+}

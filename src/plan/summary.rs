@@ -1,0 +1,66 @@
+//! How much a plan does, in numbers.
+
+use std::collections::BTreeSet;
+
+use crate::plan::world::World;
+use crate::plan::{Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb};
+use crate::problem::Problem;
+
+/// Counts resources and problems.
+pub(super) fn of(
+    world: &World,
+    organizations: &[OrganizationPlan],
+    fleets: &[FleetPlan],
+    problems: &[Problem],
+) -> Summary {
+    let mut summary = Summary::default();
+    let mut shown = BTreeSet::new();
+    let changes = organizations.iter().flat_map(|plan| &plan.changes);
+    for change in changes.chain(fleets.iter().flat_map(|plan| &plan.changes)) {
+        *counter(&mut summary, change) += 1;
+        shown.insert(&change.resource);
+    }
+    let wanted = world.catalog.resources.keys();
+    summary.unchanged = number(wanted.filter(|key| !shown.contains(key)).count());
+    summary.errors = number(problems.iter().filter(|problem| problem.is_error()).count());
+    summary.warnings = number(problems.len()) - summary.errors;
+    summary
+}
+
+fn counter<'a>(summary: &'a mut Summary, change: &Change) -> &'a mut u32 {
+    match change.verb {
+        _ if !change.waiting.is_empty() => &mut summary.waiting,
+        Verb::Create => &mut summary.create,
+        Verb::Update | Verb::Keep => &mut summary.change,
+        Verb::Delete => &mut summary.delete,
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+impl Plan {
+    /// The changes of all organizations, then of all fleets.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        let organizations = self.organizations.iter().flat_map(|plan| &plan.changes);
+        organizations.chain(self.fleets.iter().flat_map(|plan| &plan.changes))
+    }
+
+    /// Whether nothing changes and nothing waits. Records may still be filled in.
+    pub fn is_empty(&self) -> bool {
+        self.changes().next().is_none()
+    }
+
+    /// What a command that only plans ends with: 1 for a problem that stops something, else 3 when something waits, else
+    /// 2 when something changes, else 0.
+    pub fn exit_code(&self) -> u8 {
+        let Summary { create, change, delete, waiting, errors, warnings: _, unchanged: _ } = self.summary;
+        match (errors, waiting, create + change + delete) {
+            (1.., _, _) => 1,
+            (0, 1.., _) => 3,
+            (0, 0, 1..) => 2,
+            (0, 0, 0) => 0,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! How plans look.
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn a_change_and_a_protected_deletion() {
+    let mut lab = Lab::with(&["orders", "payments"]);
+    lab.cluster("orders", json!({"kafka_units": 2}));
+    lab.remove("Cluster/acme/payments");
+    insta::assert_snapshot!(lab.look(), @r#"
+    fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
+      ~ cluster orders     kafka_units 1 → 2                                 acme/clusters/orders.yaml:8
+          adds 3 brokers and rebalances; clients keep their connections
+          ~ KafkaNodePool kafka-acme--orders/broker
+              spec:
+            -   replicas: 3
+            +   replicas: 6
+                roles:
+                - broker
+                storage:
+      ! cluster payments   waiting: deletion_protection is on          was acme/clusters/payments.yaml:1
+          to delete it: set `deletion_protection: false`, apply, then remove the file
+          the cluster goes; its namespace and disks stay: kafka-acme--payments
+          - Kafka kafka-acme--payments/payments
+          - KafkaNodePool kafka-acme--payments/broker
+          - KafkaNodePool kafka-acme--payments/controller
+          - NetworkPolicy kafka-acme--payments/deny
+
+    1 to change, 0 to create, 0 to delete, 1 waiting.    plan 211768d4f683
+    "#);
+}
+
+#[test]
+fn something_new() {
+    let mut lab = Lab::new();
+    lab.cluster("orders", json!({}));
+    insta::assert_snapshot!(lab.look(), @r#"
+    organization acme   units 0    clusters 0    fleets 0
+      + organization acme                                                 acme/organizations/acme.yaml:1
+
+    fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
+      + fleet eu                                                                   acme/fleets/eu.yaml:1
+      + cluster orders                                                       acme/clusters/orders.yaml:1
+          makes a cluster of 3 brokers and 3 controllers
+          + Namespace kafka-acme--orders
+          + NetworkPolicy kafka-acme--orders/deny
+          + Kafka kafka-acme--orders/orders
+          + KafkaNodePool kafka-acme--orders/broker
+          + KafkaNodePool kafka-acme--orders/controller
+
+    0 to change, 3 to create, 0 to delete, 0 waiting.    plan 7c800a6acad0
+    "#);
+}
+
+#[test]
+fn a_new_certificate_shows_no_secret() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.domain("hmac:0011223344556677");
+    lab.settle();
+    lab.domain("hmac:8899aabbccddeeff");
+    let secret = object("Secret", "orders", "tls");
+    let there = lab.target().objects.get_mut(&secret).unwrap();
+    there.unchanged = false;
+    there.manifest.as_mut().unwrap()["data"]["tls.crt"] = json!("c2VjcmV0");
+    there.manifest.as_mut().unwrap()["data"]["tls.key"] = json!("c2VjcmV0LWtleQ==");
+    let look = lab.look();
+    assert!(!look.contains("c2Vj") && !look.contains("Y2Vy"), "{look}");
+    insta::assert_snapshot!(look, @r#"
+    organization acme   units 0    clusters 0    fleets 0
+      ~ base domain k.example.com   tls_key hmac:00112233… → hmac:8899aabb…  acme/base-domains/k.example.com.yaml:1
+
+    fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
+      ~ cluster orders                                                       acme/clusters/orders.yaml:1
+          because base domain acme/k.example.com changed
+          brokers restart one by one with the new certificate; clients reconnect and go on
+          ~ Secret kafka-acme--orders/tls
+              data:
+            -   tls.crt: ‹hidden, before›
+            -   tls.key: ‹hidden, before›
+            +   tls.crt: ‹hidden, changed›
+            +   tls.key: ‹secret BaseDomain/acme/k.example.com tls_key, hmac:8899aabb…›
+              type: kubernetes.io/tls
+
+    2 to change, 0 to create, 0 to delete, 0 waiting.    plan 1cfe7c98dae3
+    "#);
+}
+
+#[test]
+fn what_needs_approval() {
+    let mut lab = Lab::with(&["a", "b"]);
+    ["a", "b"].iter().for_each(|name| lab.unprotected(name));
+    lab.settle();
+    ["a", "b"].iter().for_each(|name| lab.remove(&format!("Cluster/acme/{name}")));
+    insta::assert_snapshot!(lab.look(), @r#"
+    fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
+      - cluster a                                                             was acme/clusters/a.yaml:1
+          the cluster goes; its namespace and disks stay: kafka-acme--a
+          - Kafka kafka-acme--a/a
+          - KafkaNodePool kafka-acme--a/broker
+          - KafkaNodePool kafka-acme--a/controller
+          - NetworkPolicy kafka-acme--a/deny
+      ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it  was acme/clusters/b.yaml:1
+          to approve: streamfleet approve 03b369592dea
+          the cluster goes; its namespace and disks stay: kafka-acme--b
+          - Kafka kafka-acme--b/b
+          - KafkaNodePool kafka-acme--b/broker
+          - KafkaNodePool kafka-acme--b/controller
+          - NetworkPolicy kafka-acme--b/deny
+
+    0 to change, 0 to create, 1 to delete, 1 waiting.    plan 4dca128e851d
+    "#);
+}
+
+#[test]
+fn nothing_to_do() {
+    let plan = Lab::with(&["orders"]).look();
+    assert!(plan.starts_with("Nothing to do: 3 resources are as their specs say.    plan "), "{plan}");
+}
+
+#[test]
+fn what_people_wrote_does_not_drive_the_terminal() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.cluster("orders", json!({"region": "\u{1b}[31meu\n"}));
+    let look = lab.look();
+    assert!(look.contains("region none → \\u{1b}[31meu\\n") || look.contains("region changed"), "{look}");
+    assert!(!look.contains('\u{1b}'));
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    let mut lab = Lab::with(&["orders", "payments"]);
+    lab.cluster("orders", json!({"kafka_units": 2}));
+    lab.remove("Cluster/acme/payments");
+    let coloured = crate::plan::display(&lab.plan(), true, 100);
+    assert!(coloured.contains('\u{1b}'));
+    let stripped = anstream::adapter::strip_str(&coloured).to_string();
+    assert_eq!(stripped, lab.look());
+}

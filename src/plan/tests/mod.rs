@@ -1,0 +1,348 @@
+//! A small installation made by hand, on which plans are made and carried out in memory.
+
+mod decisions;
+mod look;
+mod property;
+mod rules;
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::catalog::{
+    Absence, Approval, Catalog, Deletion, Gauge, Hold, Recorded, RecordedObject, ResolvedFleet,
+    ResolvedSecret, Resource, SecretMark,
+};
+use crate::config::Config;
+use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey, SecretRef};
+use crate::plan::{
+    Change, Observed, ObservedFleet, ObservedObject, Plan, Policy, Reach, Verb, manifest_digest, plan,
+};
+use crate::problem::{Location, Origin};
+use crate::render::{Desired, Manifest, SecretEncoding, SecretSlot, Stage};
+use crate::spec::{SourceId, Spec};
+
+/// An installation with one directory fleet, `acme/eu`.
+struct Lab {
+    resources: BTreeMap<ResourceKey, Resource>,
+    /// Why the resources that no spec names are absent; by default they were removed.
+    absences: BTreeMap<ResourceKey, Absence>,
+    recorded: Recorded,
+    observed: Observed,
+    policy: Policy,
+    revision: u32,
+    /// What this version of the software puts into every Kafka's configuration.
+    rendering: u32,
+}
+
+fn key(text: &str) -> ResourceKey {
+    text.to_owned().try_into().unwrap()
+}
+
+fn fleet_key() -> FleetKey {
+    "acme/eu".to_owned().try_into().unwrap()
+}
+
+fn object(kind: &str, cluster: &str, name: &str) -> ObjectKey {
+    let namespace = format!("kafka-acme--{cluster}");
+    let api_version = if kind.starts_with("Kafka") { "kafka.strimzi.io/v1" } else { "v1" };
+    let (namespace, name) = match kind {
+        "Namespace" => (None, namespace),
+        _ => (Some(namespace), name.to_owned()),
+    };
+    ObjectKey { namespace, kind: kind.to_owned(), name, api_version: api_version.to_owned() }
+}
+
+impl Lab {
+    fn new() -> Self {
+        let reached =
+            ObservedFleet { reach: Reach::Reached, inventory: BTreeMap::new(), objects: BTreeMap::new() };
+        let mut lab = Self {
+            resources: BTreeMap::new(),
+            absences: BTreeMap::new(),
+            recorded: Recorded::default(),
+            observed: Observed { fleets: BTreeMap::from([(fleet_key(), reached)]) },
+            policy: Policy {
+                now: "2026-11-21T12:00:00Z".parse().unwrap(),
+                cluster_deletions_per_hour: 1,
+                approval_lifetime: SignedDuration::from_hours(24),
+                software: "0.1.0".into(),
+            },
+            revision: 1,
+            rendering: 1,
+        };
+        lab.set("Organization/acme/acme", json!({"identifier": "acme"}));
+        lab.set(
+            "Fleet/acme/eu",
+            json!({"organization": "acme", "identifier": "eu", "infra_type": "directory",
+                "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40}),
+        );
+        lab
+    }
+
+    /// With these clusters of one unit, applied.
+    fn with(clusters: &[&str]) -> Self {
+        let mut lab = Self::new();
+        clusters.iter().for_each(|name| lab.cluster(name, json!({})));
+        lab.settle();
+        lab
+    }
+
+    fn cluster(&mut self, name: &str, changes: Value) {
+        let mut spec = json!({"organization": "acme", "infrastructure": "eu", "identifier": name,
+            "cluster_type": "kafka", "tenancy_mode": "Shared", "kafka_units": 1,
+            "advanced_config": {"version": "4.3.1"}});
+        for (pointer, value) in changes.as_object().unwrap() {
+            match pointer.strip_prefix("advanced_config.") {
+                Some(field) => spec["advanced_config"][field] = value.clone(),
+                None => spec[pointer] = value.clone(),
+            }
+        }
+        self.set(&format!("Cluster/acme/{name}"), spec);
+    }
+
+    fn set(&mut self, text: &str, spec: Value) {
+        let key = key(text);
+        let spec = Spec::from_record(key.kind, &spec).unwrap();
+        let path = format!("acme/{}/{}.yaml", key.kind.plural(), key.name).parse().unwrap();
+        let origin = Origin { path, line: 1 };
+        let line = |field: &str, line: u32| {
+            let text = format!("{field}: …");
+            let location = Location { path: origin.path.clone(), line, column: 1, width: 5, text };
+            (format!("/{field}"), location)
+        };
+        let fields = BTreeMap::from([line("kafka_units", 8), line("deletion_protection", 9)]);
+        let secrets = spec.secrets().into_iter().map(|(field, _)| {
+            let mark = SecretMark { fingerprint: Some("hmac:0011223344556677".into()), sealed: None };
+            let reference = SecretRef { resource: key.clone(), field: field.to_owned() };
+            (field.to_owned(), ResolvedSecret { reference, mark, unavailable: None })
+        });
+        let resource = Resource {
+            id: self.recorded.id_of(&key),
+            key: key.clone(),
+            origin: origin.clone(),
+            secrets: secrets.collect(),
+            spec,
+            fields,
+            hold: None,
+        };
+        self.revision += 1;
+        self.resources.insert(key, resource);
+    }
+
+    fn domain(&mut self, fingerprint: &str) {
+        let spec = json!({"organization": "acme", "domain": "k.example.com", "tls_cert": "…",
+            "tls_key": {"redacted": true}});
+        self.set("BaseDomain/acme/k.example.com", spec);
+        let domain = self.resources.get_mut(&key("BaseDomain/acme/k.example.com")).unwrap();
+        domain.secrets.get_mut("tls_key").unwrap().mark.fingerprint = Some(fingerprint.to_owned());
+        let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": "directory",
+            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40});
+        self.set("Fleet/acme/eu", fleet);
+    }
+
+    fn hold(&mut self, text: &str, hold: Hold) {
+        self.resources.get_mut(&key(text)).unwrap().hold = Some(hold);
+    }
+
+    fn remove(&mut self, text: &str) {
+        self.revision += 1;
+        self.resources.remove(&key(text)).unwrap();
+    }
+
+    fn unprotected(&mut self, name: &str) {
+        self.cluster(name, json!({"deletion_protection": false}));
+    }
+
+    fn catalog(&self) -> Catalog {
+        let gauge = |limit| Gauge { before: 1, after: 2, limit: Some(limit) };
+        let fleets = self.resources.values().filter_map(|resource| match &resource.spec {
+            Spec::Fleet(spec) => Some(ResolvedFleet {
+                key: fleet_key(),
+                spec: spec.clone(),
+                domain: None,
+                clusters: gauge(spec.max_tenants),
+                kafka_units: gauge(spec.max_kafka_units),
+                conditions: Vec::new(),
+            }),
+            _ => None,
+        });
+        let absent = self.recorded.resources.keys().filter(|key| !self.resources.contains_key(*key));
+        let why = |key: &ResourceKey| self.absences.get(key).cloned().unwrap_or(Absence::Removed);
+        let copy = |resource: &Resource| Resource {
+            key: resource.key.clone(),
+            id: resource.id,
+            origin: resource.origin.clone(),
+            spec: resource.spec.clone(),
+            fields: resource.fields.clone(),
+            hold: resource.hold.clone(),
+            secrets: resource.secrets.clone(),
+        };
+        Catalog {
+            source: SourceId("/specs".into()),
+            revision: self.revision.to_string(),
+            config: Config::default(),
+            resources: self.resources.iter().map(|(key, resource)| (key.clone(), copy(resource))).collect(),
+            fleets: fleets.map(|fleet| (fleet.key.clone(), fleet)).collect(),
+            clusters: BTreeMap::new(),
+            absent: absent.map(|key| (key.clone(), why(key))).collect(),
+            capacity: BTreeMap::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// A stand-in for rendering: five objects a cluster, and its certificate where the fleet has a domain.
+    fn desired(&self) -> Desired {
+        let mut objects = BTreeMap::new();
+        for resource in self.resources.values().filter(|resource| resource.hold.is_none()) {
+            let Spec::Cluster(cluster) = &resource.spec else { continue };
+            let (name, config) = (cluster.identifier.as_str(), &cluster.advanced_config);
+            let claim = config.storage.on_delete == crate::spec::OnDelete::Delete;
+            let size = format!("{}Gi", config.storage.size_gib.unwrap_or(100));
+            let storage = json!({"type": "jbod", "volumes": [{"size": size, "deleteClaim": claim}]});
+            let pool = |role: &str, replicas: u32| json!({"spec": {"replicas": replicas, "roles": [role], "storage": storage}});
+            let kafka = json!({"spec": {"kafka": {"version": config.version, "config": {"rendering": self.rendering}}}});
+            let mut add = |kind: &str, object_name: &str, stage, body: Value| {
+                let key = object(kind, name, object_name);
+                let owner = resource.key.clone();
+                objects.insert(key.clone(), Manifest { key, owner, stage, body });
+            };
+            add("Namespace", "", Stage::Namespace, json!({"metadata": {"labels": {}}}));
+            add("NetworkPolicy", "deny", Stage::Configuration, json!({"spec": {}}));
+            add("KafkaNodePool", "broker", Stage::Custom, pool("broker", 3 * cluster.kafka_units));
+            add("KafkaNodePool", "controller", Stage::Custom, pool("controller", 3));
+            add("Kafka", name, Stage::Custom, kafka);
+            if let Some(domain) = self.resources.get(&key("BaseDomain/acme/k.example.com")) {
+                let secret = &domain.secrets["tls_key"];
+                let slot = SecretSlot {
+                    reference: secret.reference.clone(),
+                    encoding: SecretEncoding::Pkcs8,
+                    fingerprint: secret.mark.fingerprint.clone().unwrap_or_default(),
+                };
+                let data = json!({"tls.key": slot.to_value(), "tls.crt": "Y2VydA=="});
+                add(
+                    "Secret",
+                    "tls",
+                    Stage::Configuration,
+                    json!({"type": "kubernetes.io/tls", "data": data}),
+                );
+            }
+        }
+        Desired { fleets: BTreeMap::from([(fleet_key(), objects)]) }
+    }
+
+    fn plan(&self) -> Plan {
+        plan(&self.catalog(), &self.desired(), &self.recorded, &self.observed, &self.policy)
+    }
+
+    fn target(&mut self) -> &mut ObservedFleet {
+        self.observed.fleets.get_mut(&fleet_key()).unwrap()
+    }
+
+    fn approve(&mut self, id: &str) {
+        let at = self.policy.now;
+        self.recorded.approvals.push(Approval { fleet: fleet_key(), id: id.into(), by: "ada".into(), at });
+    }
+
+    fn later(&mut self, hours: i64) {
+        self.policy.now += SignedDuration::from_hours(hours);
+    }
+
+    /// Does in memory what executing a plan does.
+    fn execute(&mut self, plan: &Plan) {
+        for fleet in &plan.fleets {
+            for (change, step) in fleet.ordered_steps() {
+                let target = self.observed.fleets.get_mut(&fleet.fleet).unwrap();
+                let remembered = self.recorded.fleets.entry(fleet.fleet.clone()).or_default();
+                let Some(manifest) = &step.after else {
+                    assert_eq!(step.verb, Verb::Delete);
+                    target.inventory.remove(&step.object);
+                    target.objects.remove(&step.object);
+                    remembered.objects.remove(&step.object);
+                    continue;
+                };
+                let applied = manifest_digest(manifest);
+                let uid = applied.short().to_owned();
+                let known = RecordedObject {
+                    owner: change.resource.clone(),
+                    uid: Some(uid.clone()),
+                    applied,
+                    manifest: Some(manifest.body.clone()),
+                };
+                target.inventory.insert(step.object.clone(), known.clone());
+                target.objects.insert(step.object.clone(), there(uid, manifest.body.clone()));
+                remembered.objects.insert(step.object.clone(), known);
+            }
+            if let Some(guard) = fleet.guard.as_ref().filter(|guard| guard.approved_by.is_some()) {
+                self.recorded.approvals.retain(|approval| approval.id != guard.id);
+            }
+        }
+        for change in plan.changes().filter(|change| change.waiting.is_empty()) {
+            self.remember(change);
+        }
+        self.recorded.resources.extend(plan.remember.clone());
+    }
+
+    fn remember(&mut self, change: &Change) {
+        let key = change.resource.clone();
+        match &change.record {
+            Some(record) => drop(self.recorded.resources.insert(key, record.clone())),
+            None => {
+                self.recorded.resources.remove(&key);
+                *self.recorded.generations.entry(key.clone()).or_default() += 1;
+                if key.kind == Kind::Cluster {
+                    let at = self.policy.now;
+                    self.recorded.deletions.push(Deletion { fleet: fleet_key(), cluster: key, at });
+                }
+            }
+        }
+    }
+
+    /// Plans and executes until nothing is left to do. Every round ends one disruption and one level of parents.
+    fn settle(&mut self) {
+        for _ in 0..12 {
+            let plan = self.plan();
+            if plan.is_empty() {
+                return;
+            }
+            self.execute(&plan);
+            self.later(2);
+        }
+        panic!("it never settles: {}", crate::plan::display(&self.plan(), false, 100));
+    }
+
+    fn look(&self) -> String {
+        crate::plan::display(&self.plan(), false, 100)
+    }
+}
+
+fn there(uid: String, manifest: Value) -> ObservedObject {
+    let manifest = Some(manifest);
+    ObservedObject { uid, ours: true, unchanged: true, manifest, changed_by: None, healthy: Some(true) }
+}
+
+/// The change of a resource in a plan.
+fn change<'a>(plan: &'a Plan, text: &str) -> &'a Change {
+    plan.changes()
+        .find(|change| change.resource == key(text))
+        .unwrap_or_else(|| panic!("{text} in {plan:#?}"))
+}
+
+fn resources(changes: impl Iterator<Item = Change>) -> Vec<String> {
+    changes.map(|change| change.resource.path()).collect()
+}
+
+/// Whose changes run.
+fn running(plan: &Plan) -> Vec<String> {
+    resources(plan.changes().filter(|change| change.waiting.is_empty()).cloned())
+}
+
+/// Whose changes wait.
+fn waiting(plan: &Plan) -> Vec<String> {
+    resources(plan.changes().filter(|change| !change.waiting.is_empty()).cloned())
+}
+
+fn at(hour: u32) -> Timestamp {
+    format!("2026-11-21T{hour:02}:00:00Z").parse().unwrap()
+}

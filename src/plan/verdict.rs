@@ -1,0 +1,134 @@
+//! What a change of an object does to a cluster's clients and data: a table, read from the top.
+//!
+//! The rows say what Strimzi 1.2 does, whatever the cause of the change.
+
+mod difference;
+mod table;
+
+use serde_json::Value;
+
+use crate::plan::{Step, Verb, Verdict, effects};
+pub(super) use difference::Difference;
+use difference::differences;
+use table::{Direction, Of, Outcome, Row, TABLE};
+
+/// A change that is never made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// A stable name for programs.
+    pub code: &'static str,
+    /// What is refused, in one sentence.
+    pub why: String,
+    /// What to do instead.
+    pub hint: &'static str,
+}
+
+/// What a resource's steps come to.
+#[derive(Debug, Default)]
+pub(super) struct Judgement {
+    /// The worst of them; none where nothing is done.
+    pub verdict: Option<Verdict>,
+    /// What follows, one sentence each.
+    pub effects: Vec<String>,
+    /// What of it is never done.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Judges the steps of one resource that stays.
+pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>) -> Judgement {
+    let mut judgement = Judgement::default();
+    for step in steps {
+        match step.verb {
+            Verb::Create => judgement.add(step, Direction::Created, None),
+            Verb::Delete => judgement.add(step, Direction::Deleted, None),
+            Verb::Update | Verb::Keep => judge_update(&mut judgement, step),
+        }
+    }
+    judgement
+}
+
+fn judge_update(judgement: &mut Judgement, step: &Step) {
+    let Some(after) = &step.after else {
+        return;
+    };
+    match &step.before {
+        Some(before) => {
+            for difference in differences(before, &after.body) {
+                judgement.add(step, difference.direction(), Some(&difference));
+            }
+        }
+        None => judgement.add(step, Direction::Rewritten, None),
+    }
+    // Only its form differs: another file, the same content.
+    judgement.verdict = judgement.verdict.max(Some(Verdict::NoOp));
+}
+
+impl Judgement {
+    fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
+        let pointer = difference.map_or("", |difference| &difference.pointer);
+        let Some(row) = TABLE.iter().find(|row| row.fits(step, direction, pointer)) else {
+            return self.record(Verdict::InPlace, String::new());
+        };
+        match row.outcome {
+            Outcome::Does(verdict, words) => self.record(verdict, effects::fill(words, step, difference)),
+            Outcome::Refuses { code, why, hint } => {
+                let why = effects::fill(why, step, difference);
+                let refusal = Refusal { code, why, hint };
+                if !self.refusals.contains(&refusal) {
+                    self.refusals.push(refusal);
+                }
+                self.verdict = Some(Verdict::Refused);
+            }
+        }
+    }
+
+    fn record(&mut self, verdict: Verdict, effect: String) {
+        self.verdict = self.verdict.max(Some(verdict));
+        if !effect.is_empty() && !self.effects.contains(&effect) {
+            self.effects.push(effect);
+        }
+    }
+}
+
+impl Row {
+    fn fits(&self, step: &Step, direction: Direction, pointer: &str) -> bool {
+        let kind = self.kind == "*" || self.kind == step.object.kind;
+        kind && self.when.fits(direction)
+            && matches_pattern(self.path, pointer)
+            && self.of.fits(step.after.as_ref().map(|manifest| &manifest.body).or(step.before.as_ref()))
+    }
+}
+
+impl Of {
+    fn fits(self, body: Option<&Value>) -> bool {
+        let controllers = || {
+            let roles = body.and_then(|body| body.pointer("/spec/roles")).and_then(Value::as_array);
+            roles.is_some_and(|roles| roles.iter().any(|role| role == "controller"))
+        };
+        match self {
+            Of::Any => true,
+            Of::Controllers => controllers(),
+            Of::Tls => body.is_some_and(|body| {
+                body.get("type").is_some_and(|kind| kind == "kubernetes.io/tls")
+                    || body.pointer("/data/tls.crt").is_some()
+            }),
+        }
+    }
+}
+
+/// Whether a JSON pointer fits a pattern, in which `*` is one part and a last `**` is any number of them.
+fn matches_pattern(pattern: &str, pointer: &str) -> bool {
+    let mut pointer = pointer.split('/');
+    for part in pattern.split('/') {
+        match part {
+            "**" => return true,
+            "*" if pointer.next().is_some() => {}
+            part if pointer.next() == Some(part) => {}
+            _ => return false,
+        }
+    }
+    pointer.next().is_none()
+}
+
+#[cfg(test)]
+mod tests;

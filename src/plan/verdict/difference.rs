@@ -1,0 +1,127 @@
+//! The fields in which two objects differ, and which of two values is more.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::table::Direction;
+use crate::render::SecretSlot;
+
+/// A field in which an object differs from what it should be. Absent is null.
+pub(crate) struct Difference<'a> {
+    /// The field, as a JSON pointer.
+    pub pointer: String,
+    pub before: &'a Value,
+    pub after: &'a Value,
+}
+
+impl Difference<'_> {
+    pub(super) fn direction(&self) -> Direction {
+        let on = |value: &Value| *value == Value::Bool(true);
+        match (on(self.before), on(self.after)) {
+            (false, true) => return Direction::On,
+            (true, false) => return Direction::Off,
+            _ => {}
+        }
+        match magnitude(self.before).zip(magnitude(self.after)).and_then(|(a, b)| a.partial_cmp(&b)) {
+            Some(Ordering::Less) => Direction::Up,
+            Some(Ordering::Greater) => Direction::Down,
+            _ => Direction::Other,
+        }
+    }
+}
+
+/// All fields in which two objects differ: objects and lists of one length are compared part by part, all else whole.
+pub(super) fn differences<'a>(before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
+    let mut found = Vec::new();
+    walk(&mut String::new(), before, after, &mut found);
+    found
+}
+
+fn walk<'a>(pointer: &mut String, before: &'a Value, after: &'a Value, found: &mut Vec<Difference<'a>>) {
+    if before == after || same_secret(before, after) {
+        return;
+    }
+    match (before, after) {
+        (Value::Object(was), Value::Object(is)) if !is.contains_key(SecretSlot::KEY) => {
+            let added = is.keys().filter(|key| !was.contains_key(*key));
+            for key in was.keys().chain(added) {
+                let part = key.replace('~', "~0").replace('/', "~1");
+                let [before, after] = [was, is].map(|object| object.get(key).unwrap_or(&Value::Null));
+                within(pointer, &part, before, after, found);
+            }
+        }
+        (Value::Array(was), Value::Array(is)) if was.len() == is.len() => {
+            for (index, (before, after)) in was.iter().zip(is).enumerate() {
+                within(pointer, &index.to_string(), before, after, found);
+            }
+        }
+        _ => found.push(Difference { pointer: pointer.clone(), before, after }),
+    }
+}
+
+fn within<'a>(
+    pointer: &mut String,
+    part: &str,
+    before: &'a Value,
+    after: &'a Value,
+    found: &mut Vec<Difference<'a>>,
+) {
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(part);
+    walk(pointer, before, after, found);
+    pointer.truncate(length);
+}
+
+/// Whether what is there is the secret that should be: another slot or a bare fingerprint of the same value.
+fn same_secret(before: &Value, after: &Value) -> bool {
+    let Some(slot) = SecretSlot::from_value(after) else {
+        return false;
+    };
+    match SecretSlot::from_value(before) {
+        Some(before) => before.fingerprint == slot.fingerprint && before.encoding == slot.encoding,
+        None => before.as_str() == Some(&slot.fingerprint),
+    }
+}
+
+/// How much a value is: a number, a size as Kubernetes writes it, or a version.
+fn magnitude(value: &Value) -> Option<Vec<f64>> {
+    match value {
+        Value::Number(number) => Some(vec![number.as_f64()?]),
+        Value::String(text) => quantity(text).map(|size| vec![size]).or_else(|| version(text)),
+        _ => None,
+    }
+}
+
+/// A Kubernetes quantity, such as `500Gi` or `2900m`.
+fn quantity(text: &str) -> Option<f64> {
+    const SUFFIXES: [(&str, f64); 13] = [
+        ("", 1.0),
+        ("m", 1e-3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+        ("P", 1e15),
+        ("Ki", 1024.0),
+        ("Mi", 1024.0 * 1024.0),
+        ("Gi", 1024.0 * 1024.0 * 1024.0),
+        ("Ti", 1024.0 * 1024.0 * 1024.0 * 1024.0),
+        ("Pi", 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0),
+        ("Ei", 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0),
+    ];
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (_, factor) = SUFFIXES.iter().find(|(name, _)| *name == suffix)?;
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
+/// The numbers of a version, such as `4.3.1` or `4.3-IV0`.
+fn version(text: &str) -> Option<Vec<f64>> {
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    numbers.map(|part| part.parse().ok()).collect()
+}

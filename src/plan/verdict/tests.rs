@@ -1,0 +1,169 @@
+use serde_json::json;
+
+use super::table::When;
+use super::*;
+use crate::names::ObjectKey;
+use crate::render::{Manifest, Stage};
+
+fn step(kind: &str, before: Option<Value>, after: Option<Value>) -> Step {
+    let object = ObjectKey {
+        namespace: Some("ns".into()),
+        kind: kind.into(),
+        name: "x".into(),
+        api_version: "v1".into(),
+    };
+    let owner = "Cluster/acme/orders".to_owned().try_into().unwrap();
+    let stage = Stage::Custom;
+    let after = after.map(|body| Manifest { key: object.clone(), owner, stage, body });
+    let verb = if after.is_some() { Verb::Update } else { Verb::Delete };
+    Step { verb, object, stage, uid: None, before, after }
+}
+
+#[test]
+fn every_field_has_the_verdict_that_strimzi_gives_it() {
+    use Verdict::*;
+    let broker = |key: &str, value: Value| json!({"spec": {"roles": ["broker"], key: value}});
+    let controller = |key: &str, value: Value| json!({"spec": {"roles": ["controller"], key: value}});
+    let disk = |value: Value| broker("storage", json!({"type": "jbod", "volumes": [value]}));
+    let kafka = |key: &str, value: Value| json!({"spec": {"kafka": {key: value}}});
+    let tls = |value: &str| json!({"type": "kubernetes.io/tls", "data": {"tls.crt": value}});
+    let named = |value: &str| json!({"metadata": {"labels": {"a": value}}, "spec": {}});
+    let cases = [
+        ("KafkaNodePool", broker("replicas", json!(3)), broker("replicas", json!(6)), InPlace),
+        ("KafkaNodePool", broker("replicas", json!(6)), broker("replicas", json!(3)), Refused),
+        ("KafkaNodePool", controller("replicas", json!(1)), controller("replicas", json!(3)), Refused),
+        ("KafkaNodePool", controller("replicas", json!(3)), controller("replicas", json!(1)), Refused),
+        ("KafkaNodePool", broker("a", json!(1)), controller("a", json!(1)), Refused),
+        ("KafkaNodePool", disk(json!({"size": "1Ti"})), disk(json!({"size": "2000Gi"})), StorageGrowth),
+        ("KafkaNodePool", disk(json!({"size": "1Ti"})), disk(json!({"size": "1000Gi"})), Refused),
+        ("KafkaNodePool", disk(json!({"class": "a"})), disk(json!({"class": "b"})), Refused),
+        ("KafkaNodePool", disk(json!({"type": "a"})), disk(json!({"type": "b"})), Refused),
+        ("KafkaNodePool", disk(json!({"deleteClaim": false})), disk(json!({"deleteClaim": true})), InPlace),
+        ("KafkaNodePool", disk(json!({"deleteClaim": true})), disk(json!({"deleteClaim": false})), InPlace),
+        ("KafkaNodePool", broker("resources", json!(1)), broker("resources", json!(2)), RollingRestart),
+        ("KafkaNodePool", broker("jvmOptions", json!(1)), broker("jvmOptions", json!(2)), RollingRestart),
+        ("KafkaNodePool", broker("template", json!(1)), broker("template", json!(2)), RollingRestart),
+        ("KafkaNodePool", named("1"), named("2"), NoOp),
+        ("Kafka", kafka("config", json!({"a": 1})), kafka("config", json!({})), RollingRestart),
+        ("Kafka", kafka("version", json!("4.3.0")), kafka("version", json!("4.3.1")), RollingRestart),
+        (
+            "Kafka",
+            kafka("metadataVersion", json!("4.2-IV1")),
+            kafka("metadataVersion", json!("4.3-IV0")),
+            RollingRestart,
+        ),
+        (
+            "Kafka",
+            kafka("metadataVersion", json!("4.3-IV0")),
+            kafka("metadataVersion", json!("4.2-IV1")),
+            Refused,
+        ),
+        ("Kafka", kafka("listeners", json!([])), kafka("listeners", json!([1])), RollingRestart),
+        ("Kafka", kafka("rack", json!(1)), kafka("rack", json!(2)), RollingRestart),
+        ("Kafka", kafka("template", json!(1)), kafka("template", json!(2)), RollingRestart),
+        ("Kafka", kafka("quotas", json!(1)), kafka("quotas", json!({"a": 2})), InPlace),
+        (
+            "Kafka",
+            kafka("authorization", json!({"superUsers": ["a"]})),
+            kafka("authorization", json!({"superUsers": ["b"]})),
+            RollingRestart,
+        ),
+        (
+            "Kafka",
+            json!({"spec": {"cruiseControl": {}}}),
+            json!({"spec": {"cruiseControl": {"a": 1}}}),
+            InPlace,
+        ),
+        ("Kafka", json!({"spec": {}}), json!({"spec": {"entityOperator": {}}}), InPlace),
+        ("Kafka", named("1"), named("2"), NoOp),
+        ("Secret", tls("a"), tls("b"), RollingRestart),
+        ("Secret", json!({"data": {"a": "1"}}), json!({"data": {"a": "2"}}), InPlace),
+        ("NetworkPolicy", json!({"spec": 1}), json!({"spec": 2}), InPlace),
+        ("ResourceQuota", json!({"spec": 1}), json!({"spec": 2}), InPlace),
+        ("LimitRange", json!({"spec": 1}), json!({"spec": 2}), InPlace),
+        ("Namespace", named("1"), named("2"), InPlace),
+        ("ConfigMap", named("1"), named("2"), NoOp),
+        ("ConfigMap", named("1"), named("1"), NoOp),
+    ];
+    let mut refusals = Vec::new();
+    for (kind, before, after, expected) in cases {
+        let shown = format!("{kind} {before} {after}");
+        let judgement = judge([step(kind, Some(before), Some(after))].iter());
+        assert_eq!(judgement.verdict, Some(expected), "{shown}");
+        assert_eq!(judgement.refusals.is_empty(), expected != Refused, "{shown}");
+        refusals.extend(
+            judgement.refusals.into_iter().map(|refusal| format!("{}: {}", refusal.code, refusal.why)),
+        );
+    }
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    brokers-removed: KafkaNodePool ns/x would go from 6 to 3 brokers, and the ones removed may hold the only copies of data
+    controllers-changed: the controllers of KafkaNodePool ns/x would change from 1 to 3, and a running quorum can't change its size
+    controllers-changed: the controllers of KafkaNodePool ns/x would change from 3 to 1, and a running quorum can't change its size
+    roles-changed: the roles of KafkaNodePool ns/x would change, and running nodes can't change their roles
+    storage-shrunk: the disks of KafkaNodePool ns/x would shrink from 1Ti to 1000Gi, and disks only grow
+    storage-changed: the disks of KafkaNodePool ns/x would become other disks, and Strimzi can't move data between them
+    storage-changed: the disks of KafkaNodePool ns/x would become other disks, and Strimzi can't move data between them
+    metadata-downgrade: Kafka's metadata would go back from 4.3-IV0 to 4.2-IV1, and it only goes forward
+    "#);
+}
+
+#[test]
+fn what_holds_data_is_never_deleted_while_its_resource_stays() {
+    let mut refusals = Vec::new();
+    for kind in ["KafkaNodePool", "Kafka", "Namespace", "PersistentVolumeClaim", "CustomResourceDefinition"] {
+        let judgement = judge([step(kind, Some(json!({})), None)].iter());
+        assert_eq!(judgement.verdict, Some(Verdict::Refused), "{kind}");
+        refusals.push(judgement.refusals[0].why.clone());
+    }
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    KafkaNodePool ns/x would be deleted with its brokers, while its cluster stays
+    Kafka ns/x would be deleted, while the resource that it was made for stays
+    Namespace ns/x would be deleted, and all data in it with it
+    PersistentVolumeClaim ns/x would be deleted, and all data in it with it
+    CustomResourceDefinition ns/x would be deleted, and all data in it with it
+    "#);
+    let judgement = judge([step("NetworkPolicy", Some(json!({})), None)].iter());
+    assert_eq!(judgement.verdict, Some(Verdict::InPlace));
+}
+
+#[test]
+fn what_cannot_be_read_counts_as_the_worst_that_rewriting_it_may_do() {
+    let judgement = judge([step("Kafka", None, Some(json!({"spec": {}})))].iter());
+    assert_eq!(judgement.verdict, Some(Verdict::RollingRestart));
+    insta::assert_debug_snapshot!(judgement.effects, @r#"
+    [
+        "Kafka ns/x can't be read and is written anew; brokers and controllers may restart one by one",
+    ]
+    "#);
+}
+
+#[test]
+fn a_secret_that_is_shown_by_its_fingerprint_is_the_same_secret() {
+    let slot = json!({"$secret": {
+        "reference": "BaseDomain/acme/k.example.com#tls_key", "encoding": "pkcs8", "fingerprint": "hmac:ab"}});
+    let secret = |data: Value| json!({"type": "kubernetes.io/tls", "data": {"tls.key": data}});
+    let same = judge([step("Secret", Some(secret(json!("hmac:ab"))), Some(secret(slot.clone())))].iter());
+    assert_eq!(same.verdict, Some(Verdict::NoOp));
+    let other = judge([step("Secret", Some(secret(json!("hmac:cd"))), Some(secret(slot)))].iter());
+    assert_eq!(other.verdict, Some(Verdict::RollingRestart));
+}
+
+#[test]
+fn every_refusal_says_what_to_do_and_no_row_hides_another() {
+    for (index, row) in TABLE.iter().enumerate() {
+        if let Outcome::Refuses { code, why, hint } = row.outcome {
+            assert!(!code.is_empty() && !hint.is_empty() && !why.ends_with('.'), "row {index}");
+        }
+        let twin = TABLE[..index].iter().find(|earlier| {
+            earlier.kind == row.kind
+                && earlier.path == row.path
+                && matches!(earlier.of, Of::Any)
+                && match (earlier.when, row.when) {
+                    (When::Changes, When::Changes) => true,
+                    (When::Is(a), When::Is(b)) => a == b,
+                    _ => false,
+                }
+        });
+        assert!(twin.is_none(), "row {index} is never reached");
+    }
+}
