@@ -195,7 +195,7 @@ fn growing(
             before.is_none_or(|before| after > before).then(|| (key.clone(), fleet, before, after))
         })
         .collect();
-    growing.sort_by_cached_key(|(key, ..)| (draft.created_at(key), key.clone()));
+    growing.sort_by_cached_key(|(key, ..)| (draft.seniority(key), key.clone()));
     growing
 }
 

@@ -11,7 +11,7 @@ use crate::spec::Document;
 /// Refuses base domains that belong to another organization. Who came first keeps a domain.
 pub(super) fn check(draft: &mut Draft) {
     let mut documents: Vec<&Document> = sound_documents(draft);
-    documents.sort_by_cached_key(|document| (draft.created_at(&document.key), document.key.clone()));
+    documents.sort_by_cached_key(|document| (draft.seniority(&document.key), document.key.clone()));
     let mut owned = Owned::default();
     for (key, at) in administered(draft, &documents) {
         owned.insert(key, at);

@@ -191,7 +191,7 @@ impl<'a> Draft<'a> {
             (None, Some(document)) => Some(Settled::of(document, Basis::Document, None)),
             (hold, document) => {
                 let hold = hold.unwrap_or(Hold::Invalid { problems: 1 });
-                self.from_record(key, hold.clone())
+                self.as_recorded(key, hold.clone())
                     .or_else(|| document.map(|document| Settled::of(document, Basis::Unapplied, Some(hold))))
             }
         };
@@ -207,12 +207,12 @@ impl<'a> Draft<'a> {
 
     /// Keeps a resource that no document names as it was applied, where the record can tell.
     pub fn keep(&mut self, key: &ResourceKey, hold: Hold) {
-        if let Some(settled) = self.from_record(key, hold) {
+        if let Some(settled) = self.as_recorded(key, hold) {
             self.settled.insert(key.clone(), settled);
         }
     }
 
-    fn from_record(&self, key: &ResourceKey, hold: Hold) -> Option<Settled> {
+    fn as_recorded(&self, key: &ResourceKey, hold: Hold) -> Option<Settled> {
         let last_good = self.recorded.resources.get(key)?.last_good.as_ref()?;
         let spec = self.last_good(key)?.clone();
         Some(Settled { spec, origin: last_good.origin.clone(), basis: Basis::Record, hold: Some(hold) })
@@ -228,9 +228,9 @@ impl<'a> Draft<'a> {
         self.last_good.get(key)
     }
 
-    /// When a resource was first applied; now, for one that is new. Who came first is served first.
-    pub fn created_at(&self, key: &ResourceKey) -> Timestamp {
-        self.record(key).map_or(self.now, |record| record.created_at)
+    /// The order in which resources are served: those that were applied by when that was first, then new ones.
+    pub fn seniority(&self, key: &ResourceKey) -> (bool, Timestamp) {
+        self.record(key).map_or((true, self.now), |record| (false, record.created_at))
     }
 
     /// What a key leads to, once its kind is settled.

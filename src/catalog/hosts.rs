@@ -44,7 +44,7 @@ pub(super) fn check(draft: &mut Draft) {
                 let (_, domain) = domain_of(draft, cluster)?;
                 Some((
                     !is_reached(draft, key),
-                    draft.created_at(key),
+                    draft.seniority(key),
                     key.clone(),
                     cluster.identifier.clone(),
                     domain,
