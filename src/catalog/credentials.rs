@@ -14,6 +14,9 @@ use crate::spec::{Document, SecretValue};
 /// Why a secret that only the record knows can't be applied.
 const ONLY_RECORDED: &str = "only its trace is recorded";
 
+/// The trace of a secret of which nothing is known.
+const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
+
 /// Looks up every secret of every document and refuses those that may not be used.
 pub(super) fn check(draft: &mut Draft) {
     for document in draft.claimed_documents() {
@@ -39,9 +42,9 @@ fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, val
             problem.location.get_or_insert_with(|| document.locate(pointer_of(field)));
             draft.problems.push(problem);
             draft.fault(&document.key);
-            (SecretMark { fingerprint: None, sealed: None }, Some("it was refused".to_owned()))
+            (UNKNOWN, Some("it was refused".to_owned()))
         }
-        None => (SecretMark { fingerprint: None, sealed: None }, Some("it was not opened".to_owned())),
+        None => (UNKNOWN, Some("it was not opened".to_owned())),
     };
     if draft.documents.git
         && !draft.config.secrets.allow_plain_in_git
@@ -111,16 +114,20 @@ pub(super) fn for_settled(
     if settled.basis != Basis::Record {
         return present.cloned().unwrap_or_default();
     }
-    let Some(record) = draft.record(key) else { return BTreeMap::new() };
-    let resolve = |field: &String, mark: &SecretMark| {
-        let reference = SecretRef { resource: key.clone(), field: field.clone() };
+    let recorded = draft.record(key).map(|record| &record.secrets);
+    let resolve = |field: &str| {
+        let mark = recorded.and_then(|secrets| secrets.get(field)).cloned().unwrap_or(UNKNOWN);
         let unavailable = match present.and_then(|present| present.get(field)) {
             Some(now) if mark.fingerprint.is_some() && now.mark.fingerprint == mark.fingerprint => {
                 now.unavailable.clone()
             }
             _ => Some(ONLY_RECORDED.to_owned()),
         };
-        ResolvedSecret { reference, mark: mark.clone(), unavailable }
+        ResolvedSecret {
+            reference: SecretRef { resource: key.clone(), field: field.to_owned() },
+            mark,
+            unavailable,
+        }
     };
-    record.secrets.iter().map(|(field, mark)| (field.clone(), resolve(field, mark))).collect()
+    settled.spec.secrets().into_iter().map(|(field, _)| (field.to_owned(), resolve(field))).collect()
 }

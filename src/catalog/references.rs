@@ -2,7 +2,7 @@
 //! one that doesn't exist.
 
 use crate::catalog::draft::{Draft, Finding, Settled, Target};
-use crate::catalog::{Hold, versions};
+use crate::catalog::{Hold, hosts, versions};
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{BaseDomain, Cluster, Document, Fleet, Spec, TenancyMode};
@@ -94,6 +94,18 @@ impl Outcome {
         }
     }
 
+    /// A fleet that stays as it was applied may name a domain that is gone. What is reached there waits with it.
+    fn domain_of_fleet(&mut self, draft: &Draft, cluster: &Cluster, fleet: &Fleet) {
+        if let Some(domain) = &fleet.domain
+            && cluster.advanced_config.cluster_access.is_external()
+            && hosts::domain_of(draft, cluster).is_none()
+        {
+            self.wait(Hold::Dependency {
+                on: ResourceKey::new(Kind::BaseDomain, &cluster.organization, domain.as_str()),
+            });
+        }
+    }
+
     fn cluster(&mut self, draft: &Draft, document: &Document, cluster: &Cluster) {
         let organization = &document.key.organization;
         let named = |kind, name: &Identifier| ResourceKey::new(kind, organization, name.as_str());
@@ -108,6 +120,7 @@ impl Outcome {
             }
             if let Spec::Fleet(fleet) = &settled.spec {
                 self.findings.extend(disagreements(draft, cluster, fleet, &fleet_key));
+                self.domain_of_fleet(draft, cluster, fleet);
             }
         }
         if let Some(provider) = &config.oauth {
@@ -115,10 +128,32 @@ impl Outcome {
         }
         if let Some(provider) = &config.tiered_storage_provider {
             let pointer = "/advanced_config/tiered_storage_provider/cloud_account";
-            self.follow(draft, pointer, &named(Kind::CloudAccount, &provider.cloud_account));
+            let account = self.follow(draft, pointer, &named(Kind::CloudAccount, &provider.cloud_account));
+            if let Some(Spec::CloudAccount(account)) = account.map(|settled| &settled.spec)
+                && provider.cloud_region.is_none()
+                && account.region.is_none()
+            {
+                self.findings.push(no_region(&account.identifier));
+            }
+        } else if config.tiered_storage_bucket_name.is_some() {
+            self.findings.push(no_provider());
         }
         self.findings.extend(unknown_version(&config.version));
     }
+}
+
+fn no_provider() -> Finding {
+    let problem =
+        Problem::error("no-tiered-storage-provider", "tiered storage needs a cloud account for its bucket")
+            .hint("add `tiered_storage_provider` with `cloud_account`, or remove the bucket");
+    Finding::new("/advanced_config/tiered_storage_bucket_name", "nobody's bucket", problem)
+}
+
+fn no_region(account: &Identifier) -> Finding {
+    let problem =
+        Problem::error("no-region", "nothing says in which region the bucket for tiered storage is")
+            .hint(format!("set `cloud_region` here, or `region` in cloud account `{account}`"));
+    Finding::new("/advanced_config/tiered_storage_provider", "no region", problem)
 }
 
 /// Where a cluster and its fleet say different things.

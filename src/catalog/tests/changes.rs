@@ -66,7 +66,7 @@ fn fields_that_cannot_change_or_go_back_are_refused() {
         ),
     ];
     let more = "  tiered_storage_bucket_name: log\n  profile: standard\n  storage:\n    size_gib: 100\n  \
-                tiered_storage_provider:\n    cloud_account: acme-s3\n";
+                tiered_storage_provider:\n    cloud_account: acme-s3\n    cloud_region: eu\n";
     for (from, to, expected) in cases {
         let mut world = World::new();
         let second = world.files["acme/base.yaml"].split("---\n").nth(1).unwrap().replace("eu", "eu2");

@@ -91,6 +91,11 @@ proptest! {
             prop_assert!(catalog.fleets.contains_key(&cluster.fleet));
             prop_assert!(resource.hold.is_none() || world.recorded.resources.contains_key(key));
         }
+        for (key, resource) in &catalog.resources {
+            let is_cluster = key.kind == crate::names::Kind::Cluster;
+            let rendered = catalog.clusters.contains_key(key);
+            prop_assert!(rendered || resource.hold.is_some() || !is_cluster, "{key} is neither rendered nor held");
+        }
         for key in world.recorded.resources.keys() {
             let told = catalog.resources.contains_key(key) || catalog.absent.contains_key(key);
             prop_assert!(told || key.name == "root", "{key} is neither kept nor absent");

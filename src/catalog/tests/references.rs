@@ -12,7 +12,7 @@ fn a_reference_leads_to_the_same_organization_or_is_refused() {
     };
     let tiered = |account: &str| {
         format!(
-            "  tiered_storage_bucket_name: log\n  tiered_storage_provider:\n    cloud_account: {account}\n"
+            "  tiered_storage_bucket_name: log\n  tiered_storage_provider:\n    cloud_account: {account}\n    cloud_region: eu\n"
         )
     };
     let cases = [
@@ -120,6 +120,19 @@ fn a_cluster_and_its_fleet_must_agree() {
             "error no-domain acme/orders.yaml:10 [reached from outside] external access needs a base domain, and fleet \
              `eu` has none
              = set `domain` in the fleet, or `cluster_access: Internal` here",
+        ),
+        (
+            "  version: 4.3.1\n",
+            "  version: 4.3.1\n  tiered_storage_bucket_name: log\n",
+            "error no-tiered-storage-provider acme/orders.yaml:11 [nobody's bucket] tiered storage needs a cloud account \
+             for its bucket
+             = add `tiered_storage_provider` with `cloud_account`, or remove the bucket",
+        ),
+        (
+            "  version: 4.3.1\n",
+            "  version: 4.3.1\n  tiered_storage_bucket_name: log\n  tiered_storage_provider:\n    cloud_account: acme-s3\n",
+            "error no-region acme/orders.yaml:12 [no region] nothing says in which region the bucket for tiered storage is
+             = set `cloud_region` here, or `region` in cloud account `acme-s3`",
         ),
         (
             "organization: acme",
@@ -239,4 +252,21 @@ fn a_host_name_fits_dns() {
          shorter identifier or domain
          held cluster acme/orders: invalid (1)"
     ));
+}
+
+#[test]
+fn what_is_reached_under_a_domain_that_is_gone_is_held_with_its_fleet() {
+    let mut world = World::new();
+    world.edit("acme/orders.yaml", "  version", "  cluster_access: External\n  version").apply();
+    let text = world.files["acme/base.yaml"].clone();
+    let (_, rest) = text.split_once("---\n").unwrap();
+    world.put("acme/base.yaml", rest);
+    world.check(
+        "error dangling-reference acme/base.yaml:5 [no such base domain] organization `acme` has no base domain \
+         `k.acme.com`
+         = organization `acme` has no base domain yet; describe `k.acme.com` first
+         held fleet acme/eu: invalid (1)
+         held cluster acme/orders: waits for base domain acme/k.acme.com
+         absent base domain acme/k.acme.com: removed",
+    );
 }
