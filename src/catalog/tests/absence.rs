@@ -136,3 +136,35 @@ fn parents_that_go_while_something_refers_to_them_are_missed() {
     assert!(text.contains("absent organization globex: removed"), "{text}");
     assert!(!text.contains("acme"), "{text}");
 }
+
+#[test]
+fn a_rename_is_refused_where_the_name_stands() {
+    let hint = |old: &str, noun: &str| {
+        format!(
+            "= put `{old}` back, which stays as it was applied; to replace it, describe the new {noun} in a file of its \
+             own, let everything refer to that one, then remove the old one"
+        )
+    };
+    let mut world = applied();
+    world.edit("acme/base.yaml", "domain: k.acme.com", "domain: new.acme.com");
+    world.edit("acme/base.yaml", "$*.k.acme.com", "$*.new.acme.com");
+    world.check(&format!(
+        "error renamed acme/base.yaml:3 [`acme/k.acme.com` stood here] base domain acme/k.acme.com can't be renamed to \
+         `acme/new.acme.com`
+         {}
+         held base domain acme/k.acme.com: absent
+         held base domain acme/new.acme.com: invalid (1)
+         absent base domain acme/k.acme.com: renamed to base domain acme/new.acme.com",
+        hint("acme/k.acme.com", "base domain")
+    ));
+    let mut world = World::new();
+    world.put("stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us")).apply();
+    world.put("stock.yaml", &cluster("acme", "stock", 1, ""));
+    let text = describe(&world.resolve());
+    assert!(
+        text.starts_with(
+            "error renamed stock.yaml:2 [`globex/stock` stood here] cluster globex/stock can't be renamed to `acme/stock`"
+        ),
+        "{text}"
+    );
+}

@@ -131,3 +131,20 @@ fn a_base_domain_belongs_to_one_organization_unless_an_administrator_delegates()
     world.apply().check("");
     world.put("globex/more.yaml", &domain("globex", "badk.acme.com")).check("");
 }
+
+#[test]
+fn a_folder_stays_closed_while_its_organization_is_in_doubt() {
+    let stranger = "
+        error foreign-folder old/orders.yaml:2 [not `old`] `old/` may hold only what belongs to organization `old`
+        = set `organization: old`, or move the document out of `old/`";
+    // The organization is gone, and its folder still has its old owners.
+    let mut world = World::new();
+    world.remove("acme/orders.yaml").put("old/orders.yaml", &cluster("acme", "orders", 1, ""));
+    world.check("");
+    let gone = ResourceKey::organization(&"old".parse().unwrap());
+    world.recorded.generations.insert(gone, 1);
+    world.check(stranger);
+    // Its document has a mistake.
+    world.recorded = Recorded::default();
+    world.put("old.yaml", "INVALID\nkind: Organization\nidentifier: old\n").check(stranger);
+}
