@@ -1,7 +1,22 @@
 //! Specs with their references resolved, their defaults filled in and their rules checked.
 
+mod absence;
+mod capacity;
+mod certificates;
+mod credentials;
+mod domains;
+mod draft;
+mod hosts;
+mod identity;
+mod immutable;
 mod recorded;
+mod references;
+mod renderable;
+mod resolve;
 mod secrets;
+#[cfg(test)]
+mod tests;
+pub mod versions;
 
 use std::collections::BTreeMap;
 
@@ -14,9 +29,11 @@ use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{self, SourceId};
 
+pub use immutable::immutable_fields;
 pub use recorded::{
     Approval, Deletion, LastGood, Recorded, RecordedFleet, RecordedObject, RecordedResource, SecretMark,
 };
+pub use resolve::resolve;
 pub use secrets::{OpenedSecret, Secrets};
 
 /// Everything that should exist, and why some of it is left as it is.
@@ -28,13 +45,18 @@ pub struct Catalog {
     pub revision: String,
     /// The settings of the installation.
     pub config: Config,
-    /// Every resource that should exist: from the specs, or from the record where the specs can't say.
+    /// Every resource that should exist: from the specs, or from the record where the specs can't say. Nothing of one
+    /// with a [`Hold`] is made, changed or deleted, whether or not it is rendered.
     pub resources: BTreeMap<ResourceKey, Resource>,
-    /// The fleets among them.
+    /// The fleets among them, held ones too.
     pub fleets: BTreeMap<FleetKey, ResolvedFleet>,
-    /// The clusters among them, with what they refer to.
+    /// The clusters among them that can be rendered, with what they refer to. A held one is here as it was last
+    /// applied. It is not here when nothing of it was applied, or when that can't be told any more: then only its
+    /// hold says that what there is of it stays. The fleet of each is in `fleets`.
     pub clusters: BTreeMap<ResourceKey, ResolvedCluster>,
-    /// Recorded resources that the specs, fully readable there, no longer name.
+    /// Recorded resources that the specs no longer name, or name and don't tell, each with what is known of that. Only
+    /// [`Absence::Removed`] ones are deleted freely. The others are in `resources` too, held, where the record still
+    /// has their spec; where it has not, this entry is all that keeps their objects.
     pub absent: BTreeMap<ResourceKey, Absence>,
     /// The organizations' limits and use.
     pub capacity: BTreeMap<Identifier, OrganizationCapacity>,
@@ -70,6 +92,8 @@ pub enum Hold {
         /// How many problems.
         problems: u32,
     },
+    /// No document names it, and that is likely a mistake: [`Catalog::absent`] says why.
+    Absent,
     /// Its file can't be read, or a file that may hold it.
     Unreadable {
         /// The file that can't be read.
@@ -79,7 +103,7 @@ pub enum Hold {
     OverCapacity {
         /// Whose limit: a fleet or an organization.
         limited_by: ResourceKey,
-        /// What is limited: `kafka_units`, `max_tenants`.
+        /// What is limited, as the field that says so: `max_tenants`, `max_kafka_units`, `quotas.kafka_units`.
         what: String,
         /// How much is in use by what keeps its place.
         used: u32,
@@ -105,7 +129,8 @@ pub enum Hold {
 pub enum Absence {
     /// It is really gone: its file was removed or no longer has it, and everything in its scope is readable.
     Removed,
-    /// It may be in a file that can't be read.
+    /// It may be in a file that can't be read, or a document names it whose content can't be typed and the record has
+    /// no spec of it.
     Unknown {
         /// The file that can't be read.
         unreadable: Origin,

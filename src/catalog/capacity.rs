@@ -1,0 +1,318 @@
+//! Who has a place. What is applied keeps its own; what is new or grows gets one in the order of age, as long as the
+//! limits allow, and waits otherwise. What is being deleted counts until it is gone.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::draft::{Basis, Draft};
+use crate::catalog::{Absence, Condition, Gauge, Hold, OrganizationCapacity, RecordedResource};
+use crate::names::{FleetKey, Identifier, Kind, ResourceKey};
+use crate::spec::{Cluster, Profile, Quotas, Spec};
+
+/// The units that a cluster counts.
+pub(super) fn units(cluster: &Cluster) -> u32 {
+    match cluster.advanced_config.profile {
+        Profile::Dev => 1,
+        Profile::Standard => cluster.kafka_units,
+    }
+}
+
+/// What is limited, as Hold and messages name it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Tenants,
+    FleetUnits,
+    Fleets,
+    Clusters,
+    OrganizationUnits,
+}
+
+impl What {
+    fn as_str(self) -> &'static str {
+        match self {
+            What::Tenants => "max_tenants",
+            What::FleetUnits => "max_kafka_units",
+            What::Fleets => "quotas.fleets",
+            What::Clusters => "quotas.clusters",
+            What::OrganizationUnits => "quotas.kafka_units",
+        }
+    }
+}
+
+/// The place that an applied cluster keeps.
+struct Applied {
+    fleet: Option<FleetKey>,
+    /// None where the record of its units is lost.
+    units: Option<u32>,
+}
+
+/// How much of each limit is used.
+#[derive(Default)]
+struct Ledger(BTreeMap<(ResourceKey, What), u32>);
+
+impl Ledger {
+    fn add(&mut self, limiter: &ResourceKey, what: What, amount: u32) {
+        let used = self.0.entry((limiter.clone(), what)).or_default();
+        *used = used.saturating_add(amount);
+    }
+
+    fn used(&self, limiter: &ResourceKey, what: What) -> u32 {
+        self.0.get(&(limiter.clone(), what)).copied().unwrap_or(0)
+    }
+
+    fn add_cluster(&mut self, organization: &Identifier, fleet: Option<&FleetKey>, units: u32) {
+        let owner = ResourceKey::organization(organization);
+        self.add(&owner, What::Clusters, 1);
+        self.add(&owner, What::OrganizationUnits, units);
+        if let Some(fleet) = fleet.map(FleetKey::resource) {
+            self.add(&fleet, What::Tenants, 1);
+            self.add(&fleet, What::FleetUnits, units);
+        }
+    }
+}
+
+/// Lets new fleets wait that their organization has no room for.
+pub(super) fn place_fleets(draft: &mut Draft) {
+    let mut ledger = Ledger::default();
+    for key in draft.recorded.resources.keys().filter(|key| key.kind == Kind::Fleet) {
+        ledger.add(&ResourceKey::organization(&key.organization), What::Fleets, 1);
+    }
+    let is_new = |key: &&ResourceKey| draft.record(key).is_none();
+    let to_apply = draft.settled_of(Kind::Fleet).filter(|(_, settled)| settled.basis == Basis::Document);
+    let new: Vec<_> = to_apply.map(|(key, _)| key).filter(is_new).cloned().collect();
+    for key in new {
+        let owner = ResourceKey::organization(&key.organization);
+        let demand = [Demand {
+            limit: quotas(draft, &key.organization).fleets,
+            limiter: owner,
+            what: What::Fleets,
+            wanted: 1,
+        }];
+        grant(draft, &mut ledger, &key, demand);
+    }
+}
+
+/// Lets clusters wait that there is no room for.
+pub(super) fn place_clusters(draft: &mut Draft) {
+    let applied = applied_clusters(draft);
+    let mut ledger = Ledger::default();
+    for (key, place) in &applied {
+        ledger.add_cluster(&key.organization, place.fleet.as_ref(), place.units.unwrap_or(0));
+    }
+    for (key, fleet, before, after) in growing(draft, &applied) {
+        if let Some(unknown) = unknown_neighbour(draft, &applied, &key, &fleet) {
+            draft.wait(&key, Hold::Dependency { on: unknown });
+            continue;
+        }
+        let wanted = after.saturating_sub(before.unwrap_or(0));
+        let demands = demands(draft, &key, &fleet, u32::from(before.is_none()), wanted);
+        grant(draft, &mut ledger, &key, demands);
+    }
+}
+
+/// How much of one limit something wants.
+struct Demand {
+    limiter: ResourceKey,
+    what: What,
+    wanted: u32,
+    limit: Option<u32>,
+}
+
+fn demands(draft: &Draft, key: &ResourceKey, fleet: &FleetKey, clusters: u32, units: u32) -> [Demand; 4] {
+    let (owner, fleet_key) = (ResourceKey::organization(&key.organization), fleet.resource());
+    let quotas = quotas(draft, &key.organization);
+    let spec = draft.fleet(&fleet_key);
+    let demand =
+        |limiter: &ResourceKey, what, wanted, limit| Demand { limiter: limiter.clone(), what, wanted, limit };
+    [
+        demand(&fleet_key, What::Tenants, clusters, spec.map(|spec| spec.max_tenants)),
+        demand(&fleet_key, What::FleetUnits, units, spec.map(|spec| spec.max_kafka_units)),
+        demand(&owner, What::Clusters, clusters, quotas.clusters),
+        demand(&owner, What::OrganizationUnits, units, quotas.kafka_units),
+    ]
+}
+
+/// Takes what is wanted, or lets the resource wait for the first limit that is in the way.
+fn grant<const N: usize>(draft: &mut Draft, ledger: &mut Ledger, key: &ResourceKey, demands: [Demand; N]) {
+    let is_over = |demand: &&Demand| {
+        let used = ledger.used(&demand.limiter, demand.what);
+        demand.wanted > 0 && demand.limit.is_some_and(|limit| used.saturating_add(demand.wanted) > limit)
+    };
+    if let Some(over) = demands.iter().find(is_over) {
+        let hold = Hold::OverCapacity {
+            limited_by: over.limiter.clone(),
+            what: over.what.as_str().to_owned(),
+            used: ledger.used(&over.limiter, over.what),
+            wanted: over.wanted,
+            limit: over.limit.unwrap_or(u32::MAX),
+        };
+        draft.wait(key, hold);
+        return;
+    }
+    for demand in &demands {
+        ledger.add(&demand.limiter, demand.what, demand.wanted);
+    }
+}
+
+fn quotas(draft: &Draft, organization: &Identifier) -> Quotas {
+    draft.organization(organization).map(|found| found.quotas.clone()).unwrap_or_default()
+}
+
+/// Every recorded cluster with the place that it has.
+fn applied_clusters(draft: &Draft) -> BTreeMap<ResourceKey, Applied> {
+    let recorded = draft.recorded.resources.iter().filter(|(key, _)| key.kind == Kind::Cluster);
+    recorded.map(|(key, record)| (key.clone(), applied(draft, key, record))).collect()
+}
+
+fn applied(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Applied {
+    let place = |fleet: Identifier| FleetKey { organization: key.organization.clone(), fleet };
+    if let Some(Spec::Cluster(cluster)) = draft.last_good(key) {
+        return Applied { fleet: Some(place(cluster.infrastructure.clone())), units: Some(units(cluster)) };
+    }
+    // The fields that can't change outlive the cache.
+    let text = |pointer: &str| record.immutable.get(pointer).and_then(serde_json::Value::as_str);
+    let fleet = text("/infrastructure").and_then(|name| name.parse().ok()).map(place);
+    Applied { fleet, units: (text("/advanced_config/profile") == Some("dev")).then_some(1) }
+}
+
+/// The clusters that want more than they have, those that came first in front: their fleet, the units that they have
+/// (none for a new one) and those that they want.
+fn growing(
+    draft: &Draft,
+    applied: &BTreeMap<ResourceKey, Applied>,
+) -> Vec<(ResourceKey, FleetKey, Option<u32>, u32)> {
+    let to_apply = draft.settled_of(Kind::Cluster).filter(|(_, settled)| settled.basis == Basis::Document);
+    let mut growing: Vec<_> = to_apply
+        .filter_map(|(key, settled)| {
+            let Spec::Cluster(cluster) = &settled.spec else { return None };
+            let fleet =
+                FleetKey { organization: key.organization.clone(), fleet: cluster.infrastructure.clone() };
+            let before = match applied.get(key) {
+                // Units that nobody knows keep their place; the next apply records them again.
+                Some(place) => Some(place.units?),
+                None => None,
+            };
+            let after = units(cluster);
+            before.is_none_or(|before| after > before).then(|| (key.clone(), fleet, before, after))
+        })
+        .collect();
+    growing.sort_by_cached_key(|(key, ..)| (draft.seniority(key), key.clone()));
+    growing
+}
+
+/// A cluster under the same limits whose units nobody knows: until they are known, nothing grows beside it.
+fn unknown_neighbour(
+    draft: &Draft,
+    applied: &BTreeMap<ResourceKey, Applied>,
+    key: &ResourceKey,
+    fleet: &FleetKey,
+) -> Option<ResourceKey> {
+    let quota = quotas(draft, &key.organization).kafka_units.is_some();
+    let mut unknown = applied.iter().filter(|(_, place)| place.units.is_none());
+    unknown
+        .find(|(other, place)| {
+            let on_fleet = place.fleet.as_ref().is_none_or(|other| other == fleet);
+            other.organization == key.organization && (on_fleet || quota)
+        })
+        .map(|(other, _)| other.clone())
+}
+
+/// The limits and use of every fleet and organization.
+pub(super) struct Use {
+    before: Ledger,
+    after: Ledger,
+}
+
+impl Use {
+    /// Counts what is applied and what will be when everything that doesn't wait is done.
+    pub fn count(draft: &Draft) -> Self {
+        let (mut before, mut after) = (Ledger::default(), Ledger::default());
+        let applied = applied_clusters(draft);
+        for (key, place) in &applied {
+            before.add_cluster(&key.organization, place.fleet.as_ref(), place.units.unwrap_or(0));
+            let counts_on = !draft.settled.contains_key(key) && stays(draft, key);
+            if counts_on {
+                after.add_cluster(&key.organization, place.fleet.as_ref(), place.units.unwrap_or(0));
+            }
+        }
+        for (key, settled) in draft.settled_of(Kind::Cluster) {
+            let Spec::Cluster(cluster) = &settled.spec else { continue };
+            if settled.is_usable() || applied.contains_key(key) {
+                let fleet = FleetKey {
+                    organization: key.organization.clone(),
+                    fleet: cluster.infrastructure.clone(),
+                };
+                after.add_cluster(&key.organization, Some(&fleet), units(cluster));
+            }
+        }
+        let fleets = |key: &&ResourceKey| key.kind == Kind::Fleet;
+        let recorded = draft.recorded.resources.keys().filter(fleets);
+        let new = draft.settled.keys().filter(fleets).filter(|key| draft.record(key).is_none());
+        for key in recorded.clone() {
+            before.add(&ResourceKey::organization(&key.organization), What::Fleets, 1);
+        }
+        let kept = recorded.filter(|key| draft.settled.contains_key(key) || stays(draft, key));
+        for key in kept.chain(new.filter(|key| draft.usable(key).is_some())) {
+            after.add(&ResourceKey::organization(&key.organization), What::Fleets, 1);
+        }
+        Self { before, after }
+    }
+
+    fn gauge(&self, limiter: &ResourceKey, what: What, limit: Option<u32>) -> Gauge {
+        Gauge { before: self.before.used(limiter, what), after: self.after.used(limiter, what), limit }
+    }
+
+    /// The clusters and the units of a fleet.
+    pub fn of_fleet(&self, fleet: &FleetKey, max_tenants: u32, max_kafka_units: u32) -> (Gauge, Gauge) {
+        let key = fleet.resource();
+        (
+            self.gauge(&key, What::Tenants, Some(max_tenants)),
+            self.gauge(&key, What::FleetUnits, Some(max_kafka_units)),
+        )
+    }
+
+    /// The limits and use of every organization that there is.
+    pub fn of_organizations(&self, draft: &Draft) -> BTreeMap<Identifier, OrganizationCapacity> {
+        let keys = draft.settled.keys().chain(draft.recorded.resources.keys());
+        let mut organizations: Vec<_> = keys.map(|key| &key.organization).collect();
+        organizations.sort_unstable();
+        organizations.dedup();
+        let capacity = |organization: &Identifier| {
+            let (key, quotas) = (ResourceKey::organization(organization), quotas(draft, organization));
+            OrganizationCapacity {
+                fleets: self.gauge(&key, What::Fleets, quotas.fleets),
+                clusters: self.gauge(&key, What::Clusters, quotas.clusters),
+                kafka_units: self.gauge(&key, What::OrganizationUnits, quotas.kafka_units),
+            }
+        };
+        organizations.into_iter().map(|organization| (organization.clone(), capacity(organization))).collect()
+    }
+}
+
+/// Whether a resource that nothing describes stays nevertheless: it may only be missing, or it is protected.
+fn stays(draft: &Draft, key: &ResourceKey) -> bool {
+    match draft.absent.get(key) {
+        Some(Absence::Removed) => {
+            draft.record(key).is_some_and(|record| record.protected && !record.deleting)
+        }
+        _ => true,
+    }
+}
+
+/// What a person should know when a limit was lowered below what is in use.
+pub(super) fn over_committed(clusters: Gauge, kafka_units: Gauge) -> Vec<Condition> {
+    let condition = |gauge: Gauge, what: &str, field: &str| {
+        let (used, limit) = (gauge.before.max(gauge.after), gauge.limit?);
+        (used > limit).then(|| Condition {
+            kind: "OverCommitted".to_owned(),
+            degraded: true,
+            message: format!(
+                "{used} {what} are in use and `{field}` is {limit}; nothing is removed and nothing grows"
+            ),
+        })
+    };
+    let both = [
+        condition(clusters, "clusters", "max_tenants"),
+        condition(kafka_units, "Kafka units", "max_kafka_units"),
+    ];
+    both.into_iter().flatten().collect()
+}

@@ -1,0 +1,133 @@
+//! The secrets of documents: whether they may be given as they are, whether they are at hand and what they hold.
+
+use std::collections::BTreeMap;
+
+use secrecy::ExposeSecret;
+
+use crate::catalog::draft::{Basis, Draft, Finding, Settled};
+use crate::catalog::{OpenedSecret, RecordedResource, ResolvedSecret, SecretMark};
+use crate::names::{ResourceKey, SecretRef};
+use crate::problem::Problem;
+use crate::spec::kubeconfig::KubeAccess;
+use crate::spec::{Document, SecretValue};
+
+/// Why a secret that only the record knows can't be applied.
+const ONLY_RECORDED: &str = "only its trace is recorded";
+
+/// The trace of a secret of which nothing is known.
+const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
+
+/// Looks up every secret of every document and refuses those that may not be used.
+pub(super) fn check(draft: &mut Draft) {
+    for document in draft.claimed_documents() {
+        for (field, value) in document.spec.secrets() {
+            check_secret(draft, document, field, value);
+        }
+    }
+}
+
+fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, value: &SecretValue) {
+    let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
+    let secrets = draft.secrets;
+    let (mark, unavailable) = match secrets.opened.get(&reference) {
+        Some(OpenedSecret::Value { value, mark }) => {
+            draft.refuse(document, faults_of_value(field, value.expose_secret()));
+            (mark.clone(), None)
+        }
+        Some(OpenedSecret::Opaque { mark, reason }) => {
+            (recall(draft.record(&document.key), field, mark), Some(reason.clone()))
+        }
+        Some(OpenedSecret::Refused(problem)) => {
+            let mut problem = problem.clone();
+            problem.location.get_or_insert_with(|| document.locate(pointer_of(field)));
+            draft.problems.push(problem);
+            draft.fault(&document.key);
+            (UNKNOWN, Some("it was refused".to_owned()))
+        }
+        None => (UNKNOWN, Some("it was not opened".to_owned())),
+    };
+    if draft.documents.git
+        && !draft.config.secrets.allow_plain_in_git
+        && matches!(value, SecretValue::Plain(_))
+    {
+        draft.refuse(document, [plain_in_git(&reference)]);
+    }
+    let resolved = ResolvedSecret { reference, mark, unavailable };
+    draft.marks.entry(document.key.clone()).or_default().insert(field.to_owned(), resolved);
+}
+
+/// Where each secret field stands in its document.
+pub(super) fn pointer_of(field: &str) -> &'static str {
+    match field {
+        "kubeconfig" => "/advanced_config/kubeconfig",
+        "credentials" => "/credentials",
+        "tls_key" => "/tls_key",
+        _ => "",
+    }
+}
+
+fn faults_of_value(field: &'static str, value: &str) -> Vec<Finding> {
+    let pointer = pointer_of(field);
+    if value.trim().is_empty() {
+        let problem = Problem::error("empty-secret", format!("`{field}` is empty"))
+            .hint("put the value where the document says it is");
+        return vec![Finding::new(pointer, "nothing in it", problem)];
+    }
+    match field {
+        "kubeconfig" => {
+            let faults = KubeAccess::parse(value).err().unwrap_or_default();
+            faults.into_iter().map(|fault| Finding::new(pointer, "", fault.problem())).collect()
+        }
+        // A key is checked with its certificate. Credentials have no form that could be checked here.
+        _ => Vec::new(),
+    }
+}
+
+fn plain_in_git(reference: &SecretRef) -> Finding {
+    let field = &reference.field;
+    let problem = Problem::error("plain-secret", format!("`{field}` is a plain secret in a git repository")).hint(
+        format!(
+            "run `streamfleet secret encrypt {reference}` and put its output here, and replace the secret itself if \
+             it was pushed; `secrets.allow_plain_in_git` in the configuration accepts it as it is"
+        ),
+    );
+    Finding::new(pointer_of(field), "readable by everybody who reads the repository", problem)
+}
+
+/// The trace of a secret that can't be opened here: while its sealed form is as it was, so is its value.
+fn recall(record: Option<&RecordedResource>, field: &str, mark: &SecretMark) -> SecretMark {
+    let recorded = record.and_then(|record| record.secrets.get(field));
+    match recorded {
+        Some(recorded) if mark.sealed.is_some() && recorded.sealed == mark.sealed => recorded.clone(),
+        _ => mark.clone(),
+    }
+}
+
+/// The secrets that go with the spec that counts. For one from the record these are the recorded ones, at hand only
+/// where a document still gives the same value.
+pub(super) fn for_settled(
+    draft: &Draft,
+    key: &ResourceKey,
+    settled: &Settled,
+) -> BTreeMap<String, ResolvedSecret> {
+    let present = draft.marks.get(key);
+    if settled.basis != Basis::Record {
+        return present.cloned().unwrap_or_default();
+    }
+    let recorded = draft.record(key).map(|record| &record.secrets);
+    let resolve = |field: &str| {
+        let mark = recorded.and_then(|secrets| secrets.get(field)).cloned().unwrap_or(UNKNOWN);
+        let unavailable = match present.and_then(|present| present.get(field)) {
+            Some(now) if mark.fingerprint.is_some() && now.mark.fingerprint == mark.fingerprint => {
+                now.unavailable.clone()
+            }
+            _ => Some(ONLY_RECORDED.to_owned()),
+        };
+        ResolvedSecret {
+            reference: SecretRef { resource: key.clone(), field: field.to_owned() },
+            mark,
+            unavailable,
+        }
+    };
+    settled.spec.secrets().into_iter().map(|(field, _)| (field.to_owned(), resolve(field))).collect()
+}

@@ -1,0 +1,337 @@
+//! The catalog while it is being made: which document speaks for which resource, what is wrong with it, and what
+//! counts for the resource in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::catalog::{Absence, Hold, Recorded, RecordedResource, ResolvedSecret, Secrets};
+use crate::config::Config;
+use crate::names::{Domain, Identifier, Kind, ResourceKey};
+use crate::problem::{Location, Origin, Problem};
+use crate::spec::{Document, Documents, Fleet, Organization, Spec};
+
+/// The catalog while it is being made.
+pub(super) struct Draft<'a> {
+    pub documents: &'a Documents,
+    pub recorded: &'a Recorded,
+    pub secrets: &'a Secrets,
+    pub config: &'a Config,
+    pub now: Timestamp,
+    /// Every name that a top folder may have as an organization's own.
+    pub organizations: BTreeSet<Identifier>,
+    /// Which document speaks for each resource that documents name.
+    pub claims: BTreeMap<ResourceKey, Claim<'a>>,
+    /// The resources that a refused document names in a file that its organization doesn't own.
+    pub displaced: BTreeSet<(ResourceKey, Origin)>,
+    /// The recorded resources that no document names.
+    pub absent: BTreeMap<ResourceKey, Absence>,
+    /// What counts for each resource, as far as it is decided.
+    pub settled: BTreeMap<ResourceKey, Settled>,
+    /// The secrets of the documents, by field.
+    pub marks: BTreeMap<ResourceKey, BTreeMap<String, ResolvedSecret>>,
+    pub problems: Vec<Problem>,
+    /// What was last applied, where the record of it can be read.
+    last_good: BTreeMap<&'a ResourceKey, Spec>,
+}
+
+/// What documents say about one resource.
+pub(super) struct Claim<'a> {
+    pub origin: &'a Origin,
+    /// The document; none where it has problems of its own and was not typed.
+    pub document: Option<&'a Document>,
+    /// How many problems keep the document from counting.
+    pub faults: u32,
+    /// Why it waits although nothing is wrong with it.
+    pub waits: Option<Hold>,
+}
+
+/// What counts for one resource.
+pub(super) struct Settled {
+    pub spec: Spec,
+    pub origin: Origin,
+    pub basis: Basis,
+    pub hold: Option<Hold>,
+}
+
+/// Where the spec that counts comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// The document, which is to be applied.
+    Document,
+    /// The record: it stays as it was applied.
+    Record,
+    /// A document that waits and nothing applied to go by. Nothing may be built on it.
+    Unapplied,
+}
+
+/// Something wrong with a field of a document.
+pub(super) struct Finding {
+    /// The field, as a JSON pointer.
+    pub pointer: &'static str,
+    /// A few words for the underline.
+    pub label: String,
+    pub problem: Problem,
+}
+
+impl Finding {
+    pub fn new(pointer: &'static str, label: impl Into<String>, problem: Problem) -> Self {
+        Self { pointer, label: label.into(), problem }
+    }
+}
+
+/// What a reference leads to.
+pub(super) enum Target<'d> {
+    Found(&'d Settled),
+    /// It is named somewhere and can't be used yet.
+    NotUsable(Hold),
+    Missing,
+}
+
+impl Settled {
+    pub fn is_usable(&self) -> bool {
+        self.basis != Basis::Unapplied
+    }
+}
+
+impl<'a> Draft<'a> {
+    pub fn new(
+        documents: &'a Documents,
+        recorded: &'a Recorded,
+        secrets: &'a Secrets,
+        config: &'a Config,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            documents,
+            recorded,
+            secrets,
+            config,
+            now,
+            organizations: BTreeSet::new(),
+            claims: BTreeMap::new(),
+            displaced: BTreeSet::new(),
+            absent: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            problems: documents.problems().cloned().collect(),
+            last_good: recorded
+                .resources
+                .iter()
+                .filter_map(|(key, record)| {
+                    let last_good = record.last_good.as_ref()?;
+                    Some((key, Spec::from_record(key.kind, &last_good.spec).ok()?))
+                })
+                .collect(),
+        }
+    }
+
+    /// The typed documents that speak for a resource of this kind, in the order of keys.
+    pub fn documents_of(&self, kind: Kind) -> Vec<&'a Document> {
+        self.claims
+            .iter()
+            .filter(|(key, _)| key.kind == kind)
+            .filter_map(|(_, claim)| claim.document)
+            .collect()
+    }
+
+    /// Every typed document that speaks for a resource, in the order of keys.
+    pub fn claimed_documents(&self) -> Vec<&'a Document> {
+        self.claims.values().filter_map(|claim| claim.document).collect()
+    }
+
+    /// What is settled for a kind, usable or not, in the order of keys.
+    pub fn settled_of(&self, kind: Kind) -> impl Iterator<Item = (&ResourceKey, &Settled)> {
+        self.settled.iter().filter(move |(key, _)| key.kind == kind)
+    }
+
+    /// Refuses a document for what was found in it; without findings it stays.
+    pub fn refuse(&mut self, document: &Document, findings: impl IntoIterator<Item = Finding>) {
+        for Finding { pointer, label, problem } in findings {
+            self.problems.push(problem.at(document.locate(pointer), label));
+            self.fault(&document.key);
+        }
+    }
+
+    /// Counts a problem against the document that speaks for a resource.
+    pub fn fault(&mut self, key: &ResourceKey) {
+        if let Some(claim) = self.claims.get_mut(key) {
+            claim.faults += 1;
+        }
+        self.settle_again(key);
+    }
+
+    /// Lets a document wait though nothing is wrong with it. The first reason stays.
+    pub fn wait(&mut self, key: &ResourceKey, hold: Hold) {
+        if let Some(claim) = self.claims.get_mut(key) {
+            claim.waits.get_or_insert(hold);
+        }
+        self.settle_again(key);
+    }
+
+    /// Decides what counts for every resource of a kind that documents name.
+    pub fn settle(&mut self, kind: Kind) {
+        let keys: Vec<_> = self.claims.keys().filter(|key| key.kind == kind).cloned().collect();
+        for key in &keys {
+            self.settle_claim(key);
+        }
+    }
+
+    fn settle_again(&mut self, key: &ResourceKey) {
+        if self.settled.contains_key(key) {
+            self.settle_claim(key);
+        }
+    }
+
+    fn settle_claim(&mut self, key: &ResourceKey) {
+        let Some(claim) = self.claims.get(key) else { return };
+        let invalid = (claim.faults > 0).then_some(Hold::Invalid { problems: claim.faults });
+        let (document, origin) = (claim.document, claim.origin);
+        let settled = match (invalid.or_else(|| claim.waits.clone()), document) {
+            (None, Some(document)) => Some(Settled::of(document, Basis::Document, None)),
+            (hold, document) => {
+                let hold = hold.unwrap_or(Hold::Invalid { problems: 1 });
+                self.as_recorded(key, hold.clone())
+                    .or_else(|| document.map(|document| Settled::of(document, Basis::Unapplied, Some(hold))))
+            }
+        };
+        match settled {
+            Some(settled) => drop(self.settled.insert(key.clone(), settled)),
+            // Neither document nor record says what it is. It is named, so it is not gone either.
+            None if self.recorded.resources.contains_key(key) => {
+                self.absent.insert(key.clone(), Absence::Unknown { unreadable: origin.clone() });
+            }
+            None => {}
+        }
+    }
+
+    /// Keeps a resource that no document names as it was applied, where the record can tell.
+    pub fn keep(&mut self, key: &ResourceKey, hold: Hold) {
+        if let Some(settled) = self.as_recorded(key, hold) {
+            self.settled.insert(key.clone(), settled);
+        }
+    }
+
+    fn as_recorded(&self, key: &ResourceKey, hold: Hold) -> Option<Settled> {
+        let last_good = self.recorded.resources.get(key)?.last_good.as_ref()?;
+        let spec = self.last_good(key)?.clone();
+        Some(Settled { spec, origin: last_good.origin.clone(), basis: Basis::Record, hold: Some(hold) })
+    }
+
+    /// The record of a resource.
+    pub fn record(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
+        self.recorded.resources.get(key)
+    }
+
+    /// The spec that was last applied; none where nothing was, or where the record of it is lost or too old to read.
+    pub fn last_good(&self, key: &ResourceKey) -> Option<&Spec> {
+        self.last_good.get(key)
+    }
+
+    /// The order in which resources are served: those that were applied by when that was first, then new ones.
+    pub fn seniority(&self, key: &ResourceKey) -> (bool, Timestamp) {
+        self.record(key).map_or((true, self.now), |record| (false, record.created_at))
+    }
+
+    /// What a key leads to, once its kind is settled.
+    pub fn target(&self, key: &ResourceKey) -> Target<'_> {
+        match self.settled.get(key) {
+            Some(settled) if settled.is_usable() => Target::Found(settled),
+            Some(Settled { hold: Some(Hold::Suspended { by }), .. }) => {
+                Target::NotUsable(Hold::Suspended { by: by.clone() })
+            }
+            Some(_) => Target::NotUsable(Hold::Dependency { on: key.clone() }),
+            None if self.claims.contains_key(key)
+                || self.absent.get(key).is_some_and(|absence| *absence != Absence::Removed) =>
+            {
+                Target::NotUsable(Hold::Dependency { on: key.clone() })
+            }
+            None => Target::Missing,
+        }
+    }
+
+    /// What counts for a key, where that can be built upon.
+    pub fn usable(&self, key: &ResourceKey) -> Option<&Settled> {
+        self.settled.get(key).filter(|settled| settled.is_usable())
+    }
+
+    /// The organization's spec, where there is one; `root` needs none.
+    pub fn organization(&self, organization: &Identifier) -> Option<&Organization> {
+        match &self.usable(&ResourceKey::organization(organization))?.spec {
+            Spec::Organization(spec) => Some(spec),
+            _ => None,
+        }
+    }
+
+    /// A fleet's spec, where it can be built upon.
+    pub fn fleet(&self, key: &ResourceKey) -> Option<&Fleet> {
+        match &self.usable(key)?.spec {
+            Spec::Fleet(fleet) => Some(fleet),
+            _ => None,
+        }
+    }
+
+    /// The base domain of an organization that a fleet means by a name: the derived domain, or else the submitted one.
+    pub fn find_domain(&self, organization: &Identifier, domain: &Domain) -> Option<ResourceKey> {
+        let derived = ResourceKey::new(Kind::BaseDomain, organization, domain.as_str());
+        if self.is_named(&derived) {
+            return Some(derived);
+        }
+        let is_meant =
+            |spec: &Option<&Spec>| matches!(spec, Some(Spec::BaseDomain(found)) if found.domain == *domain);
+        self.named(organization, Kind::BaseDomain)
+            .find(|(_, spec)| is_meant(spec))
+            .map(|(key, _)| key.clone())
+    }
+
+    /// What documents or the record name of a kind in an organization, with what they say. Some come twice.
+    pub fn named(
+        &self,
+        organization: &Identifier,
+        kind: Kind,
+    ) -> impl Iterator<Item = (&ResourceKey, Option<&Spec>)> {
+        let first = ResourceKey::new(kind, organization, "");
+        let of_kind = move |key: &ResourceKey, organization: &Identifier| {
+            key.kind == kind && key.organization == *organization
+        };
+        let claimed =
+            self.claims.range(first.clone()..).map(|(key, claim)| (key, claim.document.map(|d| &d.spec)));
+        let settled = self.settled.range(first.clone()..).map(|(key, settled)| (key, Some(&settled.spec)));
+        let owner = first.organization.clone();
+        claimed
+            .take_while(move |(key, _)| of_kind(key, &first.organization))
+            .chain(settled.take_while(move |(key, _)| of_kind(key, &owner)))
+    }
+
+    /// Whether anything says that this resource is there, usable or not.
+    fn is_named(&self, key: &ResourceKey) -> bool {
+        self.claims.contains_key(key)
+            || self.settled.contains_key(key)
+            || self.absent.get(key).is_some_and(|absence| *absence != Absence::Removed)
+    }
+
+    /// The first place that can't be read and may hold something of an organization.
+    pub fn unreadable_for(&self, organization: &Identifier) -> Option<&'a Origin> {
+        let mut unreadable = self.documents.files.values().flat_map(|file| &file.unreadable);
+        unreadable
+            .find(|place| {
+                let top = place.top_folder.as_deref();
+                match top.filter(|top| self.organizations.contains(*top)) {
+                    Some(owner) => owner == organization.as_str(),
+                    None => true,
+                }
+            })
+            .map(|place| &place.origin)
+    }
+}
+
+impl Settled {
+    fn of(document: &Document, basis: Basis, hold: Option<Hold>) -> Self {
+        Self { spec: document.spec.clone(), origin: document.origin.clone(), basis, hold }
+    }
+}
+
+/// The beginning of a document of which only that is known.
+pub(super) fn place(origin: &Origin) -> Location {
+    Location { path: origin.path.clone(), line: origin.line, column: 1, width: 1, text: String::new() }
+}

@@ -1,0 +1,163 @@
+//! Which document speaks for which resource.
+//!
+//! Organizations don't trust each other, and the owners of a top folder are not the owners of the rest of the tree.
+//! So a document where it may not be is refused before anything else looks at it: it can't hold, double or delete
+//! what it names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::Recorded;
+use crate::catalog::draft::{Claim, Draft, place};
+use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
+use crate::problem::{Location, Origin, Problem};
+use crate::spec::{Document, Documents, ParsedFile};
+
+/// One document that may speak for a resource.
+struct Claimant<'a> {
+    origin: &'a Origin,
+    document: Option<&'a Document>,
+    /// The problems that reading found in it.
+    faults: u32,
+}
+
+/// Finds the document that speaks for each resource, and refuses those that may not.
+pub(super) fn claim(draft: &mut Draft) {
+    draft.organizations = known_organizations(draft.documents, draft.recorded);
+    for (key, mut claimants) in claimants(draft) {
+        claimants.sort_by_key(|claimant| claimant.origin);
+        let doubles = report_duplicates(draft, &key, &claimants);
+        let Some(first) = claimants.first() else { continue };
+        let claim = Claim {
+            origin: first.origin,
+            document: first.document,
+            faults: first.faults + doubles,
+            waits: None,
+        };
+        draft.claims.insert(key, claim);
+    }
+}
+
+/// Every name whose top folder is an organization's own.
+///
+/// An Organization document counts only in an administrator's file, or else the owners of one folder could make
+/// another folder theirs. Names that only documents in such doubtful folders give are kept as well, so that doubt
+/// closes a folder and never opens it, and so are the names of organizations that are gone: their folders still
+/// have their old owners.
+fn known_organizations(documents: &Documents, recorded: &Recorded) -> BTreeSet<Identifier> {
+    let claims = || {
+        documents.files.iter().flat_map(|(path, file)| {
+            let keys = file.documents.iter().map(|found| &found.key);
+            let keys = keys.chain(file.invalid.iter().map(|found| &found.key));
+            keys.filter(|key| key.kind == Kind::Organization)
+                .map(|key| (path.top_folder(), key.organization.clone()))
+        })
+    };
+    let mut known: BTreeSet<Identifier> = recorded.organizations().cloned().collect();
+    known.extend(recorded.generations.keys().map(|key| key.organization.clone()));
+    known.extend(Identifier::ROOT.parse::<Identifier>());
+    known.extend(claims().filter(|(folder, _)| folder.is_none()).map(|(_, organization)| organization));
+    let doubtful: Vec<_> = claims()
+        .filter(|(folder, _)| folder.is_some_and(|folder| !known.contains(folder)))
+        .map(|(_, organization)| organization)
+        .collect();
+    known.extend(doubtful);
+    known
+}
+
+/// The documents that are where they may be, by what they name. The others are reported.
+fn claimants<'a>(draft: &mut Draft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a>>> {
+    let mut by_key: BTreeMap<ResourceKey, Vec<Claimant>> = BTreeMap::new();
+    for (path, file) in &draft.documents.files {
+        let owner = path.top_folder().and_then(|folder| draft.organizations.get(folder)).cloned();
+        for document in &file.documents {
+            match owner.as_ref().and_then(|owner| trespass(owner, document)) {
+                Some(problem) => {
+                    draft.problems.push(problem);
+                    draft.displaced.insert((document.key.clone(), document.origin.clone()));
+                }
+                None => by_key.entry(document.key.clone()).or_default().push(Claimant {
+                    origin: &document.origin,
+                    document: Some(document),
+                    faults: 0,
+                }),
+            }
+        }
+        for invalid in &file.invalid {
+            if owner.as_ref().is_some_and(|owner| !may_hold(owner, &invalid.key)) {
+                draft.displaced.insert((invalid.key.clone(), invalid.origin.clone()));
+                continue;
+            }
+            by_key.entry(invalid.key.clone()).or_default().push(Claimant {
+                origin: &invalid.origin,
+                document: None,
+                faults: problems_within(path, file, invalid.origin.line),
+            });
+        }
+    }
+    by_key
+}
+
+/// Whether an organization's folder may hold a resource.
+fn may_hold(owner: &Identifier, key: &ResourceKey) -> bool {
+    key.kind != Kind::Organization && key.organization == *owner
+}
+
+fn trespass(owner: &Identifier, document: &Document) -> Option<Problem> {
+    let key = &document.key;
+    if may_hold(owner, key) {
+        return None;
+    }
+    Some(match key.kind {
+        Kind::Organization => Problem::error(
+            "organization-in-own-folder",
+            format!("organization `{}` can't be described in the folder of an organization", key.name),
+        )
+        .at(document.locate("/kind"), format!("in the folder of `{owner}`"))
+        .hint(format!(
+            "move it to an administrator's file, outside of `{owner}/`: `organizations/{}.yaml`",
+            key.name
+        )),
+        _ => Problem::error(
+            "foreign-folder",
+            format!("`{owner}/` may hold only what belongs to organization `{owner}`"),
+        )
+        .at(document.locate("/organization"), format!("not `{owner}`"))
+        .hint(format!("set `organization: {owner}`, or move the document out of `{owner}/`")),
+    })
+}
+
+/// How many errors reading found in the document that begins at a line, at least one.
+fn problems_within(path: &SpecPath, file: &ParsedFile, line: u32) -> u32 {
+    let beginnings = file.documents.iter().map(|found| found.origin.line);
+    let beginnings = beginnings.chain(file.invalid.iter().map(|found| found.origin.line));
+    let beginnings = beginnings.chain(file.unreadable.iter().map(|found| found.origin.line));
+    let end = beginnings.filter(|beginning| *beginning > line).min().unwrap_or(u32::MAX);
+    let here = |location: &Location| location.path == *path && (line..end).contains(&location.line);
+    let count = file
+        .problems
+        .iter()
+        .filter(|problem| problem.is_error() && problem.location.as_ref().is_some_and(here))
+        .count();
+    u32::try_from(count).unwrap_or(u32::MAX).max(1)
+}
+
+/// Reports every document but the first, and says how many there are.
+fn report_duplicates(draft: &mut Draft, key: &ResourceKey, claimants: &[Claimant]) -> u32 {
+    let Some((first, others)) = claimants.split_first() else { return 0 };
+    let name = match key.kind {
+        Kind::BaseDomain => "/domain",
+        _ => "/identifier",
+    };
+    let locate = |claimant: &Claimant| {
+        claimant.document.map_or_else(|| place(claimant.origin), |found| found.locate(name))
+    };
+    for other in others {
+        draft.problems.push(
+            Problem::error("duplicate-resource", format!("{key} is described twice"))
+                .at(locate(other), "described again here")
+                .related(locate(first), "first described here")
+                .hint("remove one of the two; until then it stays as it was last applied"),
+        );
+    }
+    u32::try_from(others.len()).unwrap_or(u32::MAX)
+}

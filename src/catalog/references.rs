@@ -1,0 +1,287 @@
+//! What documents refer to, always within their own organization. Another organization's resource is told exactly as
+//! one that doesn't exist.
+
+use crate::catalog::draft::{Draft, Finding, Settled, Target};
+use crate::catalog::{Hold, hosts, versions};
+use crate::names::{Identifier, Kind, ResourceKey};
+use crate::problem::Problem;
+use crate::spec::{BaseDomain, Cluster, Document, Fleet, Spec, TenancyMode};
+
+/// What is found when the references of one document are followed.
+#[derive(Default)]
+struct Outcome {
+    findings: Vec<Finding>,
+    waits: Option<Hold>,
+}
+
+/// Follows the references of every document of a kind. What they lead to is settled before.
+pub(super) fn check(draft: &mut Draft, kind: Kind) {
+    for document in draft.documents_of(kind) {
+        let mut outcome = Outcome::default();
+        outcome.organization(draft, document);
+        match &document.spec {
+            Spec::BaseDomain(domain) => outcome.base_domain(draft, document, domain),
+            Spec::Fleet(fleet) => outcome.fleet(draft, document, fleet),
+            Spec::Cluster(cluster) => outcome.cluster(draft, document, cluster),
+            Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::CloudAccount(_) => {}
+        }
+        draft.refuse(document, outcome.findings);
+        if let Some(hold) = outcome.waits {
+            draft.wait(&document.key, hold);
+        }
+    }
+}
+
+impl Outcome {
+    fn wait(&mut self, hold: Hold) {
+        self.waits.get_or_insert(hold);
+    }
+
+    /// Follows one reference. Nothing is added for what is named and can't be used: the problem stands there.
+    fn follow<'d>(
+        &mut self,
+        draft: &'d Draft,
+        pointer: &'static str,
+        target: &ResourceKey,
+    ) -> Option<&'d Settled> {
+        match draft.target(target) {
+            Target::Found(settled) => return Some(settled),
+            Target::NotUsable(hold) => self.wait(hold),
+            Target::Missing => self.findings.push(dangling(draft, pointer, target)),
+        }
+        None
+    }
+
+    fn organization(&mut self, draft: &Draft, document: &Document) {
+        let organization = &document.key.organization;
+        let key = ResourceKey::organization(organization);
+        if organization.as_str() == Identifier::ROOT || document.key == key {
+            return;
+        }
+        match draft.target(&key) {
+            Target::Found(_) => {}
+            Target::NotUsable(hold) => self.wait(hold),
+            // It was described where it may not be, and that is reported there.
+            Target::Missing if draft.displaced.iter().any(|(displaced, _)| *displaced == key) => {
+                self.wait(Hold::Dependency { on: key });
+            }
+            Target::Missing => self.findings.push(unknown_organization(draft, organization)),
+        }
+    }
+
+    fn base_domain(&mut self, draft: &Draft, document: &Document, domain: &BaseDomain) {
+        if let Some(account) = &domain.cloud_account {
+            let target = ResourceKey::new(Kind::CloudAccount, &document.key.organization, account.as_str());
+            self.follow(draft, "/cloud_account", &target);
+        }
+    }
+
+    fn fleet(&mut self, draft: &Draft, document: &Document, fleet: &Fleet) {
+        let organization = &document.key.organization;
+        if let Some(domain) = &fleet.domain {
+            let target = draft
+                .find_domain(organization, domain)
+                .unwrap_or_else(|| ResourceKey::new(Kind::BaseDomain, organization, domain.as_str()));
+            self.follow(draft, "/domain", &target);
+        }
+        if fleet.tenancy_mode == TenancyMode::Dedicated && fleet.max_tenants != 1 {
+            let problem = Problem::error("dedicated-tenants", "a Dedicated fleet hosts exactly one cluster")
+                .hint("set `max_tenants: 1`, or use Shared or Isolated");
+            self.findings.push(Finding::new("/max_tenants", "must be 1", problem));
+        }
+        if fleet.suspend {
+            self.wait(Hold::Suspended { by: document.key.clone() });
+        }
+    }
+
+    /// A fleet that stays as it was applied may name a domain that is gone. What is reached there waits with it.
+    fn domain_of_fleet(&mut self, draft: &Draft, cluster: &Cluster, fleet: &Fleet) {
+        if let Some(domain) = &fleet.domain
+            && cluster.advanced_config.cluster_access.is_external()
+            && hosts::domain_of(draft, cluster).is_none()
+        {
+            self.wait(Hold::Dependency {
+                on: ResourceKey::new(Kind::BaseDomain, &cluster.organization, domain.as_str()),
+            });
+        }
+    }
+
+    fn cluster(&mut self, draft: &Draft, document: &Document, cluster: &Cluster) {
+        let organization = &document.key.organization;
+        let named = |kind, name: &Identifier| ResourceKey::new(kind, organization, name.as_str());
+        let config = &cluster.advanced_config;
+        if cluster.suspend {
+            self.wait(Hold::Suspended { by: document.key.clone() });
+        }
+        let fleet_key = named(Kind::Fleet, &cluster.infrastructure);
+        if let Some(settled) = self.follow(draft, "/infrastructure", &fleet_key) {
+            if let Some(hold @ Hold::Suspended { .. }) = &settled.hold {
+                self.wait(hold.clone());
+            }
+            if let Spec::Fleet(fleet) = &settled.spec {
+                self.findings.extend(disagreements(draft, cluster, fleet, &fleet_key));
+                self.domain_of_fleet(draft, cluster, fleet);
+            }
+        }
+        if let Some(provider) = &config.oauth {
+            self.follow(draft, "/advanced_config/oauth", &named(Kind::IdentityProvider, provider));
+        }
+        if let Some(provider) = &config.tiered_storage_provider {
+            let pointer = "/advanced_config/tiered_storage_provider/cloud_account";
+            let account = self.follow(draft, pointer, &named(Kind::CloudAccount, &provider.cloud_account));
+            if let Some(Spec::CloudAccount(account)) = account.map(|settled| &settled.spec)
+                && provider.cloud_region.is_none()
+                && account.region.is_none()
+            {
+                self.findings.push(no_region(&account.identifier));
+            }
+        } else if config.tiered_storage_bucket_name.is_some() {
+            self.findings.push(no_provider());
+        }
+        self.findings.extend(unknown_version(&config.version));
+    }
+}
+
+fn no_provider() -> Finding {
+    let problem =
+        Problem::error("no-tiered-storage-provider", "tiered storage needs a cloud account for its bucket")
+            .hint("add `tiered_storage_provider` with `cloud_account`, or remove the bucket");
+    Finding::new("/advanced_config/tiered_storage_bucket_name", "nobody's bucket", problem)
+}
+
+fn no_region(account: &Identifier) -> Finding {
+    let problem =
+        Problem::error("no-region", "nothing says in which region the bucket for tiered storage is")
+            .hint(format!("set `cloud_region` here, or `region` in cloud account `{account}`"));
+    Finding::new("/advanced_config/tiered_storage_provider", "no region", problem)
+}
+
+/// Where a cluster and its fleet say different things.
+fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &ResourceKey) -> Vec<Finding> {
+    let name = &fleet.identifier;
+    let elsewhere = |problem: Problem, pointer: &str, label: String| match draft
+        .claims
+        .get(fleet_key)
+        .and_then(|claim| claim.document)
+    {
+        Some(document) => problem.related(document.locate(pointer), label),
+        None => problem,
+    };
+    let mut findings = Vec::new();
+    if cluster.tenancy_mode != fleet.tenancy_mode {
+        let (ours, theirs) = (word(&cluster.tenancy_mode), word(&fleet.tenancy_mode));
+        let problem = Problem::error(
+            "tenancy-mismatch",
+            format!("the cluster's tenancy_mode is {ours} and that of fleet `{name}` is {theirs}"),
+        )
+        .hint(format!("set `tenancy_mode: {theirs}`, or choose a fleet that is {ours}"));
+        let problem = elsewhere(problem, "/tenancy_mode", format!("{theirs} here"));
+        findings.push(Finding::new("/tenancy_mode", format!("must be {theirs}"), problem));
+    }
+    if let Some(provider) = cluster.cloud_provider.filter(|provider| *provider != fleet.infra_type) {
+        let (ours, theirs) = (word(&provider), word(&fleet.infra_type));
+        let problem = Problem::error(
+            "provider-mismatch",
+            format!(
+                "the cluster's cloud_provider is `{ours}` and the infra_type of fleet `{name}` is `{theirs}`"
+            ),
+        )
+        .hint(format!("set `cloud_provider: {theirs}`, or leave it out"));
+        let problem = elsewhere(problem, "/infra_type", format!("`{theirs}` here"));
+        findings.push(Finding::new("/cloud_provider", format!("must be `{theirs}`"), problem));
+    }
+    if cluster.advanced_config.cluster_access.is_external() && fleet.domain.is_none() {
+        let problem = Problem::error(
+            "no-domain",
+            format!("external access needs a base domain, and fleet `{name}` has none"),
+        )
+        .hint("set `domain` in the fleet, or `cluster_access: Internal` here");
+        findings.push(Finding::new("/advanced_config/cluster_access", "reached from outside", problem));
+    }
+    findings
+}
+
+/// The word by which documents spell a value.
+fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        other => other.map(|value| value.to_string()).unwrap_or_default(),
+    }
+}
+
+fn unknown_version(version: &str) -> Option<Finding> {
+    if versions::find(version).is_some() {
+        return None;
+    }
+    let supported: Vec<_> = versions::SUPPORTED.iter().map(|supported| supported.version).collect();
+    let problem = Problem::error("unknown-version", format!("Kafka {version} is not supported"))
+        .hint(format!("use one of {}", supported.join(", ")));
+    Some(Finding::new("/advanced_config/version", "not a supported version", problem))
+}
+
+fn unknown_organization(draft: &Draft, organization: &Identifier) -> Finding {
+    let hint = match draft.unreadable_for(organization) {
+        Some(unreadable) => format!("mend {unreadable}, which can't be read and may describe it"),
+        None => "describe it in an Organization document in an administrator's file, or correct the name"
+            .to_owned(),
+    };
+    let problem =
+        Problem::error("unknown-organization", format!("there is no organization `{organization}`"))
+            .hint(hint);
+    Finding::new("/organization", "no such organization", problem)
+}
+
+fn dangling(draft: &Draft, pointer: &'static str, target: &ResourceKey) -> Finding {
+    let (noun, name, organization) = (target.kind.noun(), &target.name, &target.organization);
+    let names = names(draft, organization, target.kind);
+    let mut hint = match (closest(name, &names), names.is_empty()) {
+        (Some(close), _) => format!("did you mean `{close}`?"),
+        (None, true) => format!("organization `{organization}` has no {noun} yet; describe `{name}` first"),
+        (None, false) => format!("there is {}; or describe `{name}` first", listed(&names)),
+    };
+    if let Some(unreadable) = draft.unreadable_for(organization) {
+        hint.push_str(&format!("; {unreadable} can't be read and may describe it"));
+    }
+    let problem =
+        Problem::error("dangling-reference", format!("organization `{organization}` has no {noun} `{name}`"))
+            .hint(hint);
+    Finding::new(pointer, format!("no such {noun}"), problem)
+}
+
+/// What a reference to a kind may say in an organization, each once and sorted.
+fn names(draft: &Draft, organization: &Identifier, kind: Kind) -> Vec<String> {
+    let mut names: Vec<String> = draft
+        .named(organization, kind)
+        .flat_map(|(key, spec)| {
+            let submitted = match spec {
+                Some(Spec::BaseDomain(domain)) => Some(domain.domain.to_string()),
+                _ => None,
+            };
+            [Some(key.name.clone()), submitted]
+        })
+        .flatten()
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The name that was likely meant: one that a slip of the hand or two leads to.
+fn closest<'n>(name: &str, names: &'n [String]) -> Option<&'n String> {
+    let allowed = (name.len() / 3).clamp(1, 3);
+    names
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let mut shown: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    if names.len() > SHOWN {
+        shown.push(format!("{} more", names.len() - SHOWN));
+    }
+    shown.join(", ")
+}

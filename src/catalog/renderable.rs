@@ -1,0 +1,118 @@
+//! Fleets and clusters with everything that rendering needs.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::capacity::{self, Use};
+use crate::catalog::draft::{Draft, Settled};
+use crate::catalog::{
+    ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, TieredStorage, certificates, credentials,
+    hosts,
+};
+use crate::names::{FleetKey, Kind, ResourceKey, namespace};
+use crate::spec::certificate::Certificate;
+use crate::spec::{self, Spec};
+
+/// The certificates that count, by base domain.
+pub(super) type Certificates = BTreeMap<ResourceKey, Certificate>;
+
+/// Every fleet that is described or kept, held ones too.
+pub(super) fn fleets(
+    draft: &Draft,
+    usage: &Use,
+    certificates: &Certificates,
+) -> BTreeMap<FleetKey, ResolvedFleet> {
+    let fleets = draft.settled_of(Kind::Fleet).filter_map(|(_, settled)| match &settled.spec {
+        Spec::Fleet(spec) => Some(fleet(draft, usage, certificates, spec)),
+        _ => None,
+    });
+    fleets.map(|fleet| (fleet.key.clone(), fleet)).collect()
+}
+
+fn fleet(draft: &Draft, usage: &Use, certificates: &Certificates, spec: &spec::Fleet) -> ResolvedFleet {
+    let key = FleetKey { organization: spec.organization.clone(), fleet: spec.identifier.clone() };
+    let domain = spec.domain.as_ref().and_then(|domain| draft.find_domain(&spec.organization, domain));
+    let domain = domain.filter(|domain| draft.usable(domain).is_some());
+    let (clusters, kafka_units) = usage.of_fleet(&key, spec.max_tenants, spec.max_kafka_units);
+    let certificate = domain.as_ref().and_then(|domain| Some((domain, certificates.get(domain)?)));
+    let mut conditions = capacity::over_committed(clusters, kafka_units);
+    conditions.extend(
+        certificate.and_then(|(domain, certificate)| certificates::condition(certificate, domain, draft.now)),
+    );
+    ResolvedFleet { key, spec: spec.clone(), domain, clusters, kafka_units, conditions }
+}
+
+/// Every cluster that can be rendered: that is to be made as described, or stays as it was applied. Where something
+/// that it refers to can't be had any more, it is left out and its hold keeps what there is of it.
+pub(super) fn clusters(draft: &Draft) -> BTreeMap<ResourceKey, ResolvedCluster> {
+    let usable = draft.settled_of(Kind::Cluster).filter(|(_, settled)| settled.is_usable());
+    usable.filter_map(|(key, settled)| Some((key.clone(), cluster(draft, key, settled)?))).collect()
+}
+
+fn cluster(draft: &Draft, key: &ResourceKey, settled: &Settled) -> Option<ResolvedCluster> {
+    let Spec::Cluster(spec) = &settled.spec else { return None };
+    let fleet = FleetKey { organization: key.organization.clone(), fleet: spec.infrastructure.clone() };
+    Some(ResolvedCluster {
+        key: key.clone(),
+        id: draft.recorded.id_of(key),
+        origin: settled.origin.clone(),
+        fleet_spec: draft.fleet(&fleet.resource())?.clone(),
+        fleet,
+        namespace: namespace(&key.organization, &spec.identifier),
+        domain: if spec.advanced_config.cluster_access.is_external() {
+            Some(cluster_domain(draft, spec)?)
+        } else {
+            None
+        },
+        identity_provider: match &spec.advanced_config.oauth {
+            Some(name) => Some(identity_provider(draft, spec, name.as_str())?),
+            None => None,
+        },
+        tiered_storage: match &spec.advanced_config.tiered_storage_bucket_name {
+            Some(bucket) => Some(tiered_storage(draft, spec, bucket)?),
+            None => None,
+        },
+        kafka_units: capacity::units(spec),
+        spec: spec.as_ref().clone(),
+    })
+}
+
+fn cluster_domain(draft: &Draft, cluster: &spec::Cluster) -> Option<ClusterDomain> {
+    let (key, domain) = hosts::domain_of(draft, cluster)?;
+    let settled = draft.usable(&key)?;
+    let Spec::BaseDomain(spec) = &settled.spec else { return None };
+    Some(ClusterDomain {
+        bootstrap_host: hosts::bootstrap(&cluster.identifier, &domain),
+        dns_provider: spec.dns_provider,
+        tls_cert: spec.tls_cert.clone(),
+        tls_key: secret(draft, &key, settled, "tls_key")?,
+        key,
+        domain,
+    })
+}
+
+fn identity_provider(draft: &Draft, cluster: &spec::Cluster, name: &str) -> Option<spec::IdentityProvider> {
+    let key = ResourceKey::new(Kind::IdentityProvider, &cluster.organization, name);
+    match &draft.usable(&key)?.spec {
+        Spec::IdentityProvider(provider) => Some(provider.clone()),
+        _ => None,
+    }
+}
+
+fn tiered_storage(draft: &Draft, cluster: &spec::Cluster, bucket: &str) -> Option<TieredStorage> {
+    let provider = cluster.advanced_config.tiered_storage_provider.as_ref()?;
+    let account_key =
+        ResourceKey::new(Kind::CloudAccount, &cluster.organization, provider.cloud_account.as_str());
+    let settled = draft.usable(&account_key)?;
+    let Spec::CloudAccount(account) = &settled.spec else { return None };
+    Some(TieredStorage {
+        bucket: bucket.to_owned(),
+        region: provider.cloud_region.clone().or_else(|| account.region.clone()).unwrap_or_default(),
+        credentials: secret(draft, &account_key, settled, "credentials")?,
+        account: account.clone(),
+        account_key,
+    })
+}
+
+fn secret(draft: &Draft, key: &ResourceKey, settled: &Settled, field: &str) -> Option<ResolvedSecret> {
+    credentials::for_settled(draft, key, settled).remove(field)
+}

@@ -1,0 +1,93 @@
+//! From documents and the record to the catalog.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::catalog::draft::{Basis, Draft, Settled};
+use crate::catalog::{
+    Catalog, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains, hosts,
+    identity, immutable, references, renderable,
+};
+use crate::config::Config;
+use crate::names::{Kind, ResourceKey};
+use crate::spec::Documents;
+
+/// The kinds in an order in which each refers only to those before it.
+const ORDER: [Kind; 6] = [
+    Kind::Organization,
+    Kind::CloudAccount,
+    Kind::IdentityProvider,
+    Kind::BaseDomain,
+    Kind::Fleet,
+    Kind::Cluster,
+];
+
+/// Resolves documents against what is recorded: what should exist, what is left as it is and why, and everything that
+/// is wrong. The same inputs give the same catalog.
+pub fn resolve(
+    documents: &Documents,
+    recorded: &Recorded,
+    secrets: &Secrets,
+    config: &Config,
+    now: Timestamp,
+) -> Catalog {
+    let mut draft = Draft::new(documents, recorded, secrets, config, now);
+    identity::claim(&mut draft);
+    absence::classify(&mut draft);
+    credentials::check(&mut draft);
+    immutable::check(&mut draft);
+    for kind in ORDER {
+        references::check(&mut draft, kind);
+        if kind == Kind::BaseDomain {
+            certificates::check_domains(&mut draft);
+            domains::check(&mut draft);
+        }
+        draft.settle(kind);
+        if kind == Kind::Fleet {
+            capacity::place_fleets(&mut draft);
+        }
+    }
+    let certificates = certificates::of_usable_domains(&draft);
+    certificates::check_clusters(&mut draft, &certificates);
+    hosts::check(&mut draft);
+    capacity::place_clusters(&mut draft);
+    certificates::warn(&mut draft, &certificates);
+    finish(draft, &certificates)
+}
+
+fn finish(mut draft: Draft, certificates: &renderable::Certificates) -> Catalog {
+    let usage = capacity::Use::count(&draft);
+    let mut problems = std::mem::take(&mut draft.problems);
+    problems.sort();
+    problems.dedup();
+    Catalog {
+        source: draft.documents.source.clone(),
+        revision: draft.documents.revision.clone(),
+        config: draft.config.clone(),
+        fleets: renderable::fleets(&draft, &usage, certificates),
+        clusters: renderable::clusters(&draft),
+        capacity: usage.of_organizations(&draft),
+        resources: resources(&draft),
+        absent: draft.absent,
+        problems,
+    }
+}
+
+fn resources(draft: &Draft) -> BTreeMap<ResourceKey, Resource> {
+    let resource = |(key, settled): (&ResourceKey, &Settled)| {
+        let document = draft.claims.get(key).and_then(|claim| claim.document);
+        let fields = document.filter(|_| settled.basis != Basis::Record);
+        let resource = Resource {
+            key: key.clone(),
+            id: draft.recorded.id_of(key),
+            origin: settled.origin.clone(),
+            spec: settled.spec.clone(),
+            fields: fields.map(|document| document.fields.clone()).unwrap_or_default(),
+            hold: settled.hold.clone(),
+            secrets: credentials::for_settled(draft, key, settled),
+        };
+        (key.clone(), resource)
+    };
+    draft.settled.iter().map(resource).collect()
+}

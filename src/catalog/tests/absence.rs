@@ -1,0 +1,170 @@
+//! What the absence of a recorded resource means.
+
+use super::*;
+
+fn applied() -> World {
+    let mut world = World::new();
+    world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us"));
+    world.apply();
+    world
+}
+
+#[test]
+fn a_removed_file_is_a_removed_resource() {
+    applied().remove("acme/orders.yaml").check("absent cluster acme/orders: removed");
+}
+
+#[test]
+fn what_an_organizations_folder_hides_concerns_that_organization_only() {
+    let mut world = applied();
+    world.remove("acme/orders.yaml").remove("globex/stock.yaml").put("acme/bad.yaml", "UNREADABLE\n");
+    world.check(
+        "held cluster acme/orders: unreadable acme/bad.yaml:1, rendered
+         absent cluster acme/orders: unknown because of acme/bad.yaml:1
+         absent cluster globex/stock: removed",
+    );
+}
+
+#[test]
+fn what_an_administrators_file_hides_concerns_everyone() {
+    for path in ["bad.yaml", "platform/bad.yaml"] {
+        let mut world = applied();
+        world.remove("acme/orders.yaml").remove("globex/stock.yaml").put(path, "UNREADABLE\n");
+        world.check(&format!(
+            "held cluster acme/orders: unreadable {path}:1, rendered
+             held cluster globex/stock: unreadable {path}:1, rendered
+             absent cluster acme/orders: unknown because of {path}:1
+             absent cluster globex/stock: unknown because of {path}:1"
+        ));
+    }
+}
+
+#[test]
+fn an_unreadable_file_is_named_where_a_reference_is_missing() {
+    let mut world = World::new();
+    world.remove("acme/base.yaml").put("acme/bad.yaml", "UNREADABLE\n");
+    world.check(
+        "error dangling-reference acme/orders.yaml:3 [no such fleet] organization `acme` has no fleet `eu`
+         = organization `acme` has no fleet yet; describe `eu` first; acme/bad.yaml:1 can't be read and may describe it
+         held cluster acme/orders: invalid (1)",
+    );
+    // Once applied, the fleet stays and so does what is on it.
+    let mut world = applied();
+    world.remove("acme/base.yaml").put("acme/bad.yaml", "UNREADABLE\n");
+    let catalog = world.resolve();
+    assert!(catalog.problems.is_empty() && catalog.clusters.len() == 2 && catalog.fleets.len() == 2);
+}
+
+#[test]
+fn an_emptied_file_an_empty_tree_and_another_tree_are_suspicious() {
+    let suspicious = |why: &str| {
+        format!("held cluster acme/orders: absent, rendered\nabsent cluster acme/orders: suspicious: {why}")
+    };
+    let mut world = applied();
+    world.put("acme/orders.yaml", "").check(&suspicious("acme/orders.yaml is empty now"));
+    // Where the record doesn't say which file it was, any empty one is doubted.
+    world.lose_cache().check("absent cluster acme/orders: suspicious: acme/orders.yaml is empty now");
+
+    let mut world = applied();
+    world.source = "/other".to_owned();
+    world.remove("acme/orders.yaml");
+    world.check(&suspicious("the spec tree is /other now and was /specs before"));
+
+    let mut world = applied();
+    world.files.clear();
+    let catalog = world.resolve();
+    let why = "the spec tree has no documents at all".to_owned();
+    assert!(catalog.absent.values().all(|absence| *absence == Absence::Suspicious { why: why.clone() }));
+    assert_eq!((catalog.absent.len(), catalog.clusters.len()), (world.recorded.resources.len(), 2));
+}
+
+#[test]
+fn a_rename_is_refused_on_both_sides() {
+    let refused = |line: u32, held: &str| {
+        format!(
+            "error renamed acme/orders.yaml:{line} [`acme/orders` stood here] cluster acme/orders can't be renamed to \
+             `acme/sales`
+             = put `acme/orders` back, which stays as it was applied; to replace it, describe the new cluster in a file \
+             of its own, move its data there with MirrorMaker 2, then remove the old one
+             {held}
+             held cluster acme/sales: invalid (1)
+             absent cluster acme/orders: renamed to cluster acme/sales"
+        )
+    };
+    let held = "held cluster acme/orders: absent, rendered";
+    let mut world = applied();
+    world.edit("acme/orders.yaml", "identifier: orders", "identifier: sales").check(&refused(4, held));
+
+    // At the same place among several, and with a comment before it that moves the lines.
+    let two =
+        |first: &str| format!("{}---\n{}", cluster("acme", first, 1, ""), cluster("acme", "other", 1, ""));
+    let mut world = applied();
+    world.put("acme/orders.yaml", &two("orders")).apply();
+    world.put("acme/orders.yaml", &format!("# moved\n{}", two("sales"))).check(&refused(5, held));
+    // In a file of its own it is another cluster.
+    world.put("acme/orders.yaml", &cluster("acme", "other", 1, ""));
+    world.put("acme/sales.yaml", &cluster("acme", "sales", 1, ""));
+    world.check("absent cluster acme/orders: removed");
+}
+
+#[test]
+fn a_rename_to_a_document_with_mistakes_deletes_nothing() {
+    let mut world = applied();
+    world.put("acme/orders.yaml", "INVALID\nkind: Cluster\norganization: acme\nidentifier: sales\n");
+    world.check(
+        "held cluster acme/orders: absent, rendered
+         absent cluster acme/orders: renamed to cluster acme/sales",
+    );
+}
+
+#[test]
+fn an_invalid_document_holds_what_it_names() {
+    let mut world = applied();
+    world.put("acme/orders.yaml", "INVALID\nkind: Cluster\norganization: acme\nidentifier: orders\n");
+    world.check("held cluster acme/orders: invalid (1), rendered");
+    // With nothing to go by, its objects still must not be taken for abandoned ones.
+    world.lose_cache().check("absent cluster acme/orders: unknown because of acme/orders.yaml:1");
+}
+
+#[test]
+fn parents_that_go_while_something_refers_to_them_are_missed() {
+    let mut world = applied();
+    world.edit("organizations.yaml", "kind: Organization\nidentifier: globex\n", "");
+    let text = describe(&world.resolve());
+    assert_eq!(text.matches("error unknown-organization globex/").count(), 5, "{text}");
+    assert!(text.contains("held cluster globex/stock: invalid (1), rendered"), "{text}");
+    assert!(text.contains("absent organization globex: removed"), "{text}");
+    assert!(!text.contains("acme"), "{text}");
+}
+
+#[test]
+fn a_rename_is_refused_where_the_name_stands() {
+    let hint = |old: &str, noun: &str| {
+        format!(
+            "= put `{old}` back, which stays as it was applied; to replace it, describe the new {noun} in a file of its \
+             own, let everything refer to that one, then remove the old one"
+        )
+    };
+    let mut world = applied();
+    world.edit("acme/base.yaml", "domain: k.acme.com", "domain: new.acme.com");
+    world.edit("acme/base.yaml", "$*.k.acme.com", "$*.new.acme.com");
+    world.check(&format!(
+        "error renamed acme/base.yaml:3 [`acme/k.acme.com` stood here] base domain acme/k.acme.com can't be renamed to \
+         `acme/new.acme.com`
+         {}
+         held base domain acme/k.acme.com: absent
+         held base domain acme/new.acme.com: invalid (1)
+         absent base domain acme/k.acme.com: renamed to base domain acme/new.acme.com",
+        hint("acme/k.acme.com", "base domain")
+    ));
+    let mut world = World::new();
+    world.put("stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us")).apply();
+    world.put("stock.yaml", &cluster("acme", "stock", 1, ""));
+    let text = describe(&world.resolve());
+    assert!(
+        text.starts_with(
+            "error renamed stock.yaml:2 [`globex/stock` stood here] cluster globex/stock can't be renamed to `acme/stock`"
+        ),
+        "{text}"
+    );
+}

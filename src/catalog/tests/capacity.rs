@@ -1,0 +1,116 @@
+//! Who has a place and who waits.
+
+use super::*;
+
+/// `used → after of limit` of the units and clusters of fleet `acme/eu`.
+fn gauges(world: &World) -> String {
+    let catalog = world.resolve();
+    let fleet = &catalog.fleets[&"acme/eu".to_owned().try_into().unwrap()];
+    let show = |gauge: Gauge| format!("{} → {} of {}", gauge.before, gauge.after, gauge.limit.unwrap());
+    format!("units {}, clusters {}", show(fleet.kafka_units), show(fleet.clusters))
+}
+
+#[test]
+fn what_is_applied_keeps_its_place_and_only_growth_waits() {
+    let mut world = World::new();
+    world.edit("acme/orders.yaml", "kafka_units: 1", "kafka_units: 6").apply();
+    world.now = "2026-07-01T00:00:00Z".to_owned();
+    world.put("acme/aaa.yaml", &cluster("acme", "aaa", 5, ""));
+    world.put("acme/bbb.yaml", &cluster("acme", "bbb", 3, ""));
+    // A new one that doesn't fit waits, and the next that does is served.
+    world.check("held cluster acme/aaa: 6 + 5 of 10 max_kafka_units of fleet acme/eu");
+    assert_eq!(gauges(&world), "units 6 → 9 of 10, clusters 1 → 2 of 10");
+    // The older one is served first, though its name comes later.
+    world.edit("acme/orders.yaml", "kafka_units: 6", "kafka_units: 8");
+    world.check(
+        "held cluster acme/aaa: 8 + 5 of 10 max_kafka_units of fleet acme/eu
+         held cluster acme/bbb: 8 + 3 of 10 max_kafka_units of fleet acme/eu",
+    );
+    // What is applied and may not grow stays as it was.
+    world.edit("acme/orders.yaml", "kafka_units: 8", "kafka_units: 11").remove("acme/aaa.yaml");
+    world.check("held cluster acme/orders: 6 + 5 of 10 max_kafka_units of fleet acme/eu, rendered");
+    assert_eq!(gauges(&world), "units 6 → 9 of 10, clusters 1 → 2 of 10");
+}
+
+#[test]
+fn every_limit_counts() {
+    let cases = [
+        ("acme/base.yaml", "max_tenants: 10", "max_tenants: 1", "1 + 1 of 1 max_tenants of fleet acme/eu"),
+        (
+            "organizations.yaml",
+            "acme",
+            "acme\nquotas: {clusters: 1}",
+            "1 + 1 of 1 quotas.clusters of organization acme",
+        ),
+        (
+            "organizations.yaml",
+            "acme",
+            "acme\nquotas: {kafka_units: 2}",
+            "1 + 2 of 2 quotas.kafka_units of organization acme",
+        ),
+    ];
+    for (path, from, to, expected) in cases {
+        let mut world = World::new();
+        world.edit(path, from, to).apply();
+        world.put("acme/second.yaml", &cluster("acme", "second", 2, ""));
+        world.check(&format!("held cluster acme/second: {expected}"));
+    }
+    let mut world = World::new();
+    world.edit("organizations.yaml", "acme", "acme\nquotas: {fleets: 0}");
+    world.check(
+        "held fleet acme/eu: 0 + 1 of 0 quotas.fleets of organization acme
+         held cluster acme/orders: waits for fleet acme/eu",
+    );
+}
+
+#[test]
+fn a_dev_cluster_counts_one_unit() {
+    let mut world = World::new();
+    world.put("acme/orders.yaml", &cluster("acme", "orders", 9, "  profile: dev\n"));
+    assert_eq!(gauges(&world), "units 0 → 1 of 10, clusters 0 → 1 of 10");
+}
+
+#[test]
+fn what_is_being_deleted_counts_until_it_is_gone() {
+    let mut world = World::new();
+    world.edit("acme/orders.yaml", "kafka_units: 1", "kafka_units: 8").apply();
+    world.remove("acme/orders.yaml").put("acme/new.yaml", &cluster("acme", "new", 3, ""));
+    world.check(
+        "held cluster acme/new: 8 + 3 of 10 max_kafka_units of fleet acme/eu
+         absent cluster acme/orders: removed",
+    );
+    assert_eq!(gauges(&world), "units 8 → 0 of 10, clusters 1 → 0 of 10");
+    // A protected one stays, and so do its units.
+    world.recorded.resources.values_mut().for_each(|record| record.protected = true);
+    assert_eq!(gauges(&world), "units 8 → 8 of 10, clusters 1 → 1 of 10");
+}
+
+#[test]
+fn a_limit_lowered_below_use_evicts_nothing() {
+    let mut world = World::new();
+    world.edit("acme/orders.yaml", "kafka_units: 1", "kafka_units: 8").apply();
+    world.edit("acme/base.yaml", "max_kafka_units: 10", "max_kafka_units: 5").check("");
+    let catalog = world.resolve();
+    let fleet = catalog.fleets.values().next().unwrap();
+    assert_eq!(
+        fleet.conditions,
+        [Condition {
+            kind: "OverCommitted".to_owned(),
+            degraded: true,
+            message:
+                "8 Kafka units are in use and `max_kafka_units` is 5; nothing is removed and nothing grows"
+                    .to_owned(),
+        }]
+    );
+}
+
+#[test]
+fn nothing_grows_beside_units_that_nobody_knows() {
+    let mut world = World::new();
+    world.apply().lose_cache();
+    world.put("acme/new.yaml", &cluster("acme", "new", 1, ""));
+    world.check("held cluster acme/new: waits for cluster acme/orders");
+    // Another organization's growth has nothing to do with it.
+    world.remove("acme/new.yaml");
+    world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us")).check("");
+}
