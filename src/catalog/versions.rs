@@ -22,6 +22,14 @@ pub fn find(version: &str) -> Option<&'static KafkaVersion> {
     SUPPORTED.iter().find(|supported| supported.version == version)
 }
 
+/// The metadata version to pin. It is always pinned, because Strimzi would otherwise raise it when its operator is
+/// upgraded, and a raised one can't be lowered again. A version that isn't supported, as a record of another version of
+/// this software may have, gets the short form `<major>.<minor>`, which Strimzi takes as the newest of that release.
+pub fn metadata_version(version: &str) -> &str {
+    let release = || version.rsplit_once('.').map_or(version, |(release, _)| release);
+    find(version).map_or_else(release, |supported| supported.metadata)
+}
+
 /// Whether going from one version to another would take the metadata back. Versions that are not supported are never
 /// a downgrade here; that they are unknown is said elsewhere.
 pub(super) fn takes_metadata_back(from: &str, to: &str) -> bool {
@@ -48,5 +56,6 @@ mod tests {
         }
         assert_eq!(find("4.2.1").map(|found| found.metadata), Some("4.2-IV1"));
         assert_eq!(find("4.1.0"), None);
+        assert_eq!((metadata_version("4.3.0"), metadata_version("4.4.0")), ("4.3-IV0", "4.4"));
     }
 }

@@ -5,27 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::catalog::{LastGood, Recorded, RecordedResource, Resource};
-use crate::names::{Kind, ResourceKey};
+use crate::catalog::{LastGood, Recorded, RecordedResource, Resource, immutable_fields};
+use crate::names::ResourceKey;
 use crate::plan::cause::references;
 use crate::plan::world::World;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Verb};
 use crate::spec::Spec;
-
-/// The fields that can't change, by kind, as JSON pointers.
-const IMMUTABLE: [(Kind, &[&str]); 2] = [
-    (
-        Kind::Cluster,
-        &[
-            "/infrastructure",
-            "/tenancy_mode",
-            "/cluster_type",
-            "/advanced_config/profile",
-            "/advanced_config/storage/class",
-        ],
-    ),
-    (Kind::Fleet, &["/tenancy_mode", "/infra_type"]),
-];
 
 /// The record that a resource gets. Its id, its birth and the fields that can't change are kept from the one before.
 pub(super) fn of(
@@ -38,7 +23,7 @@ pub(super) fn of(
 ) -> RecordedResource {
     let immutable = match before {
         Some(before) if !before.immutable.is_empty() => before.immutable.clone(),
-        _ => immutable_fields(resource.key.kind, &spec),
+        _ => immutable_fields(&resource.spec),
     };
     RecordedResource {
         id: recorded.id_of(&resource.key),
@@ -54,12 +39,6 @@ pub(super) fn of(
             .collect(),
         deleting: false,
     }
-}
-
-fn immutable_fields(kind: Kind, spec: &Value) -> BTreeMap<String, Value> {
-    let pointers = IMMUTABLE.iter().find(|(of, _)| *of == kind).map_or(&[][..], |(_, pointers)| pointers);
-    let value = |pointer: &&str| (pointer.to_string(), spec.pointer(pointer).cloned().unwrap_or_default());
-    pointers.iter().map(value).collect()
 }
 
 /// Whether a spec protects its resource from deletion. Only fleets and clusters can say so.

@@ -1,5 +1,6 @@
 //! The objects of a change: one line each, and for those that change the lines that differ.
 
+use crate::render::yaml::to_yaml;
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
@@ -29,7 +30,7 @@ impl Page {
         let (Some(before), Some(after)) = (&step.before, &step.after) else {
             return self.line(10, FAINT, "what is there can't be read");
         };
-        let [before, after] = masked(&step.object.kind, before, &after.body).map(|value| yaml(&value));
+        let [before, after] = masked(&step.object.kind, before, &after.body).map(|value| to_yaml(&value));
         let difference = TextDiff::from_lines(&before, &after);
         for (index, hunk) in difference.grouped_ops(CONTEXT).iter().enumerate() {
             if index > 0 {
@@ -45,11 +46,6 @@ impl Page {
             }
         }
     }
-}
-
-/// A manifest as text.
-fn yaml(value: &Value) -> String {
-    serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
 }
 
 /// Both forms of an object with every secret replaced by its trace.

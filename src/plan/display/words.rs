@@ -69,6 +69,9 @@ fn held(hold: &Hold) -> String {
     match hold {
         Hold::Invalid { problems: 1 } => "its spec has a problem; it stays as it was".to_owned(),
         Hold::Invalid { problems } => format!("its spec has {problems} problems; it stays as it was"),
+        Hold::Absent => {
+            "no file names it any more, and that looks like a mistake; it stays as it was".to_owned()
+        }
         Hold::Unreadable { origin } => format!("{origin} can't be read; it stays as it was"),
         Hold::OverCapacity { limited_by, what, used, wanted, limit } => {
             format!("{limited_by} has {what} {limit}: {used} are in use and this adds {wanted}")
@@ -93,7 +96,9 @@ pub(super) fn way_out(change: &Change, waiting: &Waiting) -> Option<String> {
         }
         Waiting::Held(Hold::Suspended { by }) => format!("to go on: set `suspend: false` on {by}"),
         Waiting::UnreadableFile { origin } => format!("to go on: mend {}", origin.path),
-        Waiting::Held(Hold::Invalid { .. } | Hold::Unreadable { .. } | Hold::Dependency { .. })
+        Waiting::Held(
+            Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. } | Hold::Dependency { .. },
+        )
         | Waiting::OneDisruption { .. }
         | Waiting::Unreachable { .. }
         | Waiting::SecretUnavailable { .. }

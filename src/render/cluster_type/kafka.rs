@@ -9,7 +9,6 @@ mod oauth;
 mod placement;
 mod tiered_storage;
 mod user;
-mod version;
 
 use crate::catalog::ResolvedCluster;
 use crate::render::Manifest;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, config, listeners, placement, tiered_storage, user, version};
+use super::{Context, config, listeners, placement, tiered_storage, user};
+use crate::catalog::versions;
 use crate::names::Digest;
 use crate::render::resources::{Resources, millis};
 use crate::render::{Manifest, labels, manifest};
@@ -20,7 +21,7 @@ pub fn kafka(context: &Context) -> Manifest {
     let spec = json!({
         "kafka": {
             "version": context.version,
-            "metadataVersion": version::metadata_version(context.version),
+            "metadataVersion": versions::metadata_version(context.version),
             "rack": placement::rack(context),
             "listeners": listeners::listeners(context),
             // Strimzi puts `User:` in front.
