@@ -15,3 +15,7 @@ pub mod plan;
 pub mod problem;
 pub mod render;
 pub mod spec;
+
+// Effects. They use the core and never each other.
+#[allow(clippy::disallowed_methods, reason = "reading spec trees from the disk is what it is for")]
+pub mod source;
