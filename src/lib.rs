@@ -16,9 +16,11 @@ pub mod problem;
 pub mod render;
 pub mod spec;
 
-// What has effects. Each module says which.
+// Effects. They use the core and never each other.
 #[allow(
     clippy::disallowed_methods,
     reason = "keys and secrets are files, and writing them is the module's task"
 )]
 pub mod secret;
+#[allow(clippy::disallowed_methods, reason = "reading spec trees from the disk is what it is for")]
+pub mod source;

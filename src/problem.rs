@@ -4,12 +4,18 @@
 //! It carries the lines it quotes, so that it can be printed far from the file, and those lines are redacted
 //! before they get here.
 
+mod plain;
+mod render;
+
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::SpecPath;
+
+pub use plain::plain;
+pub use render::render;
 
 /// How much a problem stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

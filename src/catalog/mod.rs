@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef};
-use crate::problem::{Location, Origin, Problem};
+use crate::problem::{Origin, Problem};
 use crate::spec::{self, SourceId};
 
 pub use immutable::immutable_fields;
@@ -76,7 +76,7 @@ pub struct Resource {
     /// What it says, or said when it was last good.
     pub spec: spec::Spec,
     /// Where its fields stand, for messages; empty for what comes from the record.
-    pub fields: BTreeMap<String, Location>,
+    pub fields: spec::Fields,
     /// Why it is left as it is; none when it is to be made as the spec says.
     pub hold: Option<Hold>,
     /// The trace of each of its secrets, by field, as they are now.

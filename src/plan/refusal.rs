@@ -24,7 +24,7 @@ pub(super) fn problem(world: &World, change: &Change, refusal: &Refusal) -> Prob
     let location = resource.map(|resource| match fields.iter().find_map(|field| locate(world, key, field)) {
         Some(location) => location,
         None => {
-            let document = resource.fields.get("").cloned();
+            let document = resource.fields.get("");
             document.unwrap_or_else(|| Location::file(resource.origin.path.clone()))
         }
     });
@@ -37,5 +37,5 @@ pub(super) fn problem(world: &World, change: &Change, refusal: &Refusal) -> Prob
 /// Where a changed field stands; none where the document leaves it out.
 pub(super) fn locate(world: &World, key: &ResourceKey, field: &FieldChange) -> Option<Location> {
     let pointer = format!("/{}", field.field.replace('.', "/"));
-    world.catalog.resources.get(key)?.fields.get(&pointer).cloned()
+    world.catalog.resources.get(key)?.fields.get(&pointer)
 }

@@ -15,6 +15,7 @@ pub struct BaseDomain {
     /// The domain. With managed DNS the organization becomes its first label, unless it already is.
     pub domain: Domain,
     /// The certificate in PEM, followed by the intermediate ones in the order in which they sign.
+    #[schemars(length(min = 1))]
     pub tls_cert: String,
     /// The certificate's private key in PEM, not encrypted.
     pub tls_key: SecretValue,
@@ -46,10 +47,19 @@ impl BaseDomain {
     ///
     /// None where the label in front makes the domain longer than a domain may be.
     pub fn derived_domain(&self) -> Option<Domain> {
-        let prefix = format!("{}.", self.organization);
-        if self.dns_provider == DnsProvider::None || self.domain.as_str().starts_with(&prefix) {
-            return Some(self.domain.clone());
+        Self::derive(&self.organization, &self.domain, self.dns_provider)
+    }
+
+    /// As [`BaseDomain::derived_domain`], of the three fields that it depends on.
+    pub(super) fn derive(
+        organization: &Identifier,
+        submitted: &Domain,
+        provider: DnsProvider,
+    ) -> Option<Domain> {
+        let prefix = format!("{organization}.");
+        if provider == DnsProvider::None || submitted.as_str().starts_with(&prefix) {
+            return Some(submitted.clone());
         }
-        format!("{prefix}{}", self.domain).parse().ok()
+        format!("{prefix}{submitted}").parse().ok()
     }
 }

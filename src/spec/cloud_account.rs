@@ -32,6 +32,7 @@ pub struct CloudAccount {
 /// The clouds that there is a driver for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(extend("x-driver" = "cloud provider"))]
 pub enum CloudProvider {
     /// What speaks S3, at an endpoint of its own.
     S3,

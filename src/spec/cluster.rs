@@ -54,6 +54,7 @@ pub struct Cluster {
 /// The kinds of cluster that there is a driver for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(extend("x-driver" = "cluster type"))]
 pub enum ClusterType {
     /// Apache Kafka, run by the Strimzi operator.
     Kafka,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
+use crate::names::{Digest, Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{
-    BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization, SecretValue, SourceId,
+    BaseDomain, CloudAccount, Cluster, Fields, Fleet, IdentityProvider, Organization, SecretValue, SourceId,
 };
 
 /// The content of one document.
@@ -92,24 +92,15 @@ pub struct Document {
     pub spec: Spec,
     /// The file and the line where the document begins.
     pub origin: Origin,
-    /// Where each field stands, by JSON pointer: `/advanced_config/version`. The empty pointer is the document.
-    /// A field that the document leaves out has no entry. Values of secret fields are redacted in the text.
-    pub fields: BTreeMap<String, Location>,
+    /// Where each field stands.
+    pub fields: Fields,
 }
 
 impl Document {
-    /// Where a field stands, or the nearest thing around it that the document spells out.
+    /// Where a field stands, by JSON pointer (`/advanced_config/version`), or the nearest thing around it that the
+    /// document spells out. The empty pointer is the document. Values of secret fields are masked in the text.
     pub fn locate(&self, pointer: &str) -> Location {
-        let mut pointer = pointer;
-        loop {
-            if let Some(location) = self.fields.get(pointer) {
-                return location.clone();
-            }
-            match pointer.rfind('/') {
-                Some(parent) => pointer = &pointer[..parent],
-                None => return Location::file(self.origin.path.clone()),
-            }
-        }
+        self.fields.locate(pointer, &self.origin.path)
     }
 }
 
@@ -144,6 +135,8 @@ pub struct Unreadable {
 /// One file, parsed. It depends on nothing but the file's bytes and path, so it can be kept by their digest.
 #[derive(Debug, Default)]
 pub struct ParsedFile {
+    /// The digest of the bytes; none for what could not be read.
+    pub digest: Option<Digest>,
     /// The good documents.
     pub documents: Vec<Document>,
     /// Those with a readable identity and a problem.

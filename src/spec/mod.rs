@@ -2,17 +2,26 @@
 
 mod base_domain;
 pub mod certificate;
+mod check;
 mod cloud_account;
 mod cluster;
 mod document;
+mod fields;
 mod fleet;
+mod identity;
 mod identity_provider;
 pub mod kubeconfig;
 pub mod material;
 mod organization;
 mod private_key;
+mod read;
+mod redact;
+mod rules;
 mod secret_value;
+mod shape;
 mod snapshot;
+mod text;
+mod yaml;
 
 pub use base_domain::{BaseDomain, DnsProvider};
 pub use cloud_account::{CloudAccount, CloudProvider};
@@ -21,14 +30,19 @@ pub use cluster::{
     TieredStorageProvider, ZoneCount,
 };
 pub use document::{Document, Documents, InvalidDocument, ParsedFile, Scope, Spec, Unreadable};
+pub use fields::Fields;
 pub use fleet::{Components, Exposure, Fleet, FleetAdvancedConfig, InfraType, TenancyMode};
 pub use identity_provider::IdentityProvider;
 pub use organization::{Member, Organization, Quotas, Role};
+pub use read::read;
 pub use secret_value::SecretValue;
 pub use snapshot::{Entry, Snapshot, SourceId};
 
 /// The only value of `apiVersion` in a spec document.
 pub const API_VERSION: &str = "streamfleet/v1";
+
+/// The largest file that is read, in bytes.
+pub const MAX_FILE_BYTES: usize = yaml::MAX_BYTES;
 
 /// The default of `deletion_protection`: what nobody spoke about is protected.
 fn protected_by_default() -> bool {

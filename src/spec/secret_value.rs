@@ -88,10 +88,10 @@ impl JsonSchema for SecretValue {
         "Secret".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let form = |key: &str, pattern: &str, description: &str| {
+        let form = |key: &str, pattern: &str, expected: &str, description: &str| {
             serde_json::json!({
                 "type": "object",
-                "properties": {key: {"type": "string", "pattern": pattern, "description": description}},
+                "properties": {key: {"type": "string", "pattern": pattern, "x-expected": expected, "description": description}},
                 "required": [key],
                 "additionalProperties": false,
             })
@@ -102,11 +102,11 @@ impl JsonSchema for SecretValue {
             "x-expected": "a secret: a string, {from_file: NAME}, {from_env: NAME} or {encrypted: AGE ARMOUR}",
             "oneOf": [
                 {"type": "string", "minLength": 1, "description": "The value itself."},
-                form("from_file", "^[A-Za-z0-9_][-A-Za-z0-9_.]*$",
+                form("from_file", "^[A-Za-z0-9_][-A-Za-z0-9_.]*$", "the name of a file",
                      "A file in the organization's folder of the configured secrets folder."),
-                form("from_env", "^[A-Z][A-Z0-9_]*$",
+                form("from_env", "^[A-Z][A-Z0-9_]*$", "the name of a variable in upper case",
                      "The rest of the name of the variable STREAMFLEET_SECRET_<ORGANIZATION>__<NAME>."),
-                form("encrypted", "^\\s*-----BEGIN AGE ENCRYPTED FILE-----",
+                form("encrypted", "^\\s*-----BEGIN AGE ENCRYPTED FILE-----", "age armour",
                      "The output of `streamfleet secret encrypt`."),
             ],
         })

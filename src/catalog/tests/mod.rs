@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::names::{Digest, SpecPath};
-use crate::problem::Severity;
+use crate::problem::{Location, Severity};
 use crate::spec::{Document, Documents, InvalidDocument, ParsedFile, SecretValue, Spec, Unreadable};
 
 /// An installation with its spec tree.
@@ -250,7 +250,7 @@ fn parse(path: &SpecPath, text: &str) -> ParsedFile {
                 }
                 _ => key_of(kind, &value),
             };
-            let fields = locations(path, line, part);
+            let fields = locations(path, line, part).into();
             file.documents.push(Document { key, spec, origin, fields });
         }
         line += lines + 1;

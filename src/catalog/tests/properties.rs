@@ -53,6 +53,7 @@ fn reversed(documents: &Documents) -> Documents {
         documents.reverse();
         invalid.reverse();
         ParsedFile {
+            digest: None,
             documents,
             invalid,
             unreadable: file.unreadable.clone(),

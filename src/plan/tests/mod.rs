@@ -124,7 +124,7 @@ impl Lab {
             origin: origin.clone(),
             secrets: secrets.collect(),
             spec,
-            fields,
+            fields: fields.into(),
             hold: None,
         };
         self.revision += 1;

@@ -80,7 +80,7 @@ fn document(key: ResourceKey, spec: Spec, pointer: &str) -> Document {
         key,
         spec,
         origin: Origin { path, line: 1 },
-        fields: BTreeMap::from([(pointer.to_owned(), location)]),
+        fields: BTreeMap::from([(pointer.to_owned(), location)]).into(),
     }
 }
 

@@ -1,0 +1,40 @@
+//! Where spec trees come from.
+
+pub mod directory;
+
+use camino::Utf8PathBuf;
+
+/// Why a tree could not be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The root is not there, is no folder or can't be listed.
+    #[error("can't read the spec tree {path}: {error}")]
+    Root {
+        /// The root as it was given.
+        path: Utf8PathBuf,
+        /// The system's answer.
+        error: std::io::Error,
+    },
+    /// The root's real path can't be shown as text.
+    #[error("can't read the spec tree {path}: its real path is not UTF-8")]
+    NotUtf8 {
+        /// The root as it was given.
+        path: Utf8PathBuf,
+    },
+}
+
+impl SourceError {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            SourceError::Root { error, .. } => match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    "make the folder, or give the path of the one with your specs"
+                }
+                std::io::ErrorKind::NotADirectory => "give the folder, not a file in it",
+                _ => "check the folder's permissions and owner",
+            },
+            SourceError::NotUtf8 { .. } => "rename the folders on the way to it",
+        }
+    }
+}

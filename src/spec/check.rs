@@ -1,0 +1,319 @@
+//! Compares a document with the shape of its kind: every problem at once, and the value with what was loosely
+//! written made exact.
+
+mod object;
+mod scalar;
+
+use serde_json::Value;
+
+use crate::names::Kind;
+pub(super) use scalar::nearest;
+
+use crate::problem::{Severity, plain};
+use crate::spec::shape::{self, Rule, Shape};
+use crate::spec::yaml::{Content, Node, Scalar, Span};
+
+/// A problem whose place is not yet a quoted line, since all secrets of the file must be known before that.
+#[derive(Debug)]
+pub struct Finding {
+    /// Where; none for the file as a whole.
+    pub span: Option<Span>,
+    /// Whether it stops anything.
+    pub severity: Severity,
+    /// A stable name for programs.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// A few words for the underline.
+    pub label: String,
+    /// Other places that belong to it.
+    pub related: Vec<(Span, String)>,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    /// An error at a place.
+    pub fn new(span: Span, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            span: Some(span),
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            label: String::new(),
+            related: Vec::new(),
+            hint: None,
+        }
+    }
+
+    /// Adds a few words for the underline.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// Adds what to do next.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// What checking a document gives.
+#[derive(Debug)]
+pub struct Checked {
+    /// The fields that are right, in the exact form.
+    pub value: Value,
+    /// Everything that is wrong.
+    pub findings: Vec<Finding>,
+    /// Where each field stands, by JSON pointer.
+    pub places: Vec<(Box<str>, Span)>,
+    /// What must not be shown.
+    pub secrets: Vec<Span>,
+}
+
+/// Checks the fields of a document, all but `apiVersion` and `kind`, which are the reader's.
+pub fn check(kind: Kind, root: &Node<'_>) -> Checked {
+    let mut checker = Checker::default();
+    let place = root.only("kind").map_or(root.span, |node| node.span);
+    checker.places.push(("".into(), place));
+    let owner = kind.as_str();
+    let at = At { pointer: "", place, name: owner, document: true };
+    let value = checker.value(shape::of(kind), root, &at).unwrap_or_default();
+    checker.refuse_aliases_of_secrets();
+    let Checker { findings, places, secrets, .. } = checker;
+    Checked { value, findings, places, secrets }
+}
+
+#[derive(Default)]
+struct Checker {
+    findings: Vec<Finding>,
+    places: Vec<(Box<str>, Span)>,
+    secrets: Vec<Span>,
+    /// Each alias with what it stands for.
+    aliases: Vec<(Span, Span)>,
+}
+
+/// Which value is being checked.
+#[derive(Clone, Copy)]
+struct At<'p> {
+    /// Its JSON pointer.
+    pointer: &'p str,
+    /// What stands for it where it is itself no good place: the key in front of it.
+    place: Span,
+    /// The key, or the kind for a whole document.
+    name: &'p str,
+    /// It is a whole document.
+    document: bool,
+}
+
+impl Checker {
+    /// The exact form of a value; none where it is wrong, with the reasons among the findings.
+    fn value(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
+        self.aliases.extend(node.target.map(|target| (node.span, target)));
+        if shape.secret {
+            return self.secret(shape, node, at);
+        }
+        if matches!(node.content, Content::Tagged) {
+            self.tagged(node, at);
+            return None;
+        }
+        match &shape.rule {
+            Rule::Object(fields) => self.object(fields, shape, node, at),
+            Rule::Map(values) => self.map(values, shape, node, at),
+            Rule::List { item, max } => self.list(item, *max, shape, node, at),
+            Rule::AnyOf(shapes) => self.any_of(shapes, shape, node, at),
+            _ => match scalar::exact(shape, node, at.name) {
+                Ok(value) => Some(value),
+                Err(finding) => {
+                    self.findings.push(*finding);
+                    None
+                }
+            },
+        }
+    }
+
+    fn tagged(&mut self, node: &Node<'_>, at: &At<'_>) {
+        let finding = Finding::new(place(node, at), "yaml-tag", format!("`{}` has a YAML tag", at.name))
+            .label("tags are not read")
+            .hint("remove the word that begins with `!`; quote the value if it is a string");
+        self.findings.push(finding);
+    }
+
+    fn list(
+        &mut self,
+        item: &Shape,
+        max: usize,
+        shape: &Shape,
+        node: &Node<'_>,
+        at: &At<'_>,
+    ) -> Option<Value> {
+        let Content::Sequence(nodes) = &node.content else {
+            self.wrong_type(shape, node, at);
+            return None;
+        };
+        if nodes.len() > max {
+            let message = format!("`{}` has {} entries, at most {max} are allowed", at.name, nodes.len());
+            self.findings.push(Finding::new(place(node, at), "too-long", message));
+        }
+        let mut values = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            let pointer = format!("{}/{index}", at.pointer);
+            let spot = place(node, &At { place: node.span, ..*at });
+            self.places.push((pointer.as_str().into(), spot));
+            let inner = At { pointer: &pointer, place: spot, name: at.name, document: false };
+            values.extend(self.value(item, node, &inner));
+        }
+        Some(Value::Array(values))
+    }
+
+    fn any_of(&mut self, shapes: &[Shape], shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
+        let fitting = shapes.iter().find_map(|shape| scalar::exact(shape, node, at.name).ok());
+        if fitting.is_none() {
+            self.wrong_type(shape, node, at);
+        }
+        fitting
+    }
+
+    fn wrong_type(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) {
+        let message =
+            format!("`{}`: expected {}, found {}", at.name, shape.expected, found(node, shape.secret));
+        self.findings.push(Finding::new(place(node, at), "wrong-type", message));
+    }
+
+    /// A secret: the value itself, or an object of one form. Hidden unless it is only the name of one.
+    fn secret(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
+        let Rule::AnyOf(forms) = &shape.rule else { return None };
+        let known = self.findings.len();
+        let value = match &node.content {
+            _ if node.target.is_some() => {
+                self.findings.push(alias_of_secret(node.span));
+                None
+            }
+            Content::Tagged => {
+                self.tagged(node, at);
+                None
+            }
+            Content::Mapping(entries) => self.secret_form(forms, entries, at),
+            Content::Scalar { text, .. } if matches!(node.scalar(), Some(Scalar::String(t)) if !t.is_empty()) => {
+                Some(Value::String(text.to_string()))
+            }
+            _ => {
+                self.wrong_type(shape, node, at);
+                None
+            }
+        };
+        let named = value.as_ref().is_some_and(|v| v.get("from_file").or(v.get("from_env")).is_some());
+        if !named || self.findings.len() > known {
+            self.hide(node);
+        }
+        value
+    }
+
+    fn secret_form(
+        &mut self,
+        forms: &[Shape],
+        entries: &[crate::spec::yaml::Entry<'_>],
+        at: &At<'_>,
+    ) -> Option<Value> {
+        let fields = || {
+            forms.iter().filter_map(|form| match &form.rule {
+                Rule::Object(fields) => fields.first(),
+                _ => None,
+            })
+        };
+        if let [entry] = entries
+            && let Some(field) = fields().find(|field| entry.name() == Some(&field.name))
+        {
+            let exact = scalar::exact(
+                &Shape { secret: true, ..Shape::text(&field.shape) },
+                &entry.value,
+                &field.name,
+            );
+            return match exact {
+                Ok(value) => Some(serde_json::json!({&field.name: value})),
+                Err(finding) => {
+                    self.findings.push(*finding);
+                    None
+                }
+            };
+        }
+        let names = shape::list(fields().map(|field| field.name.as_str()), "or");
+        let message = format!("`{}`: a secret has exactly one key: {names}", at.name);
+        let near = match entries {
+            [entry] => entry.name().and_then(|name| nearest(name, fields().map(|field| field.name.as_str()))),
+            _ => None,
+        };
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "give the secret as a string, or say with one of these keys where it is".to_owned(),
+        };
+        let finding = Finding::new(at.place, "wrong-type", message).hint(hint);
+        self.findings.push(finding);
+        None
+    }
+
+    /// A secret that is also the value of another field would be shown and recorded with that field.
+    fn refuse_aliases_of_secrets(&mut self) {
+        let secret =
+            |target: &Span| self.secrets.iter().any(|s| s.start < target.end && target.start < s.end);
+        let shared = self.aliases.iter().filter(|(_, target)| secret(target));
+        let known: Vec<Option<Span>> = self.findings.iter().map(|finding| finding.span).collect();
+        let found = shared.filter(|(alias, _)| !known.contains(&Some(*alias)));
+        let findings: Vec<Finding> = found.map(|(alias, _)| alias_of_secret(*alias)).collect();
+        self.findings.extend(findings);
+    }
+
+    /// Hides every value of a node, and what its aliases stand for; keys stay.
+    fn hide(&mut self, node: &Node<'_>) {
+        self.secrets.extend(node.target);
+        match &node.content {
+            Content::Mapping(entries) => entries.iter().for_each(|entry| self.hide(&entry.value)),
+            Content::Sequence(items) => items.iter().for_each(|item| self.hide(item)),
+            Content::Scalar { .. } | Content::Tagged => self.secrets.push(node.span),
+        }
+    }
+}
+
+impl Shape {
+    /// A copy of a text's shape, for one use.
+    fn text(of: &Shape) -> Shape {
+        let rule = match &of.rule {
+            Rule::Text { min, max, pattern } => Rule::Text { min: *min, max: *max, pattern: pattern.clone() },
+            _ => Rule::Anything,
+        };
+        Shape { rule, expected: of.expected.clone(), secret: of.secret }
+    }
+}
+
+fn alias_of_secret(alias: Span) -> Finding {
+    Finding::new(alias, "alias-of-secret", "an alias can't stand for a secret")
+        .hint("give the secret where it belongs, with `from_file`, `from_env` or `encrypted`")
+}
+
+/// The best place to underline for a value: a scalar itself, or else the key in front of it.
+fn place(node: &Node<'_>, at: &At<'_>) -> Span {
+    match &node.content {
+        Content::Scalar { .. } if node.span.end > node.span.start => node.span,
+        _ => at.place,
+    }
+}
+
+/// What a value is, for `found …`. Never the value of a secret.
+fn found(node: &Node<'_>, secret: bool) -> String {
+    // What an alias stands for may be a secret somewhere else.
+    let shown = |kind: &str, text: &str| match secret || node.target.is_some() {
+        true => format!("a {kind}"),
+        false => format!("the {kind} `{}`", plain(text)),
+    };
+    match (&node.content, node.scalar()) {
+        (Content::Sequence(_), _) => "a list".to_owned(),
+        (Content::Mapping(_), _) => "a mapping".to_owned(),
+        (_, Some(Scalar::Null)) => "nothing".to_owned(),
+        (_, Some(Scalar::String(""))) => "an empty string".to_owned(),
+        (_, Some(Scalar::String(text))) => shown("string", text),
+        (Content::Scalar { text, .. }, Some(Scalar::Bool(_))) => shown("boolean", text),
+        (Content::Scalar { text, .. }, _) => shown("number", text),
+        _ => "a tagged value".to_owned(),
+    }
+}

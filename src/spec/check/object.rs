@@ -1,0 +1,190 @@
+//! Mappings: unknown, missing and duplicate keys.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::scalar::nearest;
+use super::{At, Checker, Finding, place};
+use crate::problem::plain;
+use crate::spec::shape::{self, Field, Rule, Shape};
+use crate::spec::yaml::{Content, Entry, Node, Scalar, Span};
+
+/// The keys of a document that say what it is; the reader judges their values.
+const HEADER: [&str; 2] = ["apiVersion", "kind"];
+
+impl Checker {
+    pub(super) fn object(
+        &mut self,
+        fields: &[Field],
+        shape: &Shape,
+        node: &Node<'_>,
+        at: &At<'_>,
+    ) -> Option<Value> {
+        let Some(entries) = node.entries() else {
+            self.wrong_type(shape, node, at);
+            return None;
+        };
+        let mut values = Map::new();
+        let mut given: Vec<&str> = Vec::new();
+        let secret = |name: &str| fields.iter().any(|field| field.name == name && field.shape.holds_secret());
+        for (name, entry) in self.named(entries, secret) {
+            let field = fields.iter().find(|field| field.name == name);
+            match field {
+                Some(field) if field.required || !is_absent(&entry.value) => {
+                    given.push(name);
+                    if field.required && entry.value.is_null() {
+                        self.no_value(field, entry);
+                    } else {
+                        let value = self.field(&field.shape, name, entry, at);
+                        values.extend(value.map(|value| (name.to_owned(), value)));
+                    }
+                }
+                Some(_) => {}
+                None if at.document && HEADER.contains(&name) => {}
+                None => self.unknown_key(fields, name, entry, at),
+            }
+        }
+        for field in fields.iter().filter(|field| field.required && !given.contains(&field.name.as_str())) {
+            self.missing_key(field, at);
+        }
+        Some(Value::Object(values))
+    }
+
+    pub(super) fn map(
+        &mut self,
+        values: &Shape,
+        shape: &Shape,
+        node: &Node<'_>,
+        at: &At<'_>,
+    ) -> Option<Value> {
+        let Some(entries) = node.entries() else {
+            self.wrong_type(shape, node, at);
+            return None;
+        };
+        let mut map = Map::new();
+        for (name, entry) in self.named(entries, |_| values.holds_secret()) {
+            if !entry.value.is_null() {
+                let value = self.field(values, name, entry, at);
+                map.extend(value.map(|value| (name.to_owned(), value)));
+            }
+        }
+        Some(Value::Object(map))
+    }
+
+    /// One key's value, with its place.
+    fn field(&mut self, shape: &Shape, name: &str, entry: &Entry<'_>, at: &At<'_>) -> Option<Value> {
+        let pointer = format!("{}/{}", at.pointer, name.replace('~', "~0").replace('/', "~1"));
+        let inner = At { pointer: &pointer, place: entry.key.span, name, document: false };
+        self.places.push((pointer.as_str().into(), place(&entry.value, &inner)));
+        self.value(shape, &entry.value, &inner)
+    }
+
+    /// The entries whose keys are strings and were not given before; the others become findings.
+    fn named<'e, 'a>(
+        &mut self,
+        entries: &'e [Entry<'a>],
+        secret: impl Fn(&str) -> bool,
+    ) -> Vec<(&'e str, &'e Entry<'a>)> {
+        let mut first: BTreeMap<&str, Span> = BTreeMap::new();
+        let mut named = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Some(name) = entry.name() else {
+                self.no_name(entry);
+                continue;
+            };
+            if let Some(before) = first.get(name) {
+                let mut finding = Finding::new(
+                    entry.key.span,
+                    "duplicate-key",
+                    format!("`{}` is given twice", plain(name)),
+                )
+                .label("given again here")
+                .hint("remove one of the two");
+                finding.related.push((*before, "first given here".to_owned()));
+                self.findings.push(finding);
+                if secret(name) {
+                    self.hide(&entry.value);
+                }
+            } else {
+                first.insert(name, entry.key.span);
+                named.push((name, entry));
+            }
+        }
+        named
+    }
+
+    fn no_name(&mut self, entry: &Entry<'_>) {
+        let span = entry.key.span;
+        let finding = if entry.is_merge() {
+            Finding::new(span, "yaml-merge", "merge keys are not read")
+                .label("not part of YAML 1.2")
+                .hint("write the fields out")
+        } else {
+            let hint = match (&entry.key.content, entry.key.scalar()) {
+                (
+                    Content::Scalar { text, .. },
+                    Some(Scalar::Integer(_) | Scalar::Float | Scalar::Bool(_)),
+                ) => {
+                    format!("put the key in quotes: \"{}\"", plain(text))
+                }
+                _ => "write a name in front of the colon".to_owned(),
+            };
+            Finding::new(span, "yaml-key", "a key must be a string").label("not a string").hint(hint)
+        };
+        self.findings.push(finding);
+        self.hide(&entry.value);
+    }
+
+    fn unknown_key(&mut self, fields: &[Field], name: &str, entry: &Entry<'_>, at: &At<'_>) {
+        let names = || fields.iter().map(|field| field.name.as_str());
+        let near = nearest(name, names());
+        // It could be a secret whose key is misspelt, or that stands at the wrong level.
+        let harmless =
+            |near: &str| fields.iter().any(|field| field.name == near && !field.shape.holds_secret());
+        if !near.is_some_and(harmless) {
+            self.hide(&entry.value);
+        }
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => match within(fields, name) {
+                Some(outer) => format!("`{}` belongs into `{outer}`", plain(name)),
+                None => format!("the fields are {}", shape::list(names(), "and")),
+            },
+        };
+        let owner = if at.document { at.name.to_owned() } else { format!("`{}`", plain(at.name)) };
+        let finding = Finding::new(entry.key.span, "unknown-key", format!("unknown key `{}`", plain(name)))
+            .label(format!("not a field of {owner}"))
+            .hint(hint);
+        self.findings.push(finding);
+    }
+
+    fn missing_key(&mut self, field: &Field, at: &At<'_>) {
+        let name = &field.name;
+        let owner = if at.document { format!("this {}", at.name) } else { format!("`{}`", at.name) };
+        let finding = Finding::new(at.place, "missing-key", format!("missing key `{name}`"))
+            .label(format!("{owner} needs `{name}`"))
+            .hint(format!("add `{name}`: {}", field.shape.expected));
+        self.findings.push(finding);
+    }
+
+    fn no_value(&mut self, field: &Field, entry: &Entry<'_>) {
+        let finding = Finding::new(entry.key.span, "missing-value", format!("`{}` has no value", field.name))
+            .hint(format!("give it {}", field.shape.expected));
+        self.findings.push(finding);
+    }
+}
+
+/// Null, `""` and `{}` in an optional field mean that it is absent.
+fn is_absent(node: &Node<'_>) -> bool {
+    match &node.content {
+        Content::Mapping(entries) => entries.is_empty(),
+        _ => matches!(node.scalar(), Some(Scalar::Null | Scalar::String(""))),
+    }
+}
+
+/// The field whose own fields include this name: a key that was indented too little.
+fn within<'f>(fields: &'f [Field], name: &str) -> Option<&'f str> {
+    let holds = |field: &&Field| matches!(&field.shape.rule, Rule::Object(inner) if inner.iter().any(|inner| inner.name == name));
+    fields.iter().find(holds).map(|field| field.name.as_str())
+}

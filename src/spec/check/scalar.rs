@@ -1,0 +1,130 @@
+//! Strings, numbers, booleans and choices.
+
+use serde_json::Value;
+
+use super::{Finding, found};
+use crate::problem::plain;
+use crate::spec::shape::{self, Rule, Shape};
+use crate::spec::yaml::{Content, Node, Scalar};
+
+/// The exact form of a scalar, or what is wrong with it.
+pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value, Box<Finding>> {
+    let scalar = node.scalar();
+    match (&shape.rule, scalar) {
+        (Rule::Text { min, max, pattern }, Some(Scalar::String(text))) => {
+            let length = text.chars().count();
+            let fits = (*min..=*max).contains(&length) && pattern.as_ref().is_none_or(|p| p.is_match(text));
+            if fits {
+                return Ok(Value::String(text.to_owned()));
+            }
+            Err(misfit(shape, node, name, length))
+        }
+        (Rule::Integer { min, max }, Some(Scalar::Integer(number))) => match number {
+            Some(number) if (*min..=*max).contains(&number) => Ok(Value::from(number)),
+            _ => Err(unexpected("out-of-range", shape, node, name)),
+        },
+        (Rule::Boolean, Some(Scalar::Bool(value))) => Ok(Value::Bool(value)),
+        (Rule::Choice { values, any_case, driver }, Some(Scalar::String(text))) => {
+            let same = |value: &&String| *value == text || (*any_case && value.eq_ignore_ascii_case(text));
+            match values.iter().find(same) {
+                Some(value) => Ok(Value::String(value.clone())),
+                None => Err(unknown_value(values, driver.as_deref(), shape, node, name, text)),
+            }
+        }
+        _ => {
+            let mut finding = unexpected("wrong-type", shape, node, name);
+            finding.hint = hint(shape, node);
+            Err(finding)
+        }
+    }
+}
+
+fn unexpected(code: &'static str, shape: &Shape, node: &Node<'_>, name: &str) -> Box<Finding> {
+    let message = format!("`{name}`: expected {}, found {}", shape.expected, found(node, shape.secret));
+    Box::new(Finding::new(node.span, code, message))
+}
+
+/// A string of the wrong form or length. Where only the length is wrong, the numbers say more than the form.
+fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<Finding> {
+    let Rule::Text { min, max, pattern } = &shape.rule else {
+        return unexpected("wrong-format", shape, node, name);
+    };
+    let by_length = pattern.is_none() || (length > *max && *max < usize::MAX);
+    if !by_length || length == 0 {
+        let mut finding = unexpected("wrong-format", shape, node, name);
+        if length == 0 && pattern.is_none() {
+            finding.message = format!("`{name}` is empty");
+            finding.hint = Some(format!("give `{name}` a value"));
+        }
+        return finding;
+    }
+    let message = match length > *max {
+        true => format!("`{name}` has {length} characters, at most {max} are allowed"),
+        false => format!("`{name}` has {length} characters, at least {min} are needed"),
+    };
+    Box::new(Finding::new(node.span, if length > *max { "too-long" } else { "too-short" }, message))
+}
+
+fn unknown_value(
+    values: &[String],
+    driver: Option<&str>,
+    shape: &Shape,
+    node: &Node<'_>,
+    name: &str,
+    text: &str,
+) -> Box<Finding> {
+    let names = || values.iter().map(String::as_str);
+    if let Some(driver) = driver.filter(|_| node.target.is_none()) {
+        let verb = if values.len() == 1 { "is" } else { "are" };
+        let available = shape::list(names(), "and");
+        let message = format!("no driver for {driver} `{}` yet; {available} {verb} available", plain(text));
+        return Box::new(Finding::new(node.span, "no-driver", message));
+    }
+    let mut finding = unexpected("unknown-value", shape, node, name);
+    finding.hint = nearest(text, names()).map(|value| format!("did you mean `{value}`?"));
+    finding
+}
+
+/// What to do about a scalar of another type.
+fn hint(shape: &Shape, node: &Node<'_>) -> Option<String> {
+    let Content::Scalar { text, .. } = &node.content else { return None };
+    if node.target.is_some() {
+        return None;
+    }
+    match (&shape.rule, node.scalar()?) {
+        (Rule::Boolean, Scalar::String(word)) => {
+            let truth = match word.to_ascii_lowercase().as_str() {
+                "yes" | "on" | "y" | "true" => true,
+                "no" | "off" | "n" | "false" => false,
+                _ => return None,
+            };
+            Some(format!("YAML 1.2 has only true and false; write {truth} without quotes"))
+        }
+        (Rule::Text { pattern, .. }, Scalar::Integer(_) | Scalar::Float | Scalar::Bool(_))
+            if pattern.as_ref().is_none_or(|pattern| pattern.is_match(text)) =>
+        {
+            Some(format!("put it in quotes: \"{}\"", plain(text)))
+        }
+        (Rule::Integer { .. }, Scalar::String(word)) if word.parse::<i64>().is_ok() => {
+            Some(format!("write {word} without quotes"))
+        }
+        _ => None,
+    }
+}
+
+/// The name that a misspelt one was likely meant to be.
+pub(in crate::spec) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Beyond this length no name comes near, and comparing costs the square of it.
+    const LONGEST: usize = 64;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let lower = word.to_ascii_lowercase();
+    let score = |name: &str| strsim::damerau_levenshtein(&lower, &name.to_ascii_lowercase());
+    // A third of the letters may be wrong, as in rustc's suggestions.
+    names
+        .map(|name| (score(name), name))
+        .filter(|(d, name)| *d <= name.len().max(3) / 3)
+        .min()
+        .map(|(_, n)| n)
+}

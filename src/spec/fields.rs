@@ -1,0 +1,60 @@
+//! Where the fields of a document stand.
+
+use std::sync::Arc;
+
+use crate::names::SpecPath;
+use crate::problem::Location;
+use crate::spec::text::MaskedText;
+use crate::spec::yaml::Span;
+
+/// Where each field of a document stands, by JSON pointer: `/advanced_config/version`. The empty pointer is the
+/// document. A field that the document leaves out has no place.
+///
+/// Only byte ranges are kept, and the line is quoted when somebody asks: ten thousand documents have a quarter of a
+/// million fields, and hardly any of them is ever shown. Values of secret fields are masked in the text.
+#[derive(Debug, Clone, Default)]
+pub struct Fields(Option<Arc<Places>>);
+
+#[derive(Debug)]
+enum Places {
+    /// Ranges of a text, sorted by pointer.
+    InText(Arc<MaskedText>, Vec<(Box<str>, Span)>),
+    /// Places that a test made up.
+    #[cfg(test)]
+    Given(std::collections::BTreeMap<String, Location>),
+}
+
+impl Fields {
+    pub(super) fn new(text: Arc<MaskedText>, mut spans: Vec<(Box<str>, Span)>) -> Self {
+        // Of a key that is given twice the first place stays.
+        spans.sort_by(|a, b| a.0.cmp(&b.0));
+        spans.dedup_by(|later, first| later.0 == first.0);
+        Self(Some(Arc::new(Places::InText(text, spans))))
+    }
+
+    /// Where a field stands, if the document spells it out.
+    pub fn get(&self, pointer: &str) -> Option<Location> {
+        match &**self.0.as_ref()? {
+            Places::InText(text, spans) => {
+                let index = spans.binary_search_by(|(at, _)| (**at).cmp(pointer)).ok()?;
+                Some(text.locate(spans[index].1))
+            }
+            #[cfg(test)]
+            Places::Given(locations) => locations.get(pointer).cloned(),
+        }
+    }
+
+    /// Where a field stands, or the nearest thing around it that the document spells out; the file where there is
+    /// none.
+    pub fn locate(&self, pointer: &str, path: &SpecPath) -> Location {
+        let around = std::iter::successors(Some(pointer), |inner| inner.rfind('/').map(|end| &inner[..end]));
+        around.filter_map(|pointer| self.get(pointer)).next().unwrap_or_else(|| Location::file(path.clone()))
+    }
+}
+
+#[cfg(test)]
+impl From<std::collections::BTreeMap<String, Location>> for Fields {
+    fn from(locations: std::collections::BTreeMap<String, Location>) -> Self {
+        Self(Some(Arc::new(Places::Given(locations))))
+    }
+}

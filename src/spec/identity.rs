@@ -1,0 +1,117 @@
+//! What a document describes, read before anything else and without trust in the rest.
+
+use crate::names::{Domain, Identifier, Kind, ResourceKey};
+use crate::problem::plain;
+use crate::spec::check::Finding;
+use crate::spec::yaml::{Node, Scalar, Span};
+use crate::spec::{API_VERSION, BaseDomain, DnsProvider, shape};
+
+/// The kind of a document; none when it can't be told, with the reason among the findings.
+pub fn kind(root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<Kind> {
+    let first = first_key(root);
+    let hint = || format!("the kinds are {}", shape::list(Kind::ALL.into_iter().map(Kind::as_str), "and"));
+    let Some(node) = root.only("kind") else {
+        findings.push(
+            Finding::new(first, "missing-key", "missing key `kind`")
+                .label("this document does not say what it describes")
+                .hint(hint()),
+        );
+        return None;
+    };
+    let text = own_string(node).unwrap_or_default();
+    let kind = text.parse().ok();
+    if kind.is_none() {
+        let near = crate::spec::check::nearest(text, Kind::ALL.into_iter().map(Kind::as_str));
+        let hint = near.map_or_else(hint, |near| format!("did you mean `{near}`?"));
+        let span = if node.span.end > node.span.start { node.span } else { first };
+        findings.push(
+            Finding::new(span, "unknown-kind", format!("unknown kind `{}`", plain(text)))
+                .label("not a kind of this system")
+                .hint(hint),
+        );
+    }
+    kind
+}
+
+/// Checks `apiVersion`. A wrong one makes a document invalid and leaves its identity.
+pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
+    match root.only("apiVersion") {
+        None => findings.push(
+            Finding::new(first_key(root), "missing-key", "missing key `apiVersion`")
+                .label("this document does not say its version")
+                .hint(format!("add `apiVersion: {API_VERSION}`")),
+        ),
+        Some(node) if own_string(node) == Some(API_VERSION) => {}
+        Some(node) => {
+            let text = plain(own_string(node).unwrap_or_default());
+            findings.push(
+                Finding::new(node.span, "unknown-version", format!("unknown apiVersion `{text}`"))
+                    .hint(format!("write `apiVersion: {API_VERSION}`")),
+            );
+        }
+    }
+}
+
+/// What a document of this kind describes; none when its identity can't be read. Why is for the check of its fields
+/// to say, but for a derived domain that is too long.
+pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<ResourceKey> {
+    let identifier = |name: &str| root.only(name).and_then(own_string)?.parse::<Identifier>().ok();
+    match kind {
+        Kind::Organization => Some(ResourceKey::organization(&identifier("identifier")?)),
+        Kind::BaseDomain => {
+            let organization = identifier("organization")?;
+            let node = root.only("domain")?;
+            let submitted: Domain = own_string(node)?.parse().ok()?;
+            let provider = dns_provider(root)?;
+            let Some(derived) = BaseDomain::derive(&organization, &submitted, provider) else {
+                findings.push(
+                    Finding::new(
+                        node.span,
+                        "too-long",
+                        format!("`domain`: `{organization}.` in front makes it too long"),
+                    )
+                    .label(format!("at most {} characters in all", Domain::MAX_LENGTH))
+                    .hint("use a shorter domain; with managed DNS the organization becomes its first label"),
+                );
+                return None;
+            };
+            Some(ResourceKey::new(kind, &organization, derived.as_str()))
+        }
+        Kind::IdentityProvider | Kind::CloudAccount | Kind::Fleet | Kind::Cluster => {
+            Some(ResourceKey::new(kind, &identifier("organization")?, identifier("identifier")?.as_str()))
+        }
+    }
+}
+
+/// None when it is there and can't be read: the derived domain depends on it.
+fn dns_provider(root: &Node<'_>) -> Option<DnsProvider> {
+    let mut given = root.entries()?.iter().filter(|entry| entry.name() == Some("dns_provider"));
+    let Some(entry) = given.next() else { return Some(DnsProvider::default()) };
+    if given.next().is_some() {
+        return None;
+    }
+    match entry.value.scalar()? {
+        Scalar::Null | Scalar::String("") => Some(DnsProvider::default()),
+        Scalar::String(text) => serde::Deserialize::deserialize(serde::de::value::StrDeserializer::<
+            serde::de::value::Error,
+        >::new(text))
+        .ok(),
+        _ => None,
+    }
+}
+
+fn string<'n>(node: &'n Node<'_>) -> Option<&'n str> {
+    match node.scalar()? {
+        Scalar::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A string that is no alias: what an alias stands for may be a secret, and messages quote this one.
+fn own_string<'n>(node: &'n Node<'_>) -> Option<&'n str> {
+    string(node).filter(|_| node.target.is_none())
+}
+
+fn first_key(root: &Node<'_>) -> Span {
+    root.entries().and_then(<[_]>::first).map_or(root.span, |entry| entry.key.span)
+}

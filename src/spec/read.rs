@@ -1,0 +1,228 @@
+//! From bytes to documents, file by file: the good and the bad together.
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::names::{Digest, Kind, ResourceKey, SpecPath};
+use crate::problem::{Location, Origin, Problem};
+use crate::spec::check::{self, Checked, Finding};
+use crate::spec::redact;
+use crate::spec::text::MaskedText;
+use crate::spec::yaml::{self, Node, Span, YamlDocument};
+use crate::spec::{
+    Document, Documents, Entry, Fields, InvalidDocument, ParsedFile, Snapshot, Spec, Unreadable, identity,
+    rules,
+};
+
+/// Reads a tree. A file that is as it was in `previous` is not parsed again.
+pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
+    let known = |path: &SpecPath, digest: &Digest| {
+        let file = previous?.files.get(path)?;
+        (file.digest.as_ref() == Some(digest)).then(|| Arc::clone(file))
+    };
+    let read = |(path, entry): (&SpecPath, &Entry)| {
+        let file = match entry {
+            Entry::File { bytes, digest } => {
+                known(path, digest).unwrap_or_else(|| Arc::new(read_file(path, bytes, digest)))
+            }
+            Entry::Unreadable { code, message, hint } => {
+                let problem = Problem::error(code, message).hint(hint);
+                Arc::new(unreadable(path, None, problem.at(Location::file(path.clone()), "")))
+            }
+        };
+        (path.clone(), file)
+    };
+    Documents {
+        source: snapshot.source.clone(),
+        revision: snapshot.revision.clone(),
+        git: snapshot.git,
+        files: snapshot.entries.iter().map(read).collect(),
+    }
+}
+
+/// Reads one file. It depends on nothing but its path and bytes.
+fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
+    let text = match decode(path, bytes) {
+        Ok(text) => text,
+        Err(problem) => return unreadable(path, Some(digest.clone()), *problem),
+    };
+    let drafts: Vec<Draft> = yaml::parse(text).into_iter().filter_map(read_document).collect();
+    let masked = MaskedText::new(path.clone(), text, secrets(text, &drafts));
+    let mut file = ParsedFile { digest: Some(digest.clone()), ..ParsedFile::default() };
+    for draft in drafts {
+        draft.finish(&masked, path, &mut file);
+    }
+    file
+}
+
+/// The text of a file that may be parsed: not too long, UTF-8, printable.
+fn decode<'a>(path: &SpecPath, bytes: &'a [u8]) -> Result<&'a str, Box<Problem>> {
+    let whole = || Location::file(path.clone());
+    if bytes.len() > yaml::MAX_BYTES {
+        let message = format!("the file has {} bytes, more than 1 MiB", bytes.len());
+        let hint = "split the file; a certificate or kubeconfig needs a few KiB";
+        return Err(Box::new(Problem::error("file-too-large", message).at(whole(), "").hint(hint)));
+    }
+    let at_line = |before: &[u8]| 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let line = at_line(bytes.get(..error.valid_up_to()).unwrap_or_default());
+        let message = format!("the file is not UTF-8: line {line} has a byte that is no character");
+        Box::new(Problem::error("not-utf8", message).at(whole(), "").hint("save the file as UTF-8"))
+    })?;
+    // The parser would take NUL for the end of the file and hide what follows it.
+    let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
+    if let Some((at, character)) = text.char_indices().find(|(_, c)| control(*c)) {
+        let line = at_line(bytes.get(..at).unwrap_or_default());
+        let code = u32::from(character);
+        let message = format!("the file has the control character U+{code:04X} on line {line}");
+        let hint = "remove it; in a value, write it as an escape in double quotes";
+        return Err(Box::new(Problem::error("control-character", message).at(whole(), "").hint(hint)));
+    }
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+/// A file or folder of which nothing is known.
+fn unreadable(path: &SpecPath, digest: Option<Digest>, problem: Problem) -> ParsedFile {
+    let origin = Origin { path: path.clone(), line: 1 };
+    ParsedFile { digest, unreadable: vec![place(origin)], problems: vec![problem], ..ParsedFile::default() }
+}
+
+fn place(origin: Origin) -> Unreadable {
+    let top_folder = origin.path.top_folder().map(str::to_owned);
+    Unreadable { origin, top_folder }
+}
+
+/// A document whose places are not yet quoted lines, since all secrets of the file must be known before that.
+struct Draft {
+    start: usize,
+    outcome: Outcome,
+    /// Its structure is known, and so are all its secrets.
+    structured: bool,
+    findings: Vec<Finding>,
+    places: Vec<(Box<str>, Span)>,
+    secrets: Vec<Span>,
+}
+
+enum Outcome {
+    Good(ResourceKey, Box<Spec>),
+    Invalid(ResourceKey),
+    Unreadable,
+}
+
+impl Draft {
+    fn unreadable(start: usize, findings: Vec<Finding>) -> Self {
+        let outcome = Outcome::Unreadable;
+        Self { start, outcome, structured: false, findings, places: Vec::new(), secrets: Vec::new() }
+    }
+
+    fn finish(self, text: &Arc<MaskedText>, path: &SpecPath, file: &mut ParsedFile) {
+        let origin = Origin { path: path.clone(), line: text.line(self.start).max(1) };
+        file.problems.extend(self.findings.into_iter().map(|finding| problem(finding, text)));
+        match self.outcome {
+            Outcome::Good(key, spec) => {
+                let fields = Fields::new(Arc::clone(text), self.places);
+                file.documents.push(Document { key, spec: *spec, origin, fields });
+            }
+            Outcome::Invalid(key) => file.invalid.push(InvalidDocument { key, origin }),
+            Outcome::Unreadable => file.unreadable.push(place(origin)),
+        }
+    }
+}
+
+fn problem(finding: Finding, text: &MaskedText) -> Problem {
+    let Finding { span, severity, code, message, label, related, hint } = finding;
+    let location = span.map_or_else(|| text.whole(), |span| text.locate(span));
+    let related = related.into_iter().map(|(span, label)| (text.locate(span), label)).collect();
+    Problem { location: Some(location), severity, code: code.to_owned(), message, label, related, hint }
+}
+
+/// What must not be shown of a file. Where a document's structure is not known, whatever looks like a secret.
+fn secrets(text: &str, drafts: &[Draft]) -> Vec<Span> {
+    let mut secrets: Vec<Span> = drafts.iter().flat_map(|draft| draft.secrets.iter().copied()).collect();
+    if drafts.iter().any(|draft| !draft.structured) {
+        secrets.extend(redact::suspects(text));
+    }
+    secrets
+}
+
+/// Reads one document; none when it is empty.
+fn read_document(document: YamlDocument<'_>) -> Option<Draft> {
+    let YamlDocument { start, root } = document;
+    match root {
+        Ok(None) => None,
+        Ok(Some(root)) => Some(read_root(&root)),
+        Err(error) => {
+            let span = Span { start: error.at, end: error.at };
+            let finding =
+                Finding::new(span, error.code, error.message).label("reading stopped here").hint(error.hint);
+            Some(Draft::unreadable(start, vec![finding]))
+        }
+    }
+}
+
+fn read_root(root: &Node<'_>) -> Draft {
+    let start = root.span.start;
+    let mut findings = Vec::new();
+    if root.entries().is_none() {
+        let span = Span { start, end: start };
+        let finding = Finding::new(span, "wrong-type", "a document is a mapping of keys and values")
+            .hint("begin with `apiVersion` and `kind`");
+        return Draft::unreadable(start, vec![finding]);
+    }
+    let Some(kind) = identity::kind(root, &mut findings) else {
+        return Draft::unreadable(start, findings);
+    };
+    identity::api_version(root, &mut findings);
+    let key = identity::key(kind, root, &mut findings);
+    let Checked { value, findings: found, places, secrets } = check::check(kind, root);
+    findings.extend(found);
+    if key.is_none() && findings.is_empty() {
+        let finding = Finding::new(
+            kind_place(root),
+            "alias-of-identity",
+            "an alias can't say what a document describes",
+        )
+        .hint("write `organization`, `identifier` and `domain` out");
+        findings.push(finding);
+    }
+    // The rules compare fields with each other, so they are asked only when every field is what it should be.
+    let spec = if findings.is_empty() { typed(kind, &value, root, &mut findings) } else { None };
+    if let Some(spec) = &spec {
+        rules::check(spec, &places, &mut findings);
+    }
+    let outcome = match (key, spec) {
+        (None, _) => Outcome::Unreadable,
+        (Some(key), Some(spec)) if findings.is_empty() => Outcome::Good(key, Box::new(spec)),
+        (Some(key), _) => Outcome::Invalid(key),
+    };
+    Draft { start, outcome, structured: true, findings, places, secrets }
+}
+
+fn kind_place(root: &Node<'_>) -> Span {
+    root.only("kind").map_or(root.span, |node| node.span)
+}
+
+/// The typed document.
+fn typed(
+    kind: Kind,
+    value: &serde_json::Value,
+    root: &Node<'_>,
+    findings: &mut Vec<Finding>,
+) -> Option<Spec> {
+    match Spec::from_record(kind, value) {
+        Ok(spec) => Some(spec),
+        Err(error) => {
+            // The schema let something through that the type does not take. The error names no value of a secret,
+            // whose own type never says what it was given.
+            let span = kind_place(root);
+            let message = format!("this {kind} can't be read: {}", crate::problem::plain(&error.to_string()));
+            findings
+                .push(Finding::new(span, "invalid", message).hint("compare it with the schema of its kind"));
+            None
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Finds what may be a secret in a text whose structure is not known. It would rather hide too much.
+
+use crate::spec::yaml::Span;
+
+/// Parts of keys whose values are hidden.
+const WORDS: [&str; 14] = [
+    "kubeconfig",
+    "tls_key",
+    "credential",
+    "token",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "private",
+    "access_key",
+    "api_key",
+    "apikey",
+    "encrypted",
+    "-data",
+];
+
+/// The shortest run of base64 characters that is hidden wherever it stands.
+const RUN: usize = 24;
+
+/// Every part of the text that may be a secret.
+pub fn suspects(text: &str) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut inside = Inside::Nothing;
+    let mut at = 0;
+    for line in text.split_inclusive(['\n', '\r']) {
+        inside = inside.before(line);
+        let (hidden_from, next) = inside.judge(line);
+        match hidden_from {
+            Some(from) => spans.push(Span { start: at + from, end: at + line.len() }),
+            None => spans.extend(runs(line, at)),
+        }
+        inside = next;
+        at += line.len();
+    }
+    spans
+}
+
+/// What the lines before have begun.
+#[derive(Clone, Copy)]
+enum Inside {
+    Nothing,
+    /// Between `-----BEGIN` and `-----END`.
+    Armour,
+    /// Below a key whose value is hidden, at this indentation.
+    Value(usize),
+}
+
+impl Inside {
+    /// A key that is not further in ends the value before it; so does the end of a document.
+    fn before(self, line: &str) -> Inside {
+        match self {
+            Inside::Value(indent) if line.starts_with("---") && !line.starts_with("-----") && indent == 0 => {
+                Inside::Nothing
+            }
+            Inside::Value(indent) if indentation(line) <= indent && starts_with_key(line) => Inside::Nothing,
+            other => other,
+        }
+    }
+
+    /// From which byte on the line is hidden, and what it leaves begun.
+    fn judge(self, line: &str) -> (Option<usize>, Inside) {
+        let ends = line.contains("-----END");
+        match self {
+            Inside::Armour => (Some(0), if ends { Inside::Nothing } else { Inside::Armour }),
+            Inside::Value(_) => (Some(0), self),
+            Inside::Nothing => {
+                if let Some(from) = after_word(line) {
+                    (Some(from), Inside::Value(indentation(line)))
+                } else if let Some(from) = line.find("-----BEGIN") {
+                    (Some(from), if ends { Inside::Nothing } else { Inside::Armour })
+                } else {
+                    (None, Inside::Nothing)
+                }
+            }
+        }
+    }
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start_matches([' ', '\t', '-']).len()
+}
+
+/// Whether the line begins with something like `key:`.
+fn starts_with_key(line: &str) -> bool {
+    let content = line.trim_start_matches([' ', '\t', '-']);
+    let word =
+        content.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    word.len() < content.len() && word.starts_with(':') && !line.trim_start().starts_with("-----")
+}
+
+/// The byte after the colon or equals sign that follows a word of [`WORDS`], or after the word itself.
+fn after_word(line: &str) -> Option<usize> {
+    let lower = line.to_ascii_lowercase();
+    let end = WORDS.iter().filter_map(|word| lower.find(word).map(|start| start + word.len())).min()?;
+    let separator = line[end..].find([':', '=']).map(|offset| end + offset + 1);
+    Some(separator.unwrap_or(end))
+}
+
+/// Long runs of what base64 is made of.
+fn runs(line: &str, at: usize) -> impl Iterator<Item = Span> {
+    let coded = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '_' | '-');
+    let mut start = 0;
+    line.split(move |c| !coded(c)).filter_map(move |run| {
+        let from = start;
+        // What separates two runs is one character, of whatever length in bytes.
+        let after = from + run.len();
+        start = after + line[after..].chars().next().map_or(0, char::len_utf8);
+        (run.len() >= RUN).then_some(Span { start: at + from, end: at + after })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::spec::text::MaskedText;
+
+    use super::*;
+
+    fn redacted(text: &str) -> String {
+        let masked = MaskedText::new("a.yaml".parse().unwrap(), text, suspects(text));
+        let mut at = 0;
+        let mut lines = Vec::new();
+        for line in text.split_inclusive('\n') {
+            lines.push(masked.locate(Span { start: at, end: at }).text);
+            at += line.len();
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_hidden_and_the_rest_is_shown() {
+        for (text, expected) in [
+            ("tls_key: hunter2", "tls_key: …"),
+            ("a: {tls_key: hunter2, b: c}", "a: {tls_key: …"),
+            ("\"token\": \"hunter2\"", "\"token\": …"),
+            ("    client-key-data: aHVudGVyMg==", "    client-key-data: …"),
+            ("Password = hunter2", "Password = …"),
+            ("kubeconfig: |\n  hunter: 2\n  x\nregion: eu", "kubeconfig: …\n  …\n  …\nregion: eu"),
+            ("- token: x\n  more\n- name: y", "- token: …\n  …\n- name: y"),
+            ("credentials: 'hun\nter2\nregion: eu", "credentials: …\n…\nregion: eu"),
+            ("a: |\n  -----BEGIN X-----\n  MIIB\n  -----END X-----\nb: c", "a: |\n  …\n  …\n  …\nb: c"),
+            ("x: AAAAAAAAAAAAAAAAAAAAAAAA", "x: …"),
+            ("x: ä AAAAAAAAAAAAAAAAAAAAAAAA y", "x: ä ************************ y"),
+            ("kafka_units: two", "kafka_units: two"),
+        ] {
+            assert_eq!(redacted(text), expected, "{text}");
+        }
+    }
+}

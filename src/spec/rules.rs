@@ -1,0 +1,116 @@
+//! Rules that need one document and no other. What has no effect is refused here: nothing is accepted and then
+//! ignored.
+
+mod cluster;
+mod fleet;
+
+use std::collections::BTreeMap;
+
+use crate::names::Identifier;
+use crate::problem::plain;
+use crate::spec::check::Finding;
+use crate::spec::yaml::Span;
+use crate::spec::{BaseDomain, CloudAccount, CloudProvider, DnsProvider, Organization, Spec};
+
+/// Adds what a typed document breaks.
+pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<Finding>) {
+    let mut rules = Rules { places, findings };
+    match spec {
+        Spec::Organization(organization) => rules.organization(organization),
+        Spec::BaseDomain(domain) => rules.base_domain(domain),
+        Spec::CloudAccount(account) => rules.cloud_account(account),
+        Spec::Fleet(fleet) => rules.fleet(fleet),
+        Spec::Cluster(cluster) => rules.cluster(cluster),
+        Spec::IdentityProvider(_) => {}
+    }
+}
+
+/// Where the fields of the document stand, and where findings go.
+struct Rules<'a> {
+    places: &'a [(Box<str>, Span)],
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Rules<'_> {
+    fn place(&self, pointer: &str) -> Span {
+        let mut around =
+            std::iter::successors(Some(pointer), |inner| inner.rfind('/').map(|end| &inner[..end]));
+        let find = |pointer: &str| self.places.iter().find(|(at, _)| **at == *pointer).map(|(_, span)| *span);
+        around.find_map(find).unwrap_or(Span { start: 0, end: 0 })
+    }
+
+    /// Refuses what stands at a pointer.
+    fn refuse(
+        &mut self,
+        pointer: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let finding = Finding::new(self.place(pointer), code, message).hint(hint);
+        self.findings.push(finding);
+    }
+
+    fn organization(&mut self, organization: &Organization) {
+        if organization.identifier.as_str() == Identifier::ROOT && !organization.members.is_empty() {
+            self.refuse(
+                "/members",
+                "root-members",
+                "the organization `root` can't have members",
+                "remove `members`; the super users of the environment belong to `root`, and nobody else",
+            );
+        }
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, member) in organization.members.iter().enumerate() {
+            let email = member.email.to_lowercase();
+            if let Some(first) = seen.get(&email) {
+                let related = (self.place(&format!("/members/{first}/email")), "first given here".to_owned());
+                let message = format!("`{}` is a member twice", plain(&member.email));
+                let place = self.place(&format!("/members/{index}/email"));
+                let mut finding = Finding::new(place, "duplicate-member", message)
+                    .label("given again here")
+                    .hint("keep the entry with the role that the person should have");
+                finding.related.push(related);
+                self.findings.push(finding);
+            } else {
+                seen.insert(email, index);
+            }
+        }
+    }
+
+    fn base_domain(&mut self, domain: &BaseDomain) {
+        match (domain.dns_provider, &domain.cloud_account) {
+            (DnsProvider::ExternalDns, None) => self.refuse(
+                "/dns_provider",
+                "missing-key",
+                "`dns_provider: external-dns` needs `cloud_account`",
+                "add `cloud_account`: the identifier of the cloud account that serves the domain",
+            ),
+            (DnsProvider::None, Some(_)) => self.refuse(
+                "/cloud_account",
+                "no-effect",
+                "`cloud_account` needs `dns_provider: external-dns`",
+                "remove `cloud_account`, or add `dns_provider: external-dns`",
+            ),
+            _ => {}
+        }
+    }
+
+    fn cloud_account(&mut self, account: &CloudAccount) {
+        match (account.provider, &account.endpoint) {
+            (CloudProvider::S3, None) => self.refuse(
+                "/provider",
+                "missing-key",
+                "`provider: s3` needs `endpoint`",
+                "add `endpoint`: the https URL of the service",
+            ),
+            (CloudProvider::Aws, Some(_)) => self.refuse(
+                "/endpoint",
+                "no-effect",
+                "`provider: aws` takes no `endpoint`",
+                "remove `endpoint`, or use `provider: s3` for another service",
+            ),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What a document of each kind may contain, compiled from the JSON Schemas of the spec types, so that each field
+//! is declared exactly once.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use crate::names::Kind;
+use crate::spec::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
+
+/// What a value may be.
+#[derive(Debug)]
+pub struct Shape {
+    /// Which values.
+    pub rule: Rule,
+    /// The words for it in `expected …`, with their article.
+    pub expected: String,
+    /// It is a secret: its value is never shown.
+    pub secret: bool,
+}
+
+/// Which values a shape takes.
+#[derive(Debug)]
+pub enum Rule {
+    /// A string of some length, in characters, and form.
+    Text {
+        /// The fewest characters.
+        min: usize,
+        /// The most characters.
+        max: usize,
+        /// The form, searched for.
+        pattern: Option<Regex>,
+    },
+    /// An integer within bounds, both included.
+    Integer {
+        /// The least.
+        min: i64,
+        /// The greatest.
+        max: i64,
+    },
+    /// True or false.
+    Boolean,
+    /// One of some strings.
+    Choice {
+        /// The strings.
+        values: Vec<String>,
+        /// Upper and lower case are the same.
+        any_case: bool,
+        /// What there would have to be a driver for, for another value.
+        driver: Option<String>,
+    },
+    /// Named fields and no others.
+    Object(Vec<Field>),
+    /// Any keys, with values of one shape.
+    Map(Box<Shape>),
+    /// Up to so many values of one shape.
+    List {
+        /// The shape of each.
+        item: Box<Shape>,
+        /// The most.
+        max: usize,
+    },
+    /// Any of some shapes.
+    AnyOf(Vec<Shape>),
+    /// Anything: the schema says nothing that could be checked here, so deserializing judges.
+    Anything,
+}
+
+impl Shape {
+    /// Whether it is a secret or has one in it.
+    pub fn holds_secret(&self) -> bool {
+        self.secret
+            || match &self.rule {
+                Rule::Object(fields) => fields.iter().any(|field| field.shape.holds_secret()),
+                Rule::Map(shape) | Rule::List { item: shape, .. } => shape.holds_secret(),
+                Rule::AnyOf(shapes) => shapes.iter().any(Shape::holds_secret),
+                _ => false,
+            }
+    }
+}
+
+/// A field of an object.
+#[derive(Debug)]
+pub struct Field {
+    /// Its key.
+    pub name: String,
+    /// What its value may be.
+    pub shape: Shape,
+    /// Whether it has to be there.
+    pub required: bool,
+}
+
+/// The shape of a kind's documents, without `apiVersion` and `kind`.
+pub fn of(kind: Kind) -> &'static Shape {
+    static SHAPES: LazyLock<Vec<(Kind, Shape)>> =
+        LazyLock::new(|| Kind::ALL.into_iter().map(|kind| (kind, compile(&schema(kind)))).collect());
+    static ANYTHING: LazyLock<Shape> = LazyLock::new(|| compile(&Value::Bool(true)));
+    SHAPES.iter().find(|(known, _)| *known == kind).map_or(&ANYTHING, |(_, shape)| shape)
+}
+
+fn schema(kind: Kind) -> Value {
+    fn generate<T: JsonSchema>() -> Value {
+        let inline = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+        inline.into_generator().into_root_schema_for::<T>().to_value()
+    }
+    match kind {
+        Kind::Organization => generate::<Organization>(),
+        Kind::BaseDomain => generate::<BaseDomain>(),
+        Kind::IdentityProvider => generate::<IdentityProvider>(),
+        Kind::CloudAccount => generate::<CloudAccount>(),
+        Kind::Fleet => generate::<Fleet>(),
+        Kind::Cluster => generate::<Cluster>(),
+    }
+}
+
+fn compile(schema: &Value) -> Shape {
+    // An optional field is "this or null"; the checker takes null for absent before it looks here.
+    let schema = without_null(schema);
+    let rule = rule(&schema);
+    let expected = schema["x-expected"].as_str().map_or_else(|| words(&rule), str::to_owned);
+    Shape { rule, expected, secret: schema["x-secret"] == true }
+}
+
+fn without_null(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    let is_null = |schema: &Value| schema["type"] == "null";
+    if let Some(one) = schema["anyOf"].as_array().and_then(|any| any.iter().find(|s| !is_null(s))) {
+        return one.clone();
+    }
+    if let Some(kind) = schema["type"].as_array().and_then(|any| any.iter().find(|t| **t != "null")).cloned()
+    {
+        schema["type"] = kind;
+    }
+    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        values.retain(|value| !value.is_null());
+    }
+    schema
+}
+
+fn rule(schema: &Value) -> Rule {
+    if let Some(values) = choices(schema) {
+        return Rule::Choice {
+            values,
+            any_case: schema["x-case-insensitive"] == true,
+            driver: schema["x-driver"].as_str().map(str::to_owned),
+        };
+    }
+    if let Some(any) = schema["oneOf"].as_array() {
+        return Rule::AnyOf(any.iter().map(compile).collect());
+    }
+    let size = |key: &str| schema[key].as_u64().and_then(|n| usize::try_from(n).ok());
+    match schema["type"].as_str() {
+        Some("string") => Rule::Text {
+            min: size("minLength").unwrap_or(0),
+            max: size("maxLength").unwrap_or(usize::MAX),
+            pattern: schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok()),
+        },
+        Some("integer") => Rule::Integer {
+            min: schema["minimum"].as_i64().unwrap_or(i64::MIN),
+            max: schema["maximum"].as_i64().unwrap_or(i64::MAX),
+        },
+        Some("boolean") => Rule::Boolean,
+        Some("array") => Rule::List {
+            item: Box::new(compile(&schema["items"])),
+            max: size("maxItems").unwrap_or(usize::MAX),
+        },
+        Some("object") => match schema["properties"].as_object() {
+            Some(properties) => Rule::Object(fields(properties, &schema["required"])),
+            None => Rule::Map(Box::new(compile(&schema["additionalProperties"]))),
+        },
+        _ => Rule::Anything,
+    }
+}
+
+/// The strings of an enum: a plain one, or one whose values have descriptions.
+fn choices(schema: &Value) -> Option<Vec<String>> {
+    let texts = |values: Vec<&Value>| -> Option<Vec<String>> {
+        values.into_iter().map(|value| value.as_str().map(str::to_owned)).collect()
+    };
+    if let Some(values) = schema["enum"].as_array() {
+        return texts(values.iter().collect());
+    }
+    if schema["const"].is_string() {
+        return texts(vec![&schema["const"]]);
+    }
+    let mut values = Vec::new();
+    for one in schema["oneOf"].as_array()? {
+        values.extend(choices(one)?);
+    }
+    Some(values)
+}
+
+fn fields(properties: &serde_json::Map<String, Value>, required: &Value) -> Vec<Field> {
+    let required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|n| n == name));
+    let field = |(name, schema): (&String, &Value)| Field {
+        name: name.clone(),
+        shape: compile(schema),
+        required: required(name),
+    };
+    properties.iter().map(field).collect()
+}
+
+/// The words for a rule that has no `x-expected`.
+fn words(rule: &Rule) -> String {
+    match rule {
+        Rule::Text { .. } => "a string".to_owned(),
+        Rule::Integer { min, max } => match (*min, *max) {
+            (i64::MIN, i64::MAX) => "an integer".to_owned(),
+            (min, i64::MAX) => format!("an integer from {min} on"),
+            (min, max) => format!("an integer from {min} to {max}"),
+        },
+        Rule::Boolean => "true or false".to_owned(),
+        Rule::Choice { values, .. } => list(values.iter().map(String::as_str), "or"),
+        Rule::Object(_) | Rule::Map(_) => "a mapping of keys and values".to_owned(),
+        Rule::List { .. } => "a list".to_owned(),
+        Rule::AnyOf(shapes) => list(shapes.iter().map(|shape| shape.expected.as_str()), "or"),
+        Rule::Anything => "a value".to_owned(),
+    }
+}
+
+/// `` `a`, `b` or `c` ``.
+pub fn list<'a>(items: impl IntoIterator<Item = &'a str>, last: &str) -> String {
+    let mut items: Vec<String> = items.into_iter().map(|item| format!("`{item}`")).collect();
+    match items.pop() {
+        Some(end) if items.is_empty() => end,
+        Some(end) => format!("{} {last} {end}", items.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that a schema says must be understood here, or a field would go unchecked.
+    fn complete(shape: &Shape, schema: &Value, at: &str) {
+        match &shape.rule {
+            Rule::Anything => panic!("{at} is not checked"),
+            Rule::Text { pattern, .. } => {
+                let schema = without_null(schema);
+                assert_eq!(pattern.is_some(), schema.get("pattern").is_some(), "{at}");
+            }
+            Rule::Object(fields) => {
+                for field in fields {
+                    let schema = &without_null(schema)["properties"][&field.name];
+                    complete(&field.shape, schema, &format!("{at}/{}", field.name));
+                }
+            }
+            Rule::Map(shape) => complete(shape, &schema["additionalProperties"], at),
+            Rule::List { item, .. } => complete(item, &without_null(schema)["items"], at),
+            Rule::AnyOf(shapes) => {
+                for (index, shape) in shapes.iter().enumerate() {
+                    complete(shape, &without_null(schema)["oneOf"][index], at);
+                }
+            }
+            Rule::Integer { .. } | Rule::Boolean | Rule::Choice { .. } => {}
+        }
+    }
+
+    #[test]
+    fn every_field_of_every_kind_is_understood() {
+        for kind in Kind::ALL {
+            assert!(matches!(&of(kind).rule, Rule::Object(fields) if !fields.is_empty()), "{kind}");
+            complete(of(kind), &schema(kind), kind.as_str());
+        }
+    }
+}

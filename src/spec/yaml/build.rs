@@ -1,0 +1,227 @@
+//! From parser events to trees. Without recursion: nesting is held on a stack of our own, and its depth is limited,
+//! so that dropping a tree can't overflow the stack either.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use granit_parser::{Event, Parser, ScalarStyle, StrInput};
+
+use super::{Content, Entry, MAX_DEPTH, MAX_NODES, Node, Span, SyntaxError, YamlDocument};
+
+/// Reads all documents of a text. A syntax error costs its own document; the ones after it are still read.
+pub fn parse(text: &str) -> Vec<YamlDocument<'_>> {
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    let mut reader = Reader {
+        text,
+        parser: Parser::new_from_str_with_options(text, options),
+        nodes: 0,
+        documents: Vec::new(),
+    };
+    while reader.document() {}
+    reader.documents
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    parser: Parser<'a, StrInput<'a>>,
+    nodes: usize,
+    documents: Vec<YamlDocument<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads one document and says whether to go on.
+    fn document(&mut self) -> bool {
+        let mut start = None;
+        let read = self.root(&mut start);
+        let failed = match &read {
+            Ok(Ended::Document(_)) => false,
+            Ok(Ended::Stream) => return false,
+            Err(error) => {
+                start = start.or(Some(error.at));
+                true
+            }
+        };
+        let within_limits = self.nodes <= MAX_NODES;
+        let root = read.map(|ended| match ended {
+            Ended::Document(root) => root.filter(|node| !node.is_null()),
+            Ended::Stream => None,
+        });
+        self.documents.push(YamlDocument { start: start.unwrap_or(0), root });
+        // What recovery can't reach stays covered by the document that failed: it makes deletions wait.
+        !failed || (within_limits && matches!(self.parser.proceed_next_document(), Ok(true)))
+    }
+
+    /// Reads to the end of a document, or of the stream where there is no more.
+    fn root(&mut self, start: &mut Option<usize>) -> Result<Ended<'a>, SyntaxError> {
+        let mut builder = Builder::default();
+        loop {
+            let Some(next) = self.parser.next_event() else {
+                return match start {
+                    Some(at) => Err(SyntaxError::incomplete(*at)),
+                    None => Ok(Ended::Stream),
+                };
+            };
+            let (event, span) = next.map_err(|error| SyntaxError::scan(&error, self.text))?;
+            let end = self.text.len();
+            let span = span
+                .byte_range()
+                .map_or(Span { start: end, end }, |range| Span { start: range.start, end: range.end });
+            match event {
+                Event::StreamEnd => return Ok(Ended::Stream),
+                Event::DocumentStart(..) => *start = Some(span.start),
+                Event::DocumentEnd => return Ok(Ended::Document(builder.root)),
+                _ => builder.event(event, span, &mut self.nodes)?,
+            }
+        }
+    }
+}
+
+enum Ended<'a> {
+    Document(Option<Node<'a>>),
+    Stream,
+}
+
+/// A collection that is not complete yet.
+struct Open<'a> {
+    span: Span,
+    anchor: usize,
+    tagged: bool,
+    /// The children; of a mapping, keys and values in turn.
+    children: Vec<Node<'a>>,
+    mapping: bool,
+    /// The levels below this one.
+    height: usize,
+}
+
+/// What an anchor stands for.
+struct Anchor<'a> {
+    node: Node<'a>,
+    nodes: usize,
+    height: usize,
+}
+
+#[derive(Default)]
+struct Builder<'a> {
+    open: Vec<Open<'a>>,
+    anchors: BTreeMap<usize, Anchor<'a>>,
+    root: Option<Node<'a>>,
+}
+
+impl<'a> Builder<'a> {
+    fn event(&mut self, event: Event<'a>, span: Span, nodes: &mut usize) -> Result<(), SyntaxError> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.count(1, nodes, span)?;
+                let content = scalar(text, style, tag.is_some());
+                self.add(Node { span, target: None, content }, anchor, 0, nodes)?;
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.begin(false, anchor, tag.is_some(), span, nodes)?;
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.begin(true, anchor, tag.is_some(), span, nodes)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(span, nodes)?,
+            Event::Alias(anchor) => self.alias(anchor, span, nodes)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn count(&self, more: usize, nodes: &mut usize, span: Span) -> Result<(), SyntaxError> {
+        *nodes = nodes.saturating_add(more);
+        if *nodes > MAX_NODES { Err(SyntaxError::too_many(span.start)) } else { Ok(()) }
+    }
+
+    fn begin(
+        &mut self,
+        mapping: bool,
+        anchor: usize,
+        tagged: bool,
+        span: Span,
+        nodes: &mut usize,
+    ) -> Result<(), SyntaxError> {
+        self.count(1, nodes, span)?;
+        if self.open.len() >= MAX_DEPTH {
+            return Err(SyntaxError::too_deep(span.start));
+        }
+        self.open.push(Open { span, anchor, tagged, children: Vec::new(), mapping, height: 0 });
+        Ok(())
+    }
+
+    fn end(&mut self, end: Span, nodes: &mut usize) -> Result<(), SyntaxError> {
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        let span = Span { start: open.span.start, end: end.end.max(open.span.end) };
+        let content = match (open.tagged, open.mapping) {
+            (true, _) => Content::Tagged,
+            (false, true) => Content::Mapping(pairs(open.children)),
+            (false, false) => Content::Sequence(open.children),
+        };
+        self.add(Node { span, target: None, content }, open.anchor, open.height + 1, nodes)
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span, nodes: &mut usize) -> Result<(), SyntaxError> {
+        let Some(target) = self.anchors.get(&anchor) else {
+            return Err(SyntaxError::cyclic(span.start));
+        };
+        self.count(target.nodes, nodes, span)?;
+        if self.open.len() + target.height > MAX_DEPTH {
+            return Err(SyntaxError::too_deep(span.start));
+        }
+        let height = target.height;
+        let mut node = target.node.clone();
+        node.target = Some(node.target.unwrap_or(node.span));
+        node.span = span;
+        self.add(node, 0, height, nodes)
+    }
+
+    /// Hands a complete node to the collection around it.
+    fn add(
+        &mut self,
+        node: Node<'a>,
+        anchor: usize,
+        height: usize,
+        nodes: &mut usize,
+    ) -> Result<(), SyntaxError> {
+        if anchor != 0 {
+            // The copy that aliases are made from counts too: anchors inside of anchors would multiply it.
+            let copied = size(&node);
+            self.count(copied, nodes, node.span)?;
+            self.anchors.insert(anchor, Anchor { node: node.clone(), nodes: copied, height });
+        }
+        match self.open.last_mut() {
+            Some(open) => {
+                open.height = open.height.max(height);
+                open.children.push(node);
+            }
+            None => self.root = Some(node),
+        }
+        Ok(())
+    }
+}
+
+fn scalar(text: Cow<'_, str>, style: ScalarStyle, tagged: bool) -> Content<'_> {
+    if tagged { Content::Tagged } else { Content::Scalar { text, plain: style == ScalarStyle::Plain } }
+}
+
+fn pairs(children: Vec<Node<'_>>) -> Vec<Entry<'_>> {
+    let mut children = children.into_iter();
+    let mut entries = Vec::with_capacity(children.len() / 2);
+    while let (Some(key), Some(value)) = (children.next(), children.next()) {
+        entries.push(Entry { key, value });
+    }
+    entries
+}
+
+/// How many nodes a tree has. Its depth is limited, so recursion is safe.
+fn size(node: &Node<'_>) -> usize {
+    1 + match &node.content {
+        Content::Scalar { .. } | Content::Tagged => 0,
+        Content::Sequence(items) => items.iter().map(size).sum(),
+        Content::Mapping(entries) => entries.iter().map(|entry| size(&entry.key) + size(&entry.value)).sum(),
+    }
+}

@@ -1,0 +1,97 @@
+//! What the YAML parser's errors mean to a person, and what to do about the common ones.
+
+use granit_parser::{ErrorKind, ScanError};
+
+use super::{MAX_DEPTH, MAX_NODES};
+
+/// Why a document could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// The byte where reading stopped.
+    pub at: usize,
+    /// A stable name for programs.
+    pub code: &'static str,
+    /// Why, in one sentence.
+    pub message: String,
+    /// What to do next.
+    pub hint: &'static str,
+}
+
+const SYNTAX: &str = "yaml-syntax";
+const LIMIT: &str = "yaml-limit";
+
+impl SyntaxError {
+    /// What the parser says, in our words where it is a common mistake.
+    pub(super) fn scan(error: &ScanError, text: &str) -> Self {
+        let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
+        let (code, message, hint) = match error.kind() {
+            ErrorKind::RecursionLimitExceeded => return Self::too_deep(at),
+            ErrorKind::TabInIndentation
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabNotAllowed
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInPlainScalar => {
+                (SYNTAX, "a tab can't be used here".to_owned(), "indent with spaces")
+            }
+            ErrorKind::UnclosedQuotedScalar | ErrorKind::DocumentIndicatorInQuotedScalar => {
+                (SYNTAX, "a quotation mark is never closed".to_owned(), "close the quotation mark")
+            }
+            ErrorKind::InvalidQuotedScalarIndent => (
+                SYNTAX,
+                "a quotation mark is never closed, or the text after it is not indented".to_owned(),
+                "close the quotation mark, or indent the lines of the text",
+            ),
+            ErrorKind::UnclosedFlowCollection { open } => {
+                (SYNTAX, format!("`{open}` is never closed"), "close the bracket")
+            }
+            ErrorKind::UnknownAnchor => (
+                SYNTAX,
+                "the alias stands for an anchor that this document does not define before it".to_owned(),
+                "write the value itself",
+            ),
+            _ => (
+                SYNTAX,
+                format!("not valid YAML: {}", error.info()),
+                "check indentation, colons and quotation marks on this line and above it",
+            ),
+        };
+        Self { at, code, message, hint }
+    }
+
+    pub(super) fn too_deep(at: usize) -> Self {
+        Self {
+            at,
+            code: LIMIT,
+            message: format!("more than {MAX_DEPTH} levels of nesting"),
+            hint: "a spec has fewer than ten levels; look for brackets that are never closed",
+        }
+    }
+
+    pub(super) fn too_many(at: usize) -> Self {
+        Self {
+            at,
+            code: LIMIT,
+            message: format!("more than {MAX_NODES} values in one file, with aliases written out"),
+            hint: "split the file, and write values instead of aliases",
+        }
+    }
+
+    pub(super) fn cyclic(at: usize) -> Self {
+        Self {
+            at,
+            code: SYNTAX,
+            message: "an alias stands for a value that contains it".to_owned(),
+            hint: "write the value itself",
+        }
+    }
+
+    /// A scanner that stopped without an error: never seen, and no reason to panic.
+    pub(super) fn incomplete(at: usize) -> Self {
+        Self {
+            at,
+            code: SYNTAX,
+            message: "not valid YAML: the document ends too early".to_owned(),
+            hint: "check the end of the document",
+        }
+    }
+}
