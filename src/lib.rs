@@ -15,3 +15,11 @@ pub mod plan;
 pub mod problem;
 pub mod render;
 pub mod spec;
+
+// Effects: they use the core and never each other; `execute` uses them all.
+#[allow(clippy::disallowed_methods, reason = "walks a plan over targets and state, which touch the disk")]
+pub mod execute;
+#[allow(clippy::disallowed_methods, reason = "keeps records on disk")]
+pub mod state;
+#[allow(clippy::disallowed_methods, reason = "reads and writes what fleets consist of")]
+pub mod target;

@@ -2,6 +2,7 @@
 
 mod recorded;
 mod secrets;
+mod status;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ pub use recorded::{
     Approval, Deletion, LastGood, Recorded, RecordedFleet, RecordedObject, RecordedResource, SecretMark,
 };
 pub use secrets::{OpenedSecret, Secrets};
+pub use status::{ResourceStatus, Status};
 
 /// Everything that should exist, and why some of it is left as it is.
 #[derive(Debug)]
