@@ -16,11 +16,14 @@ pub mod problem;
 pub mod render;
 pub mod spec;
 
-// Effects. They use the core and never each other.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "keys and secrets are files, and writing them is the module's task"
-)]
+// Effects. They use the core and never each other, save `execute`.
+#[allow(clippy::disallowed_methods, reason = "walks a plan over targets and state, which touch the disk")]
+pub mod execute;
+#[allow(clippy::disallowed_methods, reason = "keys and secrets are files, and writing them is the module's task")]
 pub mod secret;
 #[allow(clippy::disallowed_methods, reason = "reading spec trees from the disk is what it is for")]
 pub mod source;
+#[allow(clippy::disallowed_methods, reason = "keeps records on disk")]
+pub mod state;
+#[allow(clippy::disallowed_methods, reason = "reads and writes what fleets consist of")]
+pub mod target;

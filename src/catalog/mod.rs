@@ -14,6 +14,7 @@ mod references;
 mod renderable;
 mod resolve;
 mod secrets;
+mod status;
 #[cfg(test)]
 mod tests;
 pub mod versions;
@@ -35,6 +36,7 @@ pub use recorded::{
 };
 pub use resolve::resolve;
 pub use secrets::{OpenedSecret, Secrets};
+pub use status::{ResourceStatus, Status};
 
 /// Everything that should exist, and why some of it is left as it is.
 #[derive(Debug)]

@@ -1,0 +1,332 @@
+//! What can be built anew when it is lost, in sled. It is disposable by design: sled can lose or damage its file in a
+//! power cut, so a cache that can't be opened is set aside and an empty one takes its place.
+
+use std::fs::{self, File};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sled::{Batch, Db, Tree};
+use uuid::Uuid;
+
+use super::StateError;
+use super::records::VERSION;
+
+/// The cache's folder. The number is sled's format, not that of our records.
+pub(super) const FOLDER: &str = "cache-v1";
+
+/// What sled may keep in memory. Its own default is a gigabyte.
+const MEMORY: u64 = 32 * 1024 * 1024;
+
+/// The largest value that is stored in one piece. sled never frees the space of values over 128 KiB.
+const PIECE: usize = 64 * 1024;
+
+/// How often and how long to wait for sled's own threads to let go of a file: a second in all.
+const LOCK_ATTEMPTS: u32 = 200;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// The tables of the cache, each a tree of sled's.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Table {
+    Resources,
+    Objects,
+    Targets,
+    Journal,
+    Events,
+    Status,
+}
+
+impl Table {
+    const ALL: [(Table, &'static str); 6] = [
+        (Table::Resources, "resources"),
+        (Table::Objects, "objects"),
+        (Table::Targets, "targets"),
+        (Table::Journal, "journal"),
+        (Table::Events, "events"),
+        (Table::Status, "status"),
+    ];
+}
+
+/// An open cache.
+pub(super) struct Cache {
+    path: Utf8PathBuf,
+    db: Db,
+    /// In the order of [`Table::ALL`].
+    trees: Vec<Tree>,
+}
+
+/// Why a cache can't be used.
+enum Unusable {
+    /// The disk refuses; another cache wouldn't fare better.
+    Refused(io::Error),
+    /// It is damaged or not ours: the reason, as the end of a sentence.
+    SetAside(String),
+}
+
+impl Cache {
+    /// Opens the cache of a state folder. One that can't be used is set aside, and the second part says so.
+    pub(super) fn open(dir: &Utf8Path, installation: Uuid) -> Result<(Cache, Option<String>), StateError> {
+        let path = dir.join(FOLDER);
+        let reason = match open_checked(&path, installation) {
+            Ok(cache) => return Ok((cache, None)),
+            Err(Unusable::Refused(error)) => return Err(StateError::io("open the cache", &path)(error)),
+            Err(Unusable::SetAside(reason)) => reason,
+        };
+        let aside = set_aside(&path)?;
+        let reason = reason.trim_start_matches("it ");
+        let warning = format!(
+            "the cache in `{path}` {reason}; it was set aside as `{aside}` and is built anew, nothing else is lost"
+        );
+        match open_checked(&path, installation) {
+            Ok(cache) => Ok((cache, Some(warning))),
+            Err(Unusable::Refused(error)) => Err(StateError::io("open the cache", &path)(error)),
+            Err(Unusable::SetAside(reason)) => Err(StateError::Cache { attempted: "open", path, reason }),
+        }
+    }
+
+    /// Stores a record.
+    pub(super) fn put<T: Serialize>(&self, table: Table, key: &[u8], record: &T) -> Result<(), StateError> {
+        let bytes = serde_json::to_vec(record).map_err(|error| self.failed("write", error.to_string()))?;
+        self.guarded("write", || {
+            let tree = self.tree(table);
+            let mut batch = remove_batch(tree, key)?;
+            insert_pieces(&mut batch, key, &bytes);
+            tree.apply_batch(batch)
+        })
+    }
+
+    /// Removes a record, where there is one.
+    pub(super) fn remove(&self, table: Table, key: &[u8]) -> Result<(), StateError> {
+        self.guarded("write", || {
+            let tree = self.tree(table);
+            tree.apply_batch(remove_batch(tree, key)?)
+        })
+    }
+
+    /// Gives a record; none where there is none or it can't be read, which is the same for a cache.
+    pub(super) fn get<T: DeserializeOwned>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StateError> {
+        let bytes = self.guarded("read", || {
+            let tree = self.tree(table);
+            let head = tree.get(head_key(key))?;
+            head.map(|head| join_pieces(tree, key, &head)).transpose()
+        })?;
+        Ok(bytes.flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// Gives the records whose keys begin so, in the order of the keys. Those that can't be read are left out and
+    /// counted in the second part.
+    pub(super) fn scan<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        prefix: &[u8],
+    ) -> Result<(Vec<(Vec<u8>, T)>, usize), StateError> {
+        let mut records = Vec::new();
+        let mut unreadable = 0;
+        self.guarded("read", || {
+            let tree = self.tree(table);
+            for pair in tree.scan_prefix(head_key(prefix)) {
+                let (head_key, head) = pair?;
+                let key = &head_key[1..];
+                let bytes = join_pieces(tree, key, &head)?;
+                match bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+                    Some(record) => records.push((key.to_vec(), record)),
+                    None => unreadable += 1,
+                }
+            }
+            Ok(())
+        })?;
+        Ok((records, unreadable))
+    }
+
+    /// The first and the last key of a table.
+    pub(super) fn ends(&self, table: Table) -> Result<Option<(Vec<u8>, Vec<u8>)>, StateError> {
+        self.guarded("read", || {
+            let mut keys = self.tree(table).scan_prefix(head_key(b"")).keys();
+            let Some(first) = keys.next().transpose()? else { return Ok(None) };
+            let last = keys.next_back().transpose()?.unwrap_or_else(|| first.clone());
+            Ok(Some((first[1..].to_vec(), last[1..].to_vec())))
+        })
+    }
+
+    /// The newest records of a table, the newest first.
+    pub(super) fn newest<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        limit: usize,
+    ) -> Result<Vec<T>, StateError> {
+        self.guarded("read", || {
+            let tree = self.tree(table);
+            let mut records = Vec::new();
+            for pair in tree.scan_prefix(head_key(b"")).rev().take(limit) {
+                let (head_key, head) = pair?;
+                let bytes = join_pieces(tree, &head_key[1..], &head)?;
+                records.extend(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()));
+            }
+            Ok(records)
+        })
+    }
+
+    /// Waits until everything is on disk.
+    pub(super) fn flush(&self) -> Result<(), StateError> {
+        self.guarded("write", || self.db.flush().map(drop))
+    }
+
+    fn tree(&self, table: Table) -> &Tree {
+        &self.trees[table as usize]
+    }
+
+    /// Runs something on sled, which panics on some kinds of damage. After a failure that isn't the disk's, the cache is
+    /// marked so that the next start sets it aside.
+    pub(super) fn guarded<T>(
+        &self,
+        attempted: &'static str,
+        action: impl FnOnce() -> sled::Result<T>,
+    ) -> Result<T, StateError> {
+        match unwound(action) {
+            Ok(value) => Ok(value),
+            Err(Unusable::Refused(source)) => {
+                let attempted = if attempted == "read" { "read the cache" } else { "write the cache" };
+                Err(StateError::Io { attempted, path: self.path.clone(), source })
+            }
+            Err(Unusable::SetAside(reason)) => Err(self.failed(attempted, reason)),
+        }
+    }
+
+    fn failed(&self, attempted: &'static str, reason: String) -> StateError {
+        // When even the mark can't be made, the next start meets the damage itself.
+        drop(File::create(damage_mark(&self.path)));
+        StateError::Cache { attempted, path: self.path.clone(), reason }
+    }
+}
+
+/// Opens a cache and sees that it is whole, of this version and of this installation.
+fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Cache, Unusable> {
+    if damage_mark(path).exists() {
+        return Err(Unusable::SetAside("it failed while it was in use".to_owned()));
+    }
+    let cache = unwound(|| {
+        let db = open_when_closed(path)?;
+        let trees = Table::ALL.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
+        Ok(Cache { path: path.to_owned(), db, trees })
+    })?;
+    let expected = [("version", VERSION.to_string()), ("installation", installation.to_string())];
+    for (key, value) in expected {
+        let found = unwound(|| cache.db.get(key))?;
+        match found {
+            None => drop(unwound(|| cache.db.insert(key, value.as_bytes()))?),
+            Some(found) if found == value.as_bytes() => {}
+            Some(_) if key == "version" => {
+                return Err(Unusable::SetAside(
+                    "it was written by another version of streamfleet".to_owned(),
+                ));
+            }
+            Some(_) => return Err(Unusable::SetAside("it belongs to another installation".to_owned())),
+        }
+    }
+    Ok(cache)
+}
+
+/// Opens sled's file. One that this process closed a moment ago may still be locked by sled's own threads; another process
+/// can't hold it, since it would hold the state folder's lock.
+fn open_when_closed(path: &Utf8Path) -> sled::Result<Db> {
+    let config = sled::Config::new().path(path).cache_capacity(MEMORY);
+    for _ in 0..LOCK_ATTEMPTS {
+        match config.open() {
+            Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            result => return result,
+        }
+    }
+    config.open()
+}
+
+/// Runs something on sled and turns panics and damage into values.
+fn unwound<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, Unusable> {
+    let damaged = |reason: String| Unusable::SetAside(format!("it is damaged ({reason})"));
+    match catch_unwind(AssertUnwindSafe(action)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(sled::Error::Io(error))) if is_refusal(error.kind()) => Err(Unusable::Refused(error)),
+        Ok(Err(error)) => Err(damaged(error.to_string())),
+        Err(_) => Err(damaged("sled gave up on it".to_owned())),
+    }
+}
+
+/// Whether an error is the disk's and not the file's.
+fn is_refusal(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(kind, PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+}
+
+/// The file that says that a cache failed while it was in use.
+fn damage_mark(path: &Utf8Path) -> Utf8PathBuf {
+    path.with_extension("failed")
+}
+
+/// Renames a cache to the first free `cache-v1.damaged-N`.
+fn set_aside(path: &Utf8Path) -> Result<Utf8PathBuf, StateError> {
+    let failed = || StateError::io("set aside the cache", path);
+    let free = |number: &u32| !path.with_extension(format!("damaged-{number}")).exists();
+    let number = (1..).find(free).unwrap_or(u32::MAX);
+    let aside = path.with_extension(format!("damaged-{number}"));
+    for result in [fs::rename(path, &aside), fs::remove_file(damage_mark(path))] {
+        match result {
+            // Somebody may have removed the cache by hand, and there is no mark when opening found the damage.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed()(error)),
+            _ => {}
+        }
+    }
+    Ok(aside)
+}
+
+/// The key of a record's first piece. Other pieces have keys of their own kind, so that a scan meets heads only.
+fn head_key(key: &[u8]) -> Vec<u8> {
+    [b"h", key].concat()
+}
+
+fn piece_key(key: &[u8], index: u32) -> Vec<u8> {
+    [b"p", key, &[0], &index.to_be_bytes()].concat()
+}
+
+/// How many further pieces a record has. Its head begins with that number.
+fn further_pieces(head: &[u8]) -> Option<(u32, &[u8])> {
+    let (count, rest) = head.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*count), rest))
+}
+
+fn insert_pieces(batch: &mut Batch, key: &[u8], bytes: &[u8]) {
+    let (first, rest) = bytes.split_at(bytes.len().min(PIECE));
+    let mut count = 0_u32;
+    for piece in rest.chunks(PIECE) {
+        batch.insert(piece_key(key, count), piece);
+        count += 1;
+    }
+    batch.insert(head_key(key), [&count.to_be_bytes(), first].concat());
+}
+
+/// The removal of a record with all its pieces.
+fn remove_batch(tree: &Tree, key: &[u8]) -> sled::Result<Batch> {
+    let mut batch = Batch::default();
+    if let Some(head) = tree.get(head_key(key))? {
+        let count = further_pieces(&head).map_or(0, |(count, _)| count);
+        (0..count).for_each(|index| batch.remove(piece_key(key, index)));
+        batch.remove(head_key(key));
+    }
+    Ok(batch)
+}
+
+/// A record's bytes; none where pieces are missing.
+fn join_pieces(tree: &Tree, key: &[u8], head: &[u8]) -> sled::Result<Option<Vec<u8>>> {
+    let Some((count, first)) = further_pieces(head) else { return Ok(None) };
+    let mut bytes = first.to_vec();
+    for index in 0..count {
+        match tree.get(piece_key(key, index))? {
+            Some(piece) => bytes.extend_from_slice(&piece),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(bytes))
+}

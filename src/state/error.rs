@@ -1,0 +1,108 @@
+//! What can go wrong with the state folder, and what a person does about it.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// Something about the state that a person has to mend. The text says what was attempted and why it failed;
+/// [`StateError::hint`] says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The operating system refused something.
+    #[error("cannot {attempted} `{path}`: {source}")]
+    Io {
+        /// What was attempted, as a verb with its object: `write`, `create the state folder`.
+        attempted: &'static str,
+        /// The file or folder.
+        path: Utf8PathBuf,
+        /// Why it was refused.
+        source: io::Error,
+    },
+    /// Another process uses the folder.
+    #[error("cannot use the state in `{dir}`: {} is using it", holder.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
+    Locked {
+        /// The state folder.
+        dir: Utf8PathBuf,
+        /// The process, where it has said who it is.
+        holder: Option<u32>,
+    },
+    /// A record that a newer version of this software wrote.
+    #[error(
+        "cannot read `{path}:{line}`: a newer version of streamfleet wrote it (record version {found}, this one reads up to {known})"
+    )]
+    Newer {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The record's version.
+        found: u32,
+        /// The newest version that this software reads.
+        known: u32,
+    },
+    /// A line that is no record, followed by others: no crash leaves that behind.
+    #[error("cannot read `{path}:{line}`: it is damaged ({reason})")]
+    Damaged {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// Why it is no record.
+        reason: String,
+    },
+    /// The cache failed while it was in use.
+    #[error("cannot {attempted} the cache in `{path}`: {reason}")]
+    Cache {
+        /// What was attempted, as a verb.
+        attempted: &'static str,
+        /// The cache's folder.
+        path: Utf8PathBuf,
+        /// Why it failed.
+        reason: String,
+    },
+}
+
+impl StateError {
+    /// Wraps a refusal of the operating system.
+    pub(super) fn io(attempted: &'static str, path: &Utf8Path) -> impl FnOnce(io::Error) -> StateError {
+        let path = path.to_owned();
+        move |source| StateError::Io { attempted, path, source }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            StateError::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "let the user that runs streamfleet write there, or name another folder with `state_dir`"
+                }
+                io::ErrorKind::ReadOnlyFilesystem => {
+                    "mount the file system writable, or name another folder with `state_dir`"
+                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space and try again; nothing that was recorded is lost"
+                }
+                _ => "look at the disk and the folder's permissions, then try again",
+            }
+            .to_owned(),
+            StateError::Locked { holder: Some(pid), .. } => {
+                format!(
+                    "wait until process {pid} is done or stop it; only one streamfleet at a time may use a state folder"
+                )
+            }
+            StateError::Locked { holder: None, .. } => {
+                "wait until it is done; only one streamfleet at a time may use a state folder".to_owned()
+            }
+            StateError::Newer { .. } => {
+                "install that version again, or restore a backup of the folder from before it".to_owned()
+            }
+            StateError::Damaged { path, line, .. } => format!(
+                "restore `{path}` from a backup; without one, copy the folder, remove line {line} and look at what `streamfleet plan` says before anything is applied"
+            ),
+            StateError::Cache { .. } => {
+                "run the command again: the cache is set aside and built anew, nothing in it is needed"
+                    .to_owned()
+            }
+        }
+    }
+}

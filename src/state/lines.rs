@@ -1,0 +1,77 @@
+//! A file of lines that only grows, each line on disk before its writer goes on.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::{StateError, folder};
+
+/// A file that lines are appended to.
+pub(super) struct Lines {
+    path: Utf8PathBuf,
+    file: File,
+    /// How much of the file is known to be whole. What lies beyond is left of a write that failed.
+    whole: u64,
+}
+
+impl Lines {
+    /// Opens a file, makes it where it is missing, and gives what it holds.
+    pub(super) fn open(path: Utf8PathBuf) -> Result<(Lines, Vec<u8>), StateError> {
+        let is_new = !path.exists();
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(StateError::io("open", &path))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(StateError::io("read", &path))?;
+        if let (true, Some(dir)) = (is_new, path.parent()) {
+            folder::sync(dir)?;
+        }
+        let whole = bytes.len() as u64;
+        Ok((Lines { path, file, whole }, bytes))
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// Cuts off what lies beyond `length`.
+    pub(super) fn truncate(&mut self, length: u64) -> Result<(), StateError> {
+        let cut = self.file.set_len(length).and_then(|()| self.file.sync_data());
+        cut.map_err(StateError::io("repair", &self.path))?;
+        self.whole = length;
+        Ok(())
+    }
+
+    /// Appends lines and waits until all are on disk. When that fails, none is there.
+    pub(super) fn append(&mut self, lines: &[String]) -> Result<(), StateError> {
+        let mut text = lines.join("\n");
+        text.push('\n');
+        self.write(text.as_bytes()).map_err(StateError::io("write", &self.path))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // An earlier write may have failed half-way, as on a full disk. A line after its rest would be damaged.
+        if self.file.metadata()?.len() != self.whole {
+            self.file.set_len(self.whole)?;
+        }
+        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => self.whole += bytes.len() as u64,
+            // Trying again is left to the next write, since the disk may not let us cut now.
+            Err(_) => drop(self.file.set_len(self.whole)),
+        }
+        written
+    }
+}
+
+/// How many of the bytes belong to whole lines.
+pub(super) fn whole_length(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)
+}

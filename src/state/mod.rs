@@ -1,0 +1,453 @@
+//! What is remembered between rounds, in one folder that one process at a time uses.
+//!
+//! | file | what | when it is lost |
+//! |---|---|---|
+//! | `lock` | the process that uses the folder | made again |
+//! | `registry.jsonl` | ids, protection, deletions, approvals, the source | restore it from a backup |
+//! | `audit.jsonl` | who did what, for ever | restore it from a backup |
+//! | `cache-v1/` | specs and objects as they were applied, status, events | built anew by the next rounds |
+//!
+//! The age identities and the fingerprint key, which are not this module's, lie in the same folder.
+
+mod activity;
+mod cache;
+mod error;
+mod folder;
+mod lines;
+mod records;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use camino::Utf8Path;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::catalog::{
+    Approval, Deletion, Recorded, RecordedFleet, RecordedObject, RecordedResource, ResourceStatus,
+};
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::spec::SourceId;
+use cache::{Cache, Table};
+use folder::Lock;
+use lines::{Lines, whole_length};
+use records::{Detail, Entry, Object, Seen, StatusRecord};
+use registry::Registry;
+
+pub use activity::{AuditEntry, Event, JournalEntry};
+pub use error::StateError;
+
+/// How many events are kept; the oldest go first.
+pub const EVENTS_KEPT: u64 = 10_000;
+
+/// An open state folder. It is this process's until it is dropped.
+pub struct State {
+    registry: Mutex<Registry>,
+    audit: Mutex<Lines>,
+    cache: Cache,
+    /// Held while an event gets its number.
+    events: Mutex<()>,
+    warnings: Mutex<Vec<String>>,
+    _lock: Lock,
+}
+
+impl State {
+    /// Opens a state folder and makes it where there is none.
+    ///
+    /// # Errors
+    /// When another process uses it, it can't be written, or its registry is damaged or of a newer version.
+    pub fn open(dir: &Utf8Path) -> Result<State, StateError> {
+        folder::prepare(dir)?;
+        let lock = folder::lock(dir)?;
+        let lost = dir.join(cache::FOLDER).exists() && !dir.join(registry::FILE).exists();
+        let lost = lost.then(|| {
+            format!(
+                "`{}` is missing though there is a cache; ids and protection are unknown until it is restored from a backup",
+                dir.join(registry::FILE)
+            )
+        });
+        let (mut registry, repaired) = Registry::open(dir)?;
+        let installation = installation(&mut registry)?;
+        let (cache, rebuilt) = Cache::open(dir, installation)?;
+        let (audit, dropped) = open_audit(dir)?;
+        let warnings = [lost, repaired, rebuilt, dropped].into_iter().flatten().collect();
+        Ok(State {
+            registry: Mutex::new(registry),
+            audit: Mutex::new(audit),
+            cache,
+            events: Mutex::new(()),
+            warnings: Mutex::new(warnings),
+            _lock: lock,
+        })
+    }
+
+    /// Opens a state folder and makes none: where nothing was ever applied, nothing is left behind.
+    ///
+    /// # Errors
+    /// As [`State::open`].
+    pub fn open_existing(dir: &Utf8Path) -> Result<Option<State>, StateError> {
+        let path = dir.join(registry::FILE);
+        let exists = path.try_exists().map_err(StateError::io("look for", &path))?;
+        if exists || dir.join(cache::FOLDER).exists() { State::open(dir).map(Some) } else { Ok(None) }
+    }
+
+    /// What a person should know about the folder itself: what was repaired, set aside or can't be read.
+    pub fn warnings(&self) -> Vec<String> {
+        locked(&self.warnings).clone()
+    }
+
+    /// Everything that planning needs from earlier rounds.
+    ///
+    /// # Errors
+    /// When the cache fails.
+    pub fn recorded(&self) -> Result<Recorded, StateError> {
+        let (details, unreadable_details) = self.cache.scan::<Detail>(Table::Resources, b"")?;
+        let mut details: BTreeMap<Vec<u8>, Detail> = details.into_iter().collect();
+        let fleets = self.recorded_fleets()?;
+        self.warn_unreadable(unreadable_details);
+        let registry = locked(&self.registry);
+        let facts = &registry.facts;
+        let resources = facts.resources.iter().map(|(key, identity)| {
+            let detail = details.remove(text(key.clone()).as_bytes());
+            (key.clone(), records::join(identity, detail))
+        });
+        Ok(Recorded {
+            installation: facts.installation.unwrap_or_default(),
+            source: facts.source.clone().map(SourceId),
+            resources: resources.collect(),
+            generations: facts.generations.clone(),
+            fleets,
+            approvals: facts.approvals.clone(),
+            deletions: facts.deletions.clone(),
+        })
+    }
+
+    fn recorded_fleets(&self) -> Result<BTreeMap<FleetKey, RecordedFleet>, StateError> {
+        let (targets, unreadable_targets) = self.cache.scan::<Seen>(Table::Targets, b"")?;
+        let (objects, unreadable_objects) = self.cache.scan::<Object>(Table::Objects, b"")?;
+        let mut fleets: BTreeMap<FleetKey, RecordedFleet> = BTreeMap::new();
+        let mut strange = 0;
+        for (key, seen) in targets {
+            match String::from_utf8(key).ok().and_then(|key| FleetKey::try_from(key).ok()) {
+                Some(fleet) => fleets.entry(fleet).or_default().observed_at = Some(seen.observed_at),
+                None => strange += 1,
+            }
+        }
+        for (key, object) in objects {
+            match parse_object_key(&key) {
+                Some((fleet, key)) => {
+                    drop(fleets.entry(fleet).or_default().objects.insert(key, object.into()))
+                }
+                None => strange += 1,
+            }
+        }
+        self.warn_unreadable(unreadable_targets + unreadable_objects + strange);
+        Ok(fleets)
+    }
+
+    fn warn_unreadable(&self, count: usize) {
+        let warning = format!("{count} records of the cache can't be read; the next rounds write them anew");
+        let mut warnings = locked(&self.warnings);
+        if count > 0 && !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    /// A resource's id and whether it is protected; none where it isn't recorded.
+    pub fn identity(&self, key: &ResourceKey) -> Option<(Uuid, bool)> {
+        locked(&self.registry).facts.resources.get(key).map(|identity| (identity.id, identity.protected))
+    }
+
+    /// Records a resource as it was applied.
+    ///
+    /// # Errors
+    /// When the registry or the cache can't be written.
+    pub fn put_resource(&self, key: &ResourceKey, resource: &RecordedResource) -> Result<(), StateError> {
+        self.put_resources([(key, resource)])
+    }
+
+    /// Records several resources, with one wait for the disk.
+    ///
+    /// # Errors
+    /// When the registry or the cache can't be written.
+    pub fn put_resources<'a>(
+        &self,
+        resources: impl IntoIterator<Item = (&'a ResourceKey, &'a RecordedResource)>,
+    ) -> Result<(), StateError> {
+        let halves: Vec<_> =
+            resources.into_iter().map(|(key, resource)| records::split(key, resource)).collect();
+        let mut registry = locked(&self.registry);
+        let is_new =
+            |identity: &&records::Identity| registry.facts.resources.get(&identity.key) != Some(identity);
+        let entries = halves.iter().map(|(identity, _)| identity).filter(is_new).cloned();
+        let entries = entries.map(Entry::Resource).collect();
+        registry.add(entries)?;
+        drop(registry);
+        for (identity, detail) in &halves {
+            self.cache.put(Table::Resources, text(identity.key.clone()).as_bytes(), detail)?;
+        }
+        Ok(())
+    }
+
+    /// Marks recorded resources as going, which needs no new approval when it is interrupted.
+    ///
+    /// # Errors
+    /// When the registry can't be written.
+    pub fn mark_deleting(&self, key: &ResourceKey) -> Result<(), StateError> {
+        let mut registry = locked(&self.registry);
+        let going = registry.facts.resources.get(key).filter(|identity| !identity.deleting).cloned();
+        let entry = going.map(|identity| Entry::Resource(records::Identity { deleting: true, ..identity }));
+        registry.add(entry.into_iter().collect())
+    }
+
+    /// Records that a cluster's deletion begins, and marks it as going. A deletion that was interrupted and begins again
+    /// counts once.
+    ///
+    /// # Errors
+    /// When the registry can't be written.
+    pub fn record_deletion(&self, deletion: Deletion) -> Result<(), StateError> {
+        let mut registry = locked(&self.registry);
+        let facts = &registry.facts;
+        let counted = facts.resources.get(&deletion.cluster).is_some_and(|identity| identity.deleting)
+            && facts.deletions.iter().any(|it| it.cluster == deletion.cluster);
+        if counted { Ok(()) } else { registry.add(vec![deletion.into()]) }
+    }
+
+    /// Forgets a resource that was deleted, but for how often that happened: one made anew under its key gets another id.
+    ///
+    /// # Errors
+    /// When the registry or the cache can't be written.
+    pub fn remove_resource(&self, key: &ResourceKey, now: Timestamp) -> Result<(), StateError> {
+        let mut registry = locked(&self.registry);
+        if registry.facts.resources.contains_key(key) {
+            let generation = registry.facts.generations.get(key).copied().unwrap_or(0).saturating_add(1);
+            registry.add(vec![Entry::Removed { key: key.clone(), at: now, generation }])?;
+        }
+        drop(registry);
+        let key = text(key.clone());
+        self.cache.remove(Table::Resources, key.as_bytes())?;
+        self.cache.remove(Table::Status, key.as_bytes())
+    }
+
+    /// Forgets a resource with all its objects, though they may still be there: for a target that is gone for good.
+    ///
+    /// # Errors
+    /// When the registry or the cache can't be written.
+    pub fn forget_resource(&self, key: &ResourceKey, now: Timestamp) -> Result<(), StateError> {
+        for (fleet, recorded) in self.recorded_fleets()? {
+            for (object, _) in recorded.objects.iter().filter(|(_, object)| object.owner == *key) {
+                self.remove_object(&fleet, object)?;
+            }
+        }
+        self.remove_resource(key, now)
+    }
+
+    /// Records an object as it was applied.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn put_object(
+        &self,
+        fleet: &FleetKey,
+        key: &ObjectKey,
+        object: &RecordedObject,
+    ) -> Result<(), StateError> {
+        self.cache.put(Table::Objects, &object_key(fleet, key), &Object::from(object))
+    }
+
+    /// Forgets an object whose deletion is confirmed.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn remove_object(&self, fleet: &FleetKey, key: &ObjectKey) -> Result<(), StateError> {
+        self.cache.remove(Table::Objects, &object_key(fleet, key))
+    }
+
+    /// Records that a target was looked at.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn put_seen(&self, fleet: &FleetKey, at: Timestamp) -> Result<(), StateError> {
+        self.cache.put(Table::Targets, fleet.to_string().as_bytes(), &Seen { observed_at: at })
+    }
+
+    /// Forgets everything about a fleet's target. The resources on it stay recorded.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn forget_fleet(&self, fleet: &FleetKey) -> Result<(), StateError> {
+        let (objects, _) = self.cache.scan::<serde::de::IgnoredAny>(Table::Objects, &object_prefix(fleet))?;
+        for (key, _) in objects {
+            self.cache.remove(Table::Objects, &key)?;
+        }
+        self.cache.remove(Table::Journal, fleet.to_string().as_bytes())?;
+        self.cache.remove(Table::Targets, fleet.to_string().as_bytes())
+    }
+
+    /// Records which tree was applied.
+    ///
+    /// # Errors
+    /// When the registry can't be written.
+    pub fn set_source(&self, source: &SourceId) -> Result<(), StateError> {
+        let mut registry = locked(&self.registry);
+        if registry.facts.source.as_ref() == Some(&source.0) {
+            return Ok(());
+        }
+        registry.add(vec![Entry::Source { source: source.0.clone() }])
+    }
+
+    /// Records a person's approval.
+    ///
+    /// # Errors
+    /// When the registry can't be written.
+    pub fn approve(&self, approval: Approval) -> Result<(), StateError> {
+        locked(&self.registry).add(vec![approval.into()])
+    }
+
+    /// Takes an approval away, since it is good for one time.
+    ///
+    /// # Errors
+    /// When the registry can't be written.
+    pub fn use_approval(&self, id: &str, now: Timestamp) -> Result<(), StateError> {
+        let mut registry = locked(&self.registry);
+        if !registry.facts.approvals.iter().any(|approval| approval.id == id) {
+            return Ok(());
+        }
+        registry.add(vec![Entry::ApprovalUsed { id: id.to_owned(), at: now }])
+    }
+
+    /// Records that a step begins. A fleet does one at a time.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn journal_begin(&self, entry: &JournalEntry) -> Result<(), StateError> {
+        self.cache.put(Table::Journal, entry.fleet.to_string().as_bytes(), entry)
+    }
+
+    /// Records that a fleet's running step is done.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn journal_done(&self, fleet: &FleetKey) -> Result<(), StateError> {
+        self.cache.remove(Table::Journal, fleet.to_string().as_bytes())
+    }
+
+    /// The steps that were begun and not finished, by fleet.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn journal_unfinished(&self) -> Result<Vec<JournalEntry>, StateError> {
+        let (entries, _) = self.cache.scan(Table::Journal, b"")?;
+        Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    /// Records a decision or an outcome, and drops what is too old to keep.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn record_event(&self, event: &Event) -> Result<(), StateError> {
+        let _numbering = locked(&self.events);
+        let number = |key: &[u8]| key.try_into().map_or(0, u64::from_be_bytes);
+        let ends = self.cache.ends(Table::Events)?;
+        let next = ends.as_ref().map_or(0, |(_, last)| number(last).saturating_add(1));
+        self.cache.put(Table::Events, &next.to_be_bytes(), event)?;
+        let first = ends.map_or(0, |(first, _)| number(&first));
+        for old in first..(next + 1).saturating_sub(EVENTS_KEPT) {
+            self.cache.remove(Table::Events, &old.to_be_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The latest events, the newest first.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn events(&self, limit: usize) -> Result<Vec<Event>, StateError> {
+        self.cache.newest(Table::Events, limit)
+    }
+
+    /// Records how a resource is. While the word stays the same, so does the time since when.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn put_status(&self, key: &ResourceKey, status: &ResourceStatus) -> Result<(), StateError> {
+        let mut status = status.clone();
+        if let Some(before) = self.status(key)?.filter(|before| before.status == status.status) {
+            status.since = before.since;
+        }
+        self.cache.put(Table::Status, text(key.clone()).as_bytes(), &StatusRecord::from(&status))
+    }
+
+    /// How a resource was when that was last recorded.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn status(&self, key: &ResourceKey) -> Result<Option<ResourceStatus>, StateError> {
+        let record: Option<StatusRecord> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
+        Ok(record.and_then(|record| record.try_into().ok()))
+    }
+
+    /// Adds a line to the audit trail and waits until it is on disk.
+    ///
+    /// # Errors
+    /// When the audit trail can't be written.
+    pub fn audit(&self, entry: &AuditEntry) -> Result<(), StateError> {
+        locked(&self.audit).append(&[records::with_version(entry)])
+    }
+
+    /// Waits until everything is on disk.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn flush(&self) -> Result<(), StateError> {
+        self.cache.flush()
+    }
+}
+
+/// The installation's id, made at the first start.
+fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
+    if let Some(id) = registry.facts.installation {
+        return Ok(id);
+    }
+    let id = Uuid::now_v7();
+    registry.add(vec![Entry::Installation { id }])?;
+    Ok(id)
+}
+
+/// Opens the audit trail. A last line that a crash cut short is dropped, so that the next one stands alone.
+fn open_audit(dir: &Utf8Path) -> Result<(Lines, Option<String>), StateError> {
+    let (mut lines, bytes) = Lines::open(dir.join("audit.jsonl"))?;
+    let whole = whole_length(&bytes);
+    if whole == bytes.len() {
+        return Ok((lines, None));
+    }
+    lines.truncate(whole as u64)?;
+    let warning = format!("the last line of `{}` was cut short by a crash and was dropped", lines.path());
+    Ok((lines, Some(warning)))
+}
+
+/// Takes a lock. A panic of another holder leaves nothing half-done behind these locks.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn text(key: ResourceKey) -> String {
+    key.into()
+}
+
+/// The key of an object in the cache: fleet and object, with a byte between them that neither has.
+fn object_key(fleet: &FleetKey, key: &ObjectKey) -> Vec<u8> {
+    [object_prefix(fleet), String::from(key.clone()).into_bytes()].concat()
+}
+
+fn object_prefix(fleet: &FleetKey) -> Vec<u8> {
+    format!("{fleet}\0").into_bytes()
+}
+
+fn parse_object_key(key: &[u8]) -> Option<(FleetKey, ObjectKey)> {
+    let (fleet, object) = std::str::from_utf8(key).ok()?.split_once('\0')?;
+    Some((fleet.to_owned().try_into().ok()?, object.to_owned().try_into().ok()?))
+}

@@ -1,0 +1,202 @@
+//! What is on disk, in types of its own, so that the core's types can change without old folders becoming unreadable.
+//!
+//! Unknown fields are left out of account, so a field may be added without a new version where losing it does no harm.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::catalog::{
+    Approval, Condition, Deletion, LastGood, RecordedObject, RecordedResource, ResourceStatus, SecretMark,
+    Status,
+};
+use crate::names::{Digest, FleetKey, InvalidName, ResourceKey, SpecPath};
+use crate::problem::Origin;
+
+/// The version of the records in `registry.jsonl` and `audit.jsonl`, and of the cache.
+pub(super) const VERSION: u32 = 1;
+
+/// The version of a line, which is read before anything else of it.
+#[derive(Deserialize)]
+pub(super) struct Versioned {
+    pub(super) v: u32,
+}
+
+/// One line of `registry.jsonl`: something that happened and can't be found out again elsewhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "kebab-case")]
+pub(super) enum Entry {
+    Installation { id: Uuid },
+    Source { source: String },
+    Resource(Identity),
+    Removed { key: ResourceKey, at: Timestamp, generation: u32 },
+    Deletion { fleet: FleetKey, cluster: ResourceKey, at: Timestamp },
+    Approval { fleet: FleetKey, id: String, by: String, at: Timestamp },
+    ApprovalUsed { id: String, at: Timestamp },
+}
+
+impl Entry {
+    /// The entry as a line, with the version in front.
+    pub(super) fn to_line(&self) -> String {
+        with_version(self)
+    }
+}
+
+/// Writes a record as one line of JSON that says its version.
+pub(super) fn with_version<T: Serialize>(record: &T) -> String {
+    // Records hold strings, numbers and maps with string keys, so there is no error to pass on.
+    let mut value = serde_json::to_value(record).unwrap_or_default();
+    if let Some(object) = value.as_object_mut() {
+        object.insert("v".to_owned(), VERSION.into());
+    }
+    value.to_string()
+}
+
+/// What makes a resource this resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    pub(super) key: ResourceKey,
+    pub(super) id: Uuid,
+    pub(super) created_at: Timestamp,
+    pub(super) protected: bool,
+    #[serde(default)]
+    pub(super) immutable: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub(super) deleting: bool,
+}
+
+/// The rest of what is remembered of a resource: all of it can be had again from the specs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Detail {
+    updated_at: Timestamp,
+    #[serde(default)]
+    last_good: Option<Good>,
+    #[serde(default)]
+    secrets: BTreeMap<String, Mark>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Good {
+    spec: Value,
+    path: SpecPath,
+    line: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Mark {
+    #[serde(default)]
+    fingerprint: Option<String>,
+    #[serde(default)]
+    sealed: Option<Digest>,
+}
+
+/// Splits what is remembered of a resource into what the registry keeps and what the cache keeps.
+pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity, Detail) {
+    let RecordedResource { id, created_at, updated_at, protected, immutable, last_good, secrets, deleting } =
+        resource.clone();
+    let identity = Identity { key: key.clone(), id, created_at, protected, immutable, deleting };
+    let last_good =
+        last_good.map(|LastGood { spec, origin }| Good { spec, path: origin.path, line: origin.line });
+    let mark = |SecretMark { fingerprint, sealed }| Mark { fingerprint, sealed };
+    let secrets = secrets.into_iter().map(|(field, trace)| (field, mark(trace))).collect();
+    (identity, Detail { updated_at, last_good, secrets })
+}
+
+/// Puts the halves together again. Without the cache's half, what it held is unknown.
+pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResource {
+    let Identity { key: _, id, created_at, protected, immutable, deleting } = identity.clone();
+    let Detail { updated_at, last_good, secrets } =
+        detail.unwrap_or(Detail { updated_at: created_at, last_good: None, secrets: BTreeMap::new() });
+    let last_good =
+        last_good.map(|Good { spec, path, line }| LastGood { spec, origin: Origin { path, line } });
+    let trace = |Mark { fingerprint, sealed }| SecretMark { fingerprint, sealed };
+    let secrets = secrets.into_iter().map(|(field, mark)| (field, trace(mark))).collect();
+    RecordedResource { id, created_at, updated_at, protected, immutable, last_good, secrets, deleting }
+}
+
+/// An object that we made or began to make.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Object {
+    owner: ResourceKey,
+    #[serde(default)]
+    uid: Option<String>,
+    applied: Digest,
+    #[serde(default)]
+    manifest: Option<Value>,
+}
+
+impl From<&RecordedObject> for Object {
+    fn from(object: &RecordedObject) -> Object {
+        let RecordedObject { owner, uid, applied, manifest } = object.clone();
+        Object { owner, uid, applied, manifest }
+    }
+}
+
+impl From<Object> for RecordedObject {
+    fn from(Object { owner, uid, applied, manifest }: Object) -> RecordedObject {
+        RecordedObject { owner, uid, applied, manifest }
+    }
+}
+
+/// What is remembered of a target as a whole.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Seen {
+    pub(super) observed_at: Timestamp,
+}
+
+/// The status of a resource.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StatusRecord {
+    status: String,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    conditions: Vec<ConditionRecord>,
+    since: Timestamp,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ConditionRecord {
+    kind: String,
+    degraded: bool,
+    message: String,
+}
+
+impl From<&ResourceStatus> for StatusRecord {
+    fn from(status: &ResourceStatus) -> StatusRecord {
+        let ResourceStatus { status, reason, conditions, since } = status.clone();
+        let record = |Condition { kind, degraded, message }| ConditionRecord { kind, degraded, message };
+        let conditions = conditions.into_iter().map(record).collect();
+        StatusRecord { status: status.to_string(), reason, conditions, since }
+    }
+}
+
+impl TryFrom<StatusRecord> for ResourceStatus {
+    type Error = InvalidName;
+    fn try_from(record: StatusRecord) -> Result<ResourceStatus, InvalidName> {
+        let StatusRecord { status, reason, conditions, since } = record;
+        let status: Status = status.parse()?;
+        let condition = |ConditionRecord { kind, degraded, message }| Condition { kind, degraded, message };
+        Ok(ResourceStatus {
+            status,
+            reason,
+            conditions: conditions.into_iter().map(condition).collect(),
+            since,
+        })
+    }
+}
+
+impl From<Approval> for Entry {
+    fn from(Approval { fleet, id, by, at }: Approval) -> Entry {
+        Entry::Approval { fleet, id, by, at }
+    }
+}
+
+impl From<Deletion> for Entry {
+    fn from(Deletion { fleet, cluster, at }: Deletion) -> Entry {
+        Entry::Deletion { fleet, cluster, at }
+    }
+}

@@ -1,0 +1,214 @@
+//! What can't be found out again when it is lost: ids, protection, what was deleted and what was approved.
+//!
+//! It is kept as a file of events, `registry.jsonl`, and as what follows from them in memory.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::{SignedDuration, Timestamp};
+use tempfile::NamedTempFile;
+use uuid::Uuid;
+
+use super::lines::{Lines, whole_length};
+use super::records::{Entry, Identity, VERSION, Versioned};
+use super::{StateError, folder};
+use crate::catalog::{Approval, Deletion};
+use crate::names::ResourceKey;
+
+/// The registry's file.
+pub(super) const FILE: &str = "registry.jsonl";
+
+/// How much longer the file may be than what follows from it before it is written anew.
+const SLACK: usize = 1000;
+
+/// How long a deletion is kept after the newest one when the file is written anew. The limit on deletions looks back
+/// one hour.
+const DELETIONS_KEPT: SignedDuration = SignedDuration::from_hours(24);
+
+/// How long an approval is kept after the newest one: the longest that the settings let one hold.
+const APPROVALS_KEPT: SignedDuration = SignedDuration::from_hours(168);
+
+/// What follows from the file.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Facts {
+    pub(super) installation: Option<Uuid>,
+    pub(super) source: Option<String>,
+    pub(super) resources: BTreeMap<ResourceKey, Identity>,
+    pub(super) generations: BTreeMap<ResourceKey, u32>,
+    pub(super) deletions: Vec<Deletion>,
+    pub(super) approvals: Vec<Approval>,
+    /// When each resource was last deleted, so that writing the file anew loses nothing.
+    removed_at: BTreeMap<ResourceKey, Timestamp>,
+}
+
+/// The file and what follows from it.
+pub(super) struct Registry {
+    lines: Lines,
+    pub(super) facts: Facts,
+}
+
+impl Registry {
+    /// Opens the registry of a state folder, and makes it where there is none. Mends what a crash left: a last line that
+    /// was cut short. Says so in the second part.
+    pub(super) fn open(dir: &Utf8Path) -> Result<(Registry, Option<String>), StateError> {
+        let path = dir.join(FILE);
+        let (mut lines, bytes) = Lines::open(path.clone())?;
+        let (facts, count) = read(&path, &bytes)?;
+        let warning = repair(&mut lines, &bytes)?;
+        let mut registry = Registry { lines, facts };
+        if count > 2 * registry.facts.entries().len() + SLACK {
+            registry.compact(dir)?;
+        }
+        Ok((registry, warning))
+    }
+
+    /// Makes something known, on disk first. All of it is, or none.
+    pub(super) fn add(&mut self, entries: Vec<Entry>) -> Result<(), StateError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let text: Vec<String> = entries.iter().map(Entry::to_line).collect();
+        self.lines.append(&text)?;
+        entries.into_iter().for_each(|entry| self.facts.apply(entry));
+        Ok(())
+    }
+
+    /// Replaces the file by the shortest one with the same meaning, at once.
+    fn compact(&mut self, dir: &Utf8Path) -> Result<(), StateError> {
+        let path = self.lines.path().to_owned();
+        let mut text = String::new();
+        for entry in self.facts.entries() {
+            text.push_str(&entry.to_line());
+            text.push('\n');
+        }
+        let replace = || {
+            // A temporary file is made 0600, as the registry has to be.
+            let mut file = NamedTempFile::new_in(dir)?;
+            std::io::Write::write_all(&mut file, text.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|error| error.error)
+        };
+        replace().map_err(StateError::io("write anew", &path))?;
+        folder::sync(dir)?;
+        let (lines, bytes) = Lines::open(path.clone())?;
+        (self.facts, _) = read(&path, &bytes)?;
+        self.lines = lines;
+        Ok(())
+    }
+}
+
+/// Reads a registry's bytes: what follows from them, and how many lines there were.
+fn read(path: &Utf8Path, bytes: &[u8]) -> Result<(Facts, usize), StateError> {
+    let mut facts = Facts::default();
+    let whole = &bytes[..whole_length(bytes)];
+    let mut count = 0;
+    for (index, line) in whole.split(|&byte| byte == b'\n').enumerate() {
+        if line.is_empty() {
+            continue;
+        }
+        facts.apply(parse(line).map_err(|error| error.at(path, index + 1))?);
+        count += 1;
+    }
+    if let Ok(entry) = parse(&bytes[whole.len()..]) {
+        facts.apply(entry);
+        count += 1;
+    }
+    Ok((facts, count))
+}
+
+/// Mends the end of the file: a record that lacks only its line break gets it, anything less is cut off.
+fn repair(lines: &mut Lines, bytes: &[u8]) -> Result<Option<String>, StateError> {
+    let whole = whole_length(bytes);
+    let rest = &bytes[whole..];
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    lines.truncate(whole as u64)?;
+    if let Ok(entry) = parse(rest) {
+        lines.append(&[entry.to_line()])?;
+        return Ok(None);
+    }
+    let path = lines.path();
+    Ok(Some(format!(
+        "the last line of `{path}` was cut short by a crash and was dropped; it had not taken effect"
+    )))
+}
+
+/// Why a line is no record.
+enum LineError {
+    Newer(u32),
+    Damaged(serde_json::Error),
+}
+
+impl LineError {
+    fn at(self, path: &Utf8Path, line: usize) -> StateError {
+        let path: Utf8PathBuf = path.to_owned();
+        match self {
+            LineError::Newer(found) => StateError::Newer { path, line, found, known: VERSION },
+            LineError::Damaged(error) => {
+                // To the parser a line is the whole text; its own "line 1" would contradict ours.
+                let text = error.to_string();
+                let reason = text.split(" at line ").next().unwrap_or(&text).to_owned();
+                StateError::Damaged { path, line, reason }
+            }
+        }
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Entry, LineError> {
+    let Versioned { v } = serde_json::from_slice(line).map_err(LineError::Damaged)?;
+    if v > VERSION {
+        return Err(LineError::Newer(v));
+    }
+    serde_json::from_slice(line).map_err(LineError::Damaged)
+}
+
+impl Facts {
+    fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Installation { id } => self.installation = Some(id),
+            Entry::Source { source } => self.source = Some(source),
+            Entry::Resource(identity) => drop(self.resources.insert(identity.key.clone(), identity)),
+            Entry::Removed { key, at, generation } => {
+                self.resources.remove(&key);
+                self.removed_at.insert(key.clone(), at);
+                self.generations.insert(key, generation);
+            }
+            Entry::Deletion { fleet, cluster, at } => {
+                if let Some(identity) = self.resources.get_mut(&cluster) {
+                    identity.deleting = true;
+                }
+                self.deletions.push(Deletion { fleet, cluster, at });
+            }
+            Entry::Approval { fleet, id, by, at } => {
+                self.approvals.retain(|approval| approval.id != id);
+                self.approvals.push(Approval { fleet, id, by, at });
+            }
+            Entry::ApprovalUsed { id, at: _ } => self.approvals.retain(|approval| approval.id != id),
+        }
+    }
+
+    /// The shortest list of entries that these facts follow from.
+    fn entries(&self) -> Vec<Entry> {
+        let newest = |times: Vec<Timestamp>| times.into_iter().max().unwrap_or(Timestamp::MIN);
+        let last_deletion = newest(self.deletions.iter().map(|deletion| deletion.at).collect());
+        let last_approval = newest(self.approvals.iter().map(|approval| approval.at).collect());
+        let is_recent = |last: Timestamp, at: Timestamp, kept| last.duration_since(at) <= kept;
+
+        let installation = self.installation.iter().map(|&id| Entry::Installation { id });
+        let source = self.source.iter().map(|source| Entry::Source { source: source.clone() });
+        let removed = self.generations.iter().map(|(key, &generation)| Entry::Removed {
+            key: key.clone(),
+            at: self.removed_at.get(key).copied().unwrap_or(Timestamp::MIN),
+            generation,
+        });
+        let deletions = self.deletions.iter().filter(|it| is_recent(last_deletion, it.at, DELETIONS_KEPT));
+        let approvals = self.approvals.iter().filter(|it| is_recent(last_approval, it.at, APPROVALS_KEPT));
+        // A deletion marks its resource as going, and a removal takes it away: the resources come last, as they are.
+        (installation.chain(source).chain(removed))
+            .chain(deletions.cloned().map(Entry::from))
+            .chain(approvals.cloned().map(Entry::from))
+            .chain(self.resources.values().cloned().map(Entry::Resource))
+            .collect()
+    }
+}

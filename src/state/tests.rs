@@ -1,0 +1,299 @@
+//! The state folder through what its users see, and through what crashes and people do to its files.
+
+mod damage;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::*;
+use crate::catalog::{Condition, LastGood, SecretMark, Status};
+use crate::names::{Digest, Kind};
+use crate::problem::Origin;
+
+/// A folder that is removed afterwards, and the state folder in it that is not there yet.
+fn place() -> (TempDir, Utf8PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Utf8PathBuf::from_path_buf(dir.path().join("state")).unwrap();
+    (dir, path)
+}
+
+fn time(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+fn cluster(name: &str) -> ResourceKey {
+    ResourceKey::new(Kind::Cluster, &"acme".parse().unwrap(), name)
+}
+
+fn fleet() -> FleetKey {
+    "acme/eu".to_owned().try_into().unwrap()
+}
+
+fn resource(id: u128) -> RecordedResource {
+    RecordedResource {
+        id: Uuid::from_u128(id),
+        created_at: time(0),
+        updated_at: time(5),
+        protected: true,
+        immutable: [("/infrastructure".to_owned(), json!("eu"))].into(),
+        last_good: Some(LastGood {
+            spec: json!({"kafka_units": 1}),
+            origin: Origin { path: "acme/orders.yaml".parse().unwrap(), line: 3 },
+        }),
+        secrets: [(
+            "tls_key".to_owned(),
+            SecretMark { fingerprint: Some("f".into()), sealed: Some(Digest::of("s")) },
+        )]
+        .into(),
+        deleting: false,
+    }
+}
+
+fn object(name: &str) -> (ObjectKey, RecordedObject) {
+    let key = ObjectKey {
+        namespace: Some("n".into()),
+        kind: "ConfigMap".into(),
+        name: name.into(),
+        api_version: "v1".into(),
+    };
+    let manifest = json!({"data": {"text": name}});
+    let applied = Digest::of_json(&manifest);
+    (
+        key,
+        RecordedObject { owner: cluster("orders"), uid: Some("u".into()), applied, manifest: Some(manifest) },
+    )
+}
+
+/// A state with one of everything.
+fn fill(state: &State) {
+    state.put_resource(&cluster("orders"), &resource(1)).unwrap();
+    state.put_resource(&cluster("gone"), &resource(2)).unwrap();
+    state.record_deletion(Deletion { fleet: fleet(), cluster: cluster("gone"), at: time(10) }).unwrap();
+    state.remove_resource(&cluster("gone"), time(11)).unwrap();
+    let (key, object) = object("a");
+    state.put_object(&fleet(), &key, &object).unwrap();
+    state.put_seen(&fleet(), time(7)).unwrap();
+    state.set_source(&SourceId("/specs".into())).unwrap();
+    for id in ["used", "open"] {
+        state
+            .approve(Approval { fleet: fleet(), id: id.into(), by: "ann@example.com".into(), at: time(8) })
+            .unwrap();
+    }
+    state.use_approval("used", time(9)).unwrap();
+}
+
+#[test]
+fn what_was_recorded_is_there_after_a_restart() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    fill(&state);
+    let before = state.recorded().unwrap();
+    drop(state);
+
+    let state = State::open(&path).unwrap();
+    assert_eq!(state.warnings(), Vec::<String>::new());
+    let after = state.recorded().unwrap();
+    assert_eq!(after, before);
+    assert_eq!(after.resources, [(cluster("orders"), resource(1))].into());
+    assert_eq!(after.generations, [(cluster("gone"), 1)].into());
+    assert_eq!(after.source, Some(SourceId("/specs".into())));
+    assert_eq!(after.approvals.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["open"]);
+    assert_eq!(after.deletions.len(), 1);
+    let (key, object) = object("a");
+    assert_eq!(
+        after.fleets[&fleet()],
+        RecordedFleet { observed_at: Some(time(7)), objects: [(key, object)].into() }
+    );
+    assert!(!after.installation.is_nil());
+}
+
+#[test]
+fn looking_at_a_state_that_is_not_there_leaves_nothing_behind() {
+    let (_dir, path) = place();
+    assert!(State::open_existing(&path).unwrap().is_none());
+    assert!(!path.exists());
+    drop(State::open(&path).unwrap());
+    assert!(State::open_existing(&path).unwrap().is_some());
+}
+
+#[test]
+fn a_resource_made_anew_gets_an_id_of_its_own() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let first = state.recorded().unwrap().id_of(&cluster("orders"));
+    state.put_resource(&cluster("orders"), &RecordedResource { id: first, ..resource(1) }).unwrap();
+    assert_eq!(state.recorded().unwrap().id_of(&cluster("orders")), first);
+    for _ in 0..2 {
+        // The second removal is that of an interrupted round, and counts no further.
+        state.remove_resource(&cluster("orders"), time(1)).unwrap();
+    }
+    assert_eq!(state.recorded().unwrap().generations[&cluster("orders")], 1);
+    assert_ne!(state.recorded().unwrap().id_of(&cluster("orders")), first);
+}
+
+#[test]
+fn a_deletion_that_is_interrupted_counts_once() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let deletion = |seconds| Deletion { fleet: fleet(), cluster: cluster("orders"), at: time(seconds) };
+    state.put_resource(&cluster("orders"), &resource(1)).unwrap();
+    state.record_deletion(deletion(1)).unwrap();
+    state.record_deletion(deletion(2)).unwrap();
+    assert!(state.recorded().unwrap().resources[&cluster("orders")].deleting);
+    assert_eq!(state.recorded().unwrap().deletions, [deletion(1)]);
+    // Made anew and deleted again is another deletion.
+    state.remove_resource(&cluster("orders"), time(3)).unwrap();
+    state.put_resource(&cluster("orders"), &resource(2)).unwrap();
+    state.record_deletion(deletion(4)).unwrap();
+    assert_eq!(state.recorded().unwrap().deletions, [deletion(1), deletion(4)]);
+}
+
+#[test]
+fn forgetting_takes_a_fleets_objects_and_nothing_else() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let other: FleetKey = "acme/eu-2".to_owned().try_into().unwrap();
+    let (key, object) = object("a");
+    for fleet in [&fleet(), &other] {
+        state.put_object(fleet, &key, &object).unwrap();
+        state.put_seen(fleet, time(1)).unwrap();
+    }
+    state.forget_fleet(&fleet()).unwrap();
+    assert_eq!(state.recorded().unwrap().fleets.keys().collect::<Vec<_>>(), [&other]);
+    state.put_resource(&cluster("orders"), &resource(1)).unwrap();
+    state.forget_resource(&cluster("orders"), time(2)).unwrap();
+    let recorded = state.recorded().unwrap();
+    assert!(recorded.fleets[&other].objects.is_empty() && recorded.resources.is_empty());
+}
+
+#[test]
+fn values_too_large_for_sled_are_stored_in_pieces_and_removed_with_all_of_them() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let (key, object) = object("a");
+    for size in [300_000, 100_000, 70_000, 10] {
+        let manifest = Some(json!("x".repeat(size)));
+        let object = RecordedObject { manifest, ..object.clone() };
+        state.put_object(&fleet(), &key, &object).unwrap();
+        assert_eq!(state.recorded().unwrap().fleets[&fleet()].objects[&key], object);
+    }
+    state.remove_object(&fleet(), &key).unwrap();
+    assert_eq!(state.cache.ends(Table::Objects).unwrap(), None);
+    assert!(state.recorded().unwrap().fleets.is_empty());
+}
+
+#[test]
+fn an_interrupted_step_is_in_the_journal() {
+    let (_dir, path) = place();
+    let entry = JournalEntry {
+        plan: "7c1e90".into(),
+        fleet: fleet(),
+        step: 3,
+        description: "create ConfigMap n/a".into(),
+        at: time(1),
+    };
+    let state = State::open(&path).unwrap();
+    state.journal_begin(&entry).unwrap();
+    drop(state);
+    let state = State::open(&path).unwrap();
+    assert_eq!(state.journal_unfinished().unwrap(), [entry]);
+    state.journal_done(&fleet()).unwrap();
+    assert_eq!(state.journal_unfinished().unwrap(), []);
+}
+
+#[test]
+fn events_are_bounded_and_the_newest_come_first() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let event = |number: u64| Event {
+        at: time(0),
+        actor: "ann@example.com".into(),
+        plan: None,
+        resource: Some(cluster("orders")),
+        what: number.to_string(),
+        why: "spec".into(),
+    };
+    for number in 0..EVENTS_KEPT + 3 {
+        state.record_event(&event(number)).unwrap();
+    }
+    let all = state.events(usize::MAX).unwrap();
+    assert_eq!(all.len() as u64, EVENTS_KEPT);
+    assert_eq!(all[0], event(EVENTS_KEPT + 2));
+    assert_eq!(all[all.len() - 1], event(3));
+    assert_eq!(state.events(1).unwrap().len(), 1);
+}
+
+#[test]
+fn a_status_keeps_its_beginning_while_its_word_stays() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let at = |status, seconds| ResourceStatus {
+        status,
+        reason: Some(format!("looked at {seconds}")),
+        conditions: vec![Condition { kind: "OverCommitted".into(), degraded: true, message: "m".into() }],
+        since: time(seconds),
+    };
+    let key = cluster("orders");
+    for (status, seconds, since) in
+        [(Status::Pending, 1, 1), (Status::Pending, 2, 1), (Status::Healthy, 3, 3), (Status::Pending, 4, 4)]
+    {
+        state.put_status(&key, &at(status, seconds)).unwrap();
+        let expected = ResourceStatus { since: time(since), ..at(status, seconds) };
+        assert_eq!(state.status(&key).unwrap(), Some(expected));
+    }
+    assert_eq!(state.status(&cluster("other")).unwrap(), None);
+}
+
+#[test]
+fn the_audit_trail_is_lines_of_json_that_only_grow() {
+    let (_dir, path) = place();
+    let entry = |what: &str| AuditEntry {
+        at: time(0),
+        who: "ann".into(),
+        what: what.into(),
+        plan: Some("7c1e90".into()),
+    };
+    State::open(&path).unwrap().audit(&entry("created cluster acme/orders")).unwrap();
+    State::open(&path).unwrap().audit(&entry("deleted cluster acme/orders")).unwrap();
+    let text = std::fs::read_to_string(path.join("audit.jsonl")).unwrap();
+    insta::assert_snapshot!(text, @r#"
+    {"at":"2027-01-15T08:00:00Z","plan":"7c1e90","v":1,"what":"created cluster acme/orders","who":"ann"}
+    {"at":"2027-01-15T08:00:00Z","plan":"7c1e90","v":1,"what":"deleted cluster acme/orders","who":"ann"}
+    "#);
+}
+
+#[test]
+fn a_long_registry_is_written_anew_with_the_same_meaning() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let old =
+        Deletion { fleet: fleet(), cluster: cluster("old"), at: time(0) - SignedDuration::from_hours(48) };
+    state.record_deletion(old.clone()).unwrap();
+    fill(&state);
+    for round in 0..600 {
+        let protected = round % 2 == 0;
+        state.put_resource(&cluster("orders"), &RecordedResource { protected, ..resource(1) }).unwrap();
+        state.set_source(&SourceId(format!("/specs-{round}"))).unwrap();
+    }
+    let mut expected = state.recorded().unwrap();
+    drop(state);
+    let lines = || std::fs::read_to_string(path.join("registry.jsonl")).unwrap().lines().count();
+    assert!(lines() > 1200);
+    let state = State::open(&path).unwrap();
+    assert!(lines() < 10, "{}", lines());
+    // A deletion of two days ago no longer counts against any limit.
+    expected.deletions.retain(|deletion| *deletion != old);
+    assert_eq!(state.recorded().unwrap(), expected);
+    drop(state);
+    assert_eq!(State::open(&path).unwrap().recorded().unwrap(), expected);
+    assert_eq!(mode(&path.join("registry.jsonl")), 0o600);
+}
+
+/// The permission bits of a file or folder.
+fn mode(path: &Utf8Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}

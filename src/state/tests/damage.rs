@@ -1,0 +1,261 @@
+//! What crashes, full disks, other processes and people do to a state folder.
+
+use std::fs;
+use std::process::Command;
+
+use super::*;
+
+/// A folder with one of everything in it, closed, and what it recorded.
+fn filled() -> (TempDir, Utf8PathBuf, Recorded) {
+    let (dir, path) = place();
+    let state = State::open(&path).unwrap();
+    fill(&state);
+    let recorded = state.recorded().unwrap();
+    (dir, path, recorded)
+}
+
+/// What is left when the cache is lost.
+fn without_cache(recorded: &Recorded) -> Recorded {
+    let mut recorded = Recorded { fleets: BTreeMap::new(), ..recorded.clone() };
+    for resource in recorded.resources.values_mut() {
+        resource.last_good = None;
+        resource.secrets.clear();
+        resource.updated_at = resource.created_at;
+    }
+    recorded
+}
+
+fn both(error: &StateError, dir: &Utf8Path) -> String {
+    format!("{error}\n{}", error.hint()).replace(dir.as_str(), "DIR")
+}
+
+#[test]
+fn the_folder_is_its_owners_only_and_kept_out_of_git() {
+    let (_dir, path, _) = filled();
+    assert_eq!(mode(&path), 0o700);
+    for file in ["lock", "registry.jsonl", "audit.jsonl"] {
+        assert_eq!(mode(&path.join(file)), 0o600, "{file}");
+    }
+    assert_eq!(fs::read_to_string(path.join(".gitignore")).unwrap(), "*\n");
+}
+
+/// The variable that makes this test binary the second process.
+const SECOND: &str = "STREAMFLEET_TEST_SECOND_PROCESS";
+
+#[test]
+fn a_second_process_is_told_who_uses_the_folder() {
+    if let Some(path) = std::env::var_os(SECOND) {
+        let path = Utf8PathBuf::try_from(std::path::PathBuf::from(path)).unwrap();
+        let error = State::open(&path).err().expect("the first process holds the lock");
+        println!("<<{}>>", both(&error, &path));
+        return;
+    }
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let name = "state::tests::damage::a_second_process_is_told_who_uses_the_folder";
+    let second = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", name, "--nocapture"]).env(SECOND, path.as_std_path());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let pid = std::process::id();
+    let expected = format!(
+        "<<cannot use the state in `DIR`: process {pid} is using it\nwait until process {pid} is done or stop it; only one streamfleet at a time may use a state folder>>"
+    );
+    let said = second();
+    assert!(said.contains(&expected), "{said}");
+    assert!(State::open_existing(&path).is_err(), "a dry run waits for its turn too");
+    drop(state);
+    assert!(State::open(&path).is_ok());
+}
+
+#[test]
+fn a_damaged_or_foreign_cache_is_set_aside_and_nothing_that_matters_is_lost() {
+    type Harm = fn(&Utf8Path);
+    let harms: [(&str, Harm); 4] = [
+        ("is damaged", |cache| fs::write(cache.join("conf"), "garbage, and more than a few bytes").unwrap()),
+        ("failed while it was in use", |cache| fs::write(cache.with_extension("failed"), "").unwrap()),
+        ("was written by another version", |cache| {
+            let db = sled::open(cache).unwrap();
+            db.insert("version", "2").unwrap();
+        }),
+        ("belongs to another installation", |cache| {
+            let db = sled::open(cache).unwrap();
+            db.insert("installation", "other").unwrap();
+        }),
+    ];
+    for (reason, harm) in harms {
+        let (_dir, path, recorded) = filled();
+        for round in 1..=2 {
+            harm(&path.join("cache-v1"));
+            let state = State::open(&path).unwrap();
+            let warnings = state.warnings();
+            let aside = path.join(format!("cache-v1.damaged-{round}"));
+            assert!(warnings[0].contains(reason) && warnings[0].contains(aside.as_str()), "{warnings:?}");
+            assert!(aside.is_dir(), "{reason}");
+            assert_eq!(state.recorded().unwrap(), without_cache(&recorded), "{reason}");
+        }
+        assert_eq!(State::open(&path).unwrap().warnings(), Vec::<String>::new(), "{reason}");
+    }
+}
+
+#[test]
+fn a_cache_cut_at_any_length_opens_and_can_be_filled_again() {
+    let (_dir, path, recorded) = filled();
+    let db = path.join("cache-v1/db");
+    let whole = fs::read(&db).unwrap();
+    for parts in 0..8 {
+        fs::write(&db, &whole[..whole.len() * parts / 8]).unwrap();
+        let state = State::open(&path).unwrap();
+        let now = state.recorded().unwrap();
+        assert_eq!(without_cache(&now), without_cache(&recorded), "{parts}/8");
+        state.put_resource(&cluster("orders"), &resource(1)).unwrap();
+        assert_eq!(state.recorded().unwrap().resources, recorded.resources);
+        drop(state);
+        fs::remove_dir_all(path.join("cache-v1")).unwrap();
+        drop(State::open(&path).unwrap());
+    }
+}
+
+#[test]
+fn a_registry_cut_anywhere_in_its_last_line_is_mended() {
+    let (_dir, path, _) = filled();
+    let file = path.join("registry.jsonl");
+    let whole = fs::read(&file).unwrap();
+    let start = whole_length(&whole[..whole.len() - 1]);
+    for end in start..whole.len() {
+        fs::write(&file, &whole[..end]).unwrap();
+        let state = State::open(&path).unwrap();
+        let is_whole_record = end + 1 == whole.len();
+        let approvals = state.recorded().unwrap().approvals.len();
+        assert_eq!(approvals, if is_whole_record { 1 } else { 2 }, "{end}");
+        assert_eq!(state.warnings().len(), usize::from(end != start && !is_whole_record), "{end}");
+        state.use_approval("used", time(20)).unwrap();
+        drop(state);
+        let state = State::open(&path).unwrap();
+        assert_eq!((state.recorded().unwrap().approvals.len(), state.warnings().len()), (1, 0), "{end}");
+    }
+}
+
+#[test]
+fn what_a_failed_write_left_is_cut_off_before_the_next_line() {
+    let (_dir, path, recorded) = filled();
+    let state = State::open(&path).unwrap();
+    let mut file = fs::OpenOptions::new().append(true).open(path.join("registry.jsonl")).unwrap();
+    std::io::Write::write_all(&mut file, b"{\"v\":1,\"rec").unwrap();
+    state.use_approval("open", time(20)).unwrap();
+    drop(state);
+    let state = State::open(&path).unwrap();
+    assert_eq!(state.warnings(), Vec::<String>::new());
+    assert_eq!(state.recorded().unwrap(), Recorded { approvals: vec![], ..recorded });
+}
+
+#[test]
+fn unknown_fields_are_tolerated() {
+    let (_dir, path, recorded) = filled();
+    let file = path.join("registry.jsonl");
+    let text = fs::read_to_string(&file).unwrap().replace("\"v\":1", "\"v\":1,\"colour\":\"blue\"");
+    fs::write(&file, text).unwrap();
+    assert_eq!(State::open(&path).unwrap().recorded().unwrap(), recorded);
+}
+
+#[test]
+fn a_missing_registry_beside_a_cache_is_reported() {
+    let (_dir, path, _) = filled();
+    fs::remove_file(path.join("registry.jsonl")).unwrap();
+    let state = State::open_existing(&path).unwrap().unwrap();
+    let expected = format!(
+        "`{path}/registry.jsonl` is missing though there is a cache; ids and protection are unknown until it is restored from a backup"
+    );
+    assert_eq!(state.warnings()[0], expected);
+    assert!(state.recorded().unwrap().resources.is_empty());
+}
+
+#[test]
+fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
+    let replace_line = |path: &Utf8Path, text: &str| {
+        let file = path.join("registry.jsonl");
+        let old = fs::read_to_string(&file).unwrap();
+        let mut lines: Vec<&str> = old.lines().collect();
+        lines[1] = text;
+        fs::write(file, lines.join("\n") + "\n").unwrap();
+    };
+    let damaged = |path: &Utf8Path| replace_line(path, "{\"v\":1,");
+    let newer = |path: &Utf8Path| replace_line(path, "{\"v\":2,\"record\":\"from the future\"}");
+    let unknown = |path: &Utf8Path| replace_line(path, "{\"v\":1,\"record\":\"dream\"}");
+    let folder = |path: &Utf8Path| {
+        fs::remove_file(path.join("registry.jsonl")).unwrap();
+        fs::create_dir(path.join("registry.jsonl")).unwrap();
+    };
+    let cases: [(&dyn Fn(&Utf8Path), &str); 4] = [
+        (
+            &damaged,
+            "cannot read `DIR/registry.jsonl:2`: it is damaged (EOF while parsing a value)\n\
+             restore `DIR/registry.jsonl` from a backup; without one, copy the folder, remove line 2 and look at what \
+             `streamfleet plan` says before anything is applied",
+        ),
+        (
+            &newer,
+            "cannot read `DIR/registry.jsonl:2`: a newer version of streamfleet wrote it (record version 2, this one \
+             reads up to 1)\n\
+             install that version again, or restore a backup of the folder from before it",
+        ),
+        (
+            &unknown,
+            "cannot read `DIR/registry.jsonl:2`: it is damaged (unknown variant `dream`, expected one of \
+             `installation`, `source`, `resource`, `removed`, `deletion`, `approval`, `approval-used`)\n\
+             restore `DIR/registry.jsonl` from a backup; without one, copy the folder, remove line 2 and look at what \
+             `streamfleet plan` says before anything is applied",
+        ),
+        (
+            &folder,
+            "cannot open `DIR/registry.jsonl`: Is a directory (os error 21)\n\
+             look at the disk and the folder's permissions, then try again",
+        ),
+    ];
+    for (harm, expected) in cases {
+        let (_dir, path, _) = filled();
+        harm(&path);
+        let error = State::open(&path).err().expect(expected);
+        assert_eq!(both(&error, &path), expected);
+    }
+    let io = |code| {
+        StateError::io("write", Utf8Path::new("DIR/registry.jsonl"))(std::io::Error::from_raw_os_error(code))
+    };
+    let refusals = [
+        (
+            28,
+            "cannot write `DIR/registry.jsonl`: No space left on device (os error 28)\n\
+             free some space and try again; nothing that was recorded is lost",
+        ),
+        (
+            13,
+            "cannot write `DIR/registry.jsonl`: Permission denied (os error 13)\n\
+             let the user that runs streamfleet write there, or name another folder with `state_dir`",
+        ),
+        (
+            30,
+            "cannot write `DIR/registry.jsonl`: Read-only file system (os error 30)\n\
+             mount the file system writable, or name another folder with `state_dir`",
+        ),
+    ];
+    for (code, expected) in refusals {
+        assert_eq!(both(&io(code), Utf8Path::new("/nowhere")), expected);
+    }
+}
+
+#[test]
+fn a_cache_that_fails_in_use_is_set_aside_at_the_next_start() {
+    let (_dir, path, recorded) = filled();
+    let state = State::open(&path).unwrap();
+    let error = state.cache.guarded::<()>("read", || panic!("as sled does")).unwrap_err();
+    assert_eq!(
+        both(&error, &path),
+        "cannot read the cache in `DIR/cache-v1`: it is damaged (sled gave up on it)\n\
+         run the command again: the cache is set aside and built anew, nothing in it is needed"
+    );
+    drop(state);
+    let state = State::open(&path).unwrap();
+    assert_eq!(state.warnings().len(), 1);
+    assert_eq!(state.recorded().unwrap(), without_cache(&recorded));
+}
