@@ -1,1 +1,242 @@
-//! x
+//! Does what a plan says: exactly the steps of what doesn't wait, and nothing that no step says.
+//!
+//! Killed between any two operations, the next plan finds what is left to do: what is intended is on the target before it is
+//! done, a resource is recorded when all of its steps are done, and forgotten when the target has forgotten it.
+
+mod fill;
+mod fleet;
+mod order;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+
+use crate::catalog::Secrets;
+use crate::names::FleetKey;
+use crate::plan::{Cause, Change, Plan, Verb, Waiting};
+use crate::state::{AuditEntry, Event, State, StateError};
+use crate::target::Targets;
+
+use report::Fault;
+pub use report::{Done, Failure, Progress, Report};
+
+/// How many fleets are worked on at a time.
+const FLEETS_AT_ONCE: usize = 8;
+
+/// Does what a plan says, and says what came of it. A failure stops what depends on it and nothing else.
+pub async fn execute(
+    plan: &Plan,
+    targets: &Targets,
+    state: &State,
+    secrets: &Secrets,
+    clock: &dyn Fn() -> Timestamp,
+    actor: &str,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Report {
+    let mut run = Run {
+        plan,
+        targets,
+        state,
+        secrets,
+        clock,
+        actor,
+        progress: RefCell::new(progress),
+        interrupted: BTreeSet::new(),
+    };
+    let mut report = Report::default();
+    run.find_interrupted(&mut report);
+    run.remember(&mut report);
+    run.change_organizations(&mut report, |verb| verb != Verb::Delete).await;
+    run.change_fleets(&mut report).await;
+    run.change_organizations(&mut report, |verb| verb == Verb::Delete).await;
+    run.record_source(&mut report);
+    if let Err(error) = state.flush() {
+        run.fail(&mut report, failure(None, error.into()));
+    }
+    report
+}
+
+/// What every part of a run needs.
+struct Run<'a> {
+    plan: &'a Plan,
+    targets: &'a Targets,
+    state: &'a State,
+    secrets: &'a Secrets,
+    clock: &'a dyn Fn() -> Timestamp,
+    actor: &'a str,
+    progress: RefCell<&'a mut dyn FnMut(Progress<'_>)>,
+    /// The fleets on which an earlier run was interrupted, so that the record may lack what it did last.
+    interrupted: BTreeSet<FleetKey>,
+}
+
+impl Run<'_> {
+    fn find_interrupted(&mut self, report: &mut Report) {
+        match self.state.journal_unfinished() {
+            Ok(entries) => self.interrupted = entries.into_iter().map(|entry| entry.fleet).collect(),
+            Err(error) => self.fail(report, failure(None, error.into())),
+        }
+    }
+
+    fn remember(&self, report: &mut Report) {
+        if let Err(error) = self.state.put_resources(&self.plan.remember) {
+            self.fail(report, failure(None, error.into()));
+        }
+    }
+
+    /// Changes what lives on no fleet. Only its record changes.
+    async fn change_organizations(&self, report: &mut Report, chosen: impl Fn(Verb) -> bool) {
+        let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
+        let mut changes: Vec<&Change> =
+            changes.filter(|change| order::is_ready(change) && chosen(change.verb)).collect();
+        // What others refer to comes first, and goes last.
+        changes.sort_by_key(|change| change.resource.kind);
+        if changes.iter().any(|change| change.verb == Verb::Delete) {
+            changes.reverse();
+        }
+        for change in changes {
+            let committed = if change.steps.is_empty() {
+                self.commit(None, change)
+            } else {
+                Err(Fault::new(
+                    format!("cannot change {}: it has objects and lives on no fleet", change.resource),
+                    "plan again",
+                ))
+            };
+            self.conclude(report, None, change, committed);
+            pause().await;
+        }
+    }
+
+    async fn change_fleets(&self, report: &mut Report) {
+        let rounds = self.plan.fleets.iter().map(|fleet| fleet::Round::run(self, fleet));
+        let reports = futures_util::stream::iter(rounds).buffer_unordered(FLEETS_AT_ONCE);
+        let mut reports: Vec<(&FleetKey, Report)> = reports.collect().await;
+        reports.sort_by_key(|(fleet, _)| *fleet);
+        for (_, fleet) in reports {
+            report.done.extend(fleet.done);
+            report.failed.extend(fleet.failed);
+            report.steps += fleet.steps;
+        }
+    }
+
+    /// Records which tree was applied, once nothing waits to be deleted or failed to be.
+    ///
+    /// As long as the record names another tree than the one that is read, what is missing from it is suspicious and its
+    /// deletion needs approval. Recording the new tree earlier would make it an ordinary deletion in the next round.
+    fn record_source(&self, report: &mut Report) {
+        let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
+        let mut changes = changes.chain(self.plan.fleets.iter().flat_map(|fleet| &fleet.changes));
+        let is_done = |change: &Change| report.done.iter().any(|done| done.resource == change.resource);
+        if changes.any(|change| deletes(change) && !is_done(change)) {
+            return;
+        }
+        if let Err(error) = self.state.set_source(&self.plan.inputs.source) {
+            self.fail(report, failure(None, error.into()));
+        }
+    }
+
+    /// Records what came of a change, all of whose steps are done.
+    fn commit(&self, fleet: Option<&FleetKey>, change: &Change) -> Result<(), Fault> {
+        let (state, now) = (self.state, (self.clock)());
+        match (&change.record, change.verb) {
+            (Some(record), _) => state.put_resource(&change.resource, record)?,
+            (None, Verb::Delete) => {
+                state.remove_resource(&change.resource, now)?;
+                if let Some(fleet) = fleet.filter(|fleet| fleet.resource() == change.resource) {
+                    state.forget_fleet(fleet)?;
+                }
+            }
+            (None, _) => {}
+        }
+        let what = format!("{} {}", past(change.verb), change.resource);
+        let plan = Some(self.plan.id.clone());
+        state.audit(&AuditEntry { at: now, who: self.actor.to_owned(), what, plan })?;
+        self.event(change, past(change.verb), why(change))?;
+        Ok(())
+    }
+
+    fn event(&self, change: &Change, what: &str, why: String) -> Result<(), StateError> {
+        self.state.record_event(&Event {
+            at: (self.clock)(),
+            actor: self.actor.to_owned(),
+            plan: Some(self.plan.id.clone()),
+            resource: Some(change.resource.clone()),
+            what: what.to_owned(),
+            why,
+        })
+    }
+
+    /// Reports what came of a change.
+    fn conclude(
+        &self,
+        report: &mut Report,
+        fleet: Option<&FleetKey>,
+        change: &Change,
+        result: Result<(), Fault>,
+    ) {
+        match result {
+            Ok(()) => {
+                let done =
+                    Done { fleet: fleet.cloned(), resource: change.resource.clone(), verb: change.verb };
+                self.tell(Progress::Done(&done));
+                report.done.push(done);
+            }
+            Err(fault) => {
+                let resource = Some(change.resource.clone());
+                self.fail(report, Failure { resource, ..failure(fleet, fault) });
+            }
+        }
+    }
+
+    fn fail(&self, report: &mut Report, failure: Failure) {
+        self.tell(Progress::Failed(&failure));
+        report.failed.push(failure);
+    }
+
+    fn tell(&self, progress: Progress<'_>) {
+        (self.progress.borrow_mut())(progress);
+    }
+}
+
+fn failure(fleet: Option<&FleetKey>, Fault { message, hint }: Fault) -> Failure {
+    Failure { fleet: fleet.cloned(), resource: None, object: None, message, hint }
+}
+
+/// Whether a change is a deletion, done or waiting.
+fn deletes(change: &Change) -> bool {
+    use Waiting::{Approval, Children, Protected, UnreadableFile};
+    let waits = |waiting: &Waiting| {
+        matches!(waiting, Approval { .. } | Children { .. } | Protected | UnreadableFile { .. })
+    };
+    change.verb == Verb::Delete || (change.verb == Verb::Keep && change.waiting.iter().any(waits))
+}
+
+fn past(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create => "created",
+        Verb::Update => "changed",
+        Verb::Delete => "deleted",
+        Verb::Keep => "kept",
+    }
+}
+
+fn why(change: &Change) -> String {
+    match (&change.cause, &change.origin) {
+        (Cause::Spec, Some(origin)) => format!("its spec changed: {origin}"),
+        (Cause::Spec, None) => "its spec changed".to_owned(),
+        (Cause::Reference { to }, _) => format!("{to}, which it refers to, changed"),
+        (Cause::Drift { by: Some(by) }, _) => format!("{by} changed it on the target"),
+        (Cause::Drift { by: None }, _) => "it was changed on the target".to_owned(),
+        (Cause::Software { version }, _) => format!("streamfleet {version} renders it differently"),
+    }
+}
+
+/// Lets others go on, and whoever holds the run stop it here: everything before is done and nothing after is begun.
+async fn pause() {
+    tokio::task::yield_now().await;
+}

@@ -50,6 +50,9 @@ impl Table {
     ];
 }
 
+/// The key of a record in its table.
+pub(super) type Key = Vec<u8>;
+
 /// An open cache.
 pub(super) struct Cache {
     path: Utf8PathBuf,
@@ -122,7 +125,7 @@ impl Cache {
         &self,
         table: Table,
         prefix: &[u8],
-    ) -> Result<(Vec<(Vec<u8>, T)>, usize), StateError> {
+    ) -> Result<(Vec<(Key, T)>, usize), StateError> {
         let mut records = Vec::new();
         let mut unreadable = 0;
         self.guarded("read", || {
@@ -141,8 +144,16 @@ impl Cache {
         Ok((records, unreadable))
     }
 
+    /// Whether there is a record whose key begins so.
+    pub(super) fn has_any(&self, table: Table, prefix: &[u8]) -> Result<bool, StateError> {
+        self.guarded("read", || {
+            let mut keys = self.tree(table).scan_prefix(head_key(prefix)).keys();
+            Ok(keys.next().transpose()?.is_some())
+        })
+    }
+
     /// The first and the last key of a table.
-    pub(super) fn ends(&self, table: Table) -> Result<Option<(Vec<u8>, Vec<u8>)>, StateError> {
+    pub(super) fn ends(&self, table: Table) -> Result<Option<(Key, Key)>, StateError> {
         self.guarded("read", || {
             let mut keys = self.tree(table).scan_prefix(head_key(b"")).keys();
             let Some(first) = keys.next().transpose()? else { return Ok(None) };

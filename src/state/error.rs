@@ -64,7 +64,10 @@ pub enum StateError {
 
 impl StateError {
     /// Wraps a refusal of the operating system.
-    pub(super) fn io(attempted: &'static str, path: &Utf8Path) -> impl FnOnce(io::Error) -> StateError {
+    pub(super) fn io(
+        attempted: &'static str,
+        path: &Utf8Path,
+    ) -> impl FnOnce(io::Error) -> StateError + use<> {
         let path = path.to_owned();
         move |source| StateError::Io { attempted, path, source }
     }

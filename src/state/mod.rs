@@ -266,6 +266,24 @@ impl State {
         self.cache.remove(Table::Objects, &object_key(fleet, key))
     }
 
+    /// Whether any object is recorded for a fleet.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn has_objects(&self, fleet: &FleetKey) -> Result<bool, StateError> {
+        self.cache.has_any(Table::Objects, &object_prefix(fleet))
+    }
+
+    /// The objects that are recorded for a fleet. Those that can't be read are left out.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn objects(&self, fleet: &FleetKey) -> Result<BTreeMap<ObjectKey, RecordedObject>, StateError> {
+        let (objects, _) = self.cache.scan::<Object>(Table::Objects, &object_prefix(fleet))?;
+        let parsed = objects.into_iter().filter_map(|(key, it)| Some((parse_object_key(&key)?.1, it.into())));
+        Ok(parsed.collect())
+    }
+
     /// Records that a target was looked at.
     ///
     /// # Errors

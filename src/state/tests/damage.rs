@@ -187,7 +187,8 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
         fs::remove_file(path.join("registry.jsonl")).unwrap();
         fs::create_dir(path.join("registry.jsonl")).unwrap();
     };
-    let cases: [(&dyn Fn(&Utf8Path), &str); 4] = [
+    type Harm<'a> = &'a dyn Fn(&Utf8Path);
+    let cases: [(Harm, &str); 4] = [
         (
             &damaged,
             "cannot read `DIR/registry.jsonl:2`: it is damaged (EOF while parsing a value)\n\

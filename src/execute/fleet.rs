@@ -1,0 +1,372 @@
+//! One fleet's part of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::order::{is_ready, ordered_steps};
+use super::{Fault, Progress, Report, Run, failure, fill, past, pause};
+use crate::catalog::{Deletion, RecordedObject};
+use crate::names::{Digest, FleetKey, Kind, ObjectKey, ResourceKey};
+use crate::plan::{Change, FleetPlan, Reach, Step, Verb};
+use crate::render::Manifest;
+use crate::state::JournalEntry;
+use crate::target::{Intent, ResourceMark, Session, Write};
+
+/// The steps of one fleet, one after the other.
+pub(super) struct Round<'a, 'r> {
+    run: &'a Run<'r>,
+    plan: &'a FleetPlan,
+    report: Report,
+    /// What failed: nothing further of it is done.
+    broken: BTreeSet<&'a ResourceKey>,
+    /// The namespaces that could not be made, which nothing can be put into.
+    missing_namespaces: BTreeSet<&'a str>,
+    /// How many steps of each resource are left.
+    left: BTreeMap<&'a ResourceKey, usize>,
+    /// The deletions that are counted.
+    counted: BTreeSet<&'a ResourceKey>,
+}
+
+impl<'a, 'r> Round<'a, 'r> {
+    /// Takes a fleet's steps.
+    pub(super) async fn run(run: &'a Run<'r>, plan: &'a FleetPlan) -> (&'a FleetKey, Report) {
+        let left = plan.changes.iter().filter(|change| is_ready(change));
+        let left = left.map(|change| (&change.resource, change.steps.len())).collect();
+        let mut round = Round {
+            run,
+            plan,
+            report: Report::default(),
+            broken: BTreeSet::new(),
+            missing_namespaces: BTreeSet::new(),
+            left,
+            counted: BTreeSet::new(),
+        };
+        round.take_all().await;
+        (&plan.fleet, round.report)
+    }
+
+    async fn take_all(&mut self) {
+        let steps = ordered_steps(self.plan);
+        let reached = self.plan.reach == Reach::Reached;
+        if self.left.is_empty() && !reached {
+            return;
+        }
+        self.run.tell(Progress::Fleet { fleet: &self.plan.fleet, steps: steps.len() });
+        let intent = self.intent(&steps);
+        let mut session = match self.begin(intent).await {
+            Ok(session) => session,
+            Err(fault) => return self.fail_all(&fault),
+        };
+        if let Some(session) = &session
+            && let Err(fault) = self.recall(session).await
+        {
+            self.run.fail(&mut self.report, failure(Some(&self.plan.fleet), fault));
+        }
+        pause().await;
+        self.commit_stepless();
+        pause().await;
+        for (number, (change, step)) in steps.iter().enumerate() {
+            if !self.broken.contains(&change.resource) {
+                self.take(&mut session, number, change, step).await;
+            }
+        }
+        self.finish(session).await;
+        if reached && !self.is_forgotten() {
+            self.seen();
+        }
+    }
+
+    /// What will be written and deleted. A change whose secrets can't be had is broken before anything of it is done.
+    fn intent(&mut self, steps: &[(&'a Change, &'a Step)]) -> Intent {
+        let mut writes = Vec::new();
+        for (change, step) in steps {
+            let Some(manifest) = &step.after else { continue };
+            match fill::fill(manifest, self.run.secrets) {
+                Ok(filled) => {
+                    let (key, owner) = (step.object.clone(), manifest.owner.clone());
+                    writes.push((change, Write { key, owner, applied: digest(manifest), filled }));
+                }
+                Err(fault) => self.fail(change, Some(&step.object), fault),
+            }
+        }
+        let whole = |change: &Change| !self.broken.contains(&change.resource);
+        let writes = writes.into_iter().filter(|(change, _)| whole(change)).map(|(_, write)| write).collect();
+        let steps = steps.iter().filter(|(change, _)| whole(change));
+        let deletes = steps.clone().filter(|(_, step)| step.after.is_none());
+        let deletes = deletes.map(|(_, step)| step.object.clone()).collect();
+        let mark = |change: &Change| {
+            let record = change.record.as_ref()?;
+            let mark = ResourceMark { id: record.id, protected: record.protected };
+            Some((change.resource.clone(), mark))
+        };
+        Intent { writes, deletes, marks: steps.filter_map(|(change, _)| mark(change)).collect() }
+    }
+
+    async fn begin(&mut self, intent: Intent) -> Result<Option<Session>, Fault> {
+        match self.run.targets.get(&self.plan.fleet) {
+            Some(target) => Ok(Some(target.begin(intent).await?)),
+            None if self.left.values().all(|&steps| steps == 0) => Ok(None),
+            None => Err(Fault::new(
+                format!(
+                    "cannot change anything on fleet {}: nothing is known of its target",
+                    self.plan.fleet
+                ),
+                "plan again",
+            )),
+        }
+    }
+
+    /// Records the changes that need no step on the target.
+    fn commit_stepless(&mut self) {
+        let plan = self.plan;
+        for change in plan.changes.iter().filter(|change| change.verb != Verb::Delete) {
+            if self.left.get(&change.resource) == Some(&0) && !self.broken.contains(&change.resource) {
+                self.commit(change);
+            }
+        }
+    }
+
+    async fn take(
+        &mut self,
+        session: &mut Option<Session>,
+        number: usize,
+        change: &'a Change,
+        step: &'a Step,
+    ) {
+        let fleet = &self.plan.fleet;
+        let (resource, object) = (&change.resource, &step.object);
+        if object.namespace.as_deref().is_some_and(|name| self.missing_namespaces.contains(name)) {
+            let fault = Fault::new(
+                format!("cannot {} {object}: its namespace could not be made", verb(step.verb)),
+                "see to the namespace first",
+            );
+            return self.fail(change, Some(object), fault);
+        }
+        self.run.tell(Progress::Step { fleet, resource, verb: step.verb, object });
+        let taken = match session {
+            Some(session) => self.journaled(session, number, change, step).await,
+            None => Err(Fault::new(format!("cannot reach fleet {fleet}"), "plan again")),
+        };
+        match taken {
+            Ok(()) => {
+                self.report.steps += 1;
+                self.step_done(change);
+            }
+            Err(fault) => {
+                if object.kind == "Namespace" && step.verb != Verb::Delete {
+                    self.missing_namespaces.insert(&object.name);
+                }
+                self.fail(change, Some(object), fault);
+            }
+        }
+        pause().await;
+    }
+
+    fn step_done(&mut self, change: &'a Change) {
+        let left = self.left.entry(&change.resource).or_default();
+        *left = left.saturating_sub(1);
+        if *left == 0 && change.verb != Verb::Delete {
+            self.commit(change);
+        }
+    }
+
+    /// Takes a step between two entries of the journal.
+    async fn journaled(
+        &mut self,
+        session: &mut Session,
+        number: usize,
+        change: &'a Change,
+        step: &'a Step,
+    ) -> Result<(), Fault> {
+        let (state, fleet) = (self.run.state, &self.plan.fleet);
+        self.count_deletion(change)?;
+        pause().await;
+        state.journal_begin(&JournalEntry {
+            plan: self.run.plan.id.clone(),
+            fleet: fleet.clone(),
+            step: u32::try_from(number).unwrap_or(u32::MAX),
+            description: format!("{} {}", verb(step.verb), step.object),
+            at: (self.run.clock)(),
+        })?;
+        if number == 0 {
+            // So that a run that is killed is known to have begun. Later entries reach the disk by themselves, a moment
+            // later.
+            state.flush()?;
+        }
+        pause().await;
+        let taken = self.on_target(session, change, step).await;
+        state.journal_done(fleet)?;
+        taken
+    }
+
+    async fn on_target(&mut self, session: &mut Session, change: &Change, step: &Step) -> Result<(), Fault> {
+        let (state, fleet, key) = (self.run.state, &self.plan.fleet, &step.object);
+        match &step.after {
+            Some(manifest) => {
+                let uid = session.apply(key, step.uid.as_deref()).await?;
+                pause().await;
+                state.put_object(fleet, key, &recorded(manifest, uid))?;
+            }
+            None => {
+                session.delete(key, step.uid.as_deref()).await?;
+                pause().await;
+                state.remove_object(fleet, key)?;
+            }
+        }
+        pause().await;
+        self.use_approval(change)?;
+        pause().await;
+        Ok(())
+    }
+
+    /// Records that a resource's deletion begins: a cluster's counts against the fleet's limit, and none needs to be
+    /// approved again when it is interrupted.
+    fn count_deletion(&mut self, change: &'a Change) -> Result<(), Fault> {
+        let cluster = &change.resource;
+        if change.verb != Verb::Delete || !self.counted.insert(cluster) {
+            return Ok(());
+        }
+        let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
+        match cluster.kind {
+            Kind::Cluster => {
+                self.run.state.record_deletion(Deletion { fleet, cluster: cluster.clone(), at })?;
+            }
+            _ => self.run.state.mark_deleting(cluster)?,
+        }
+        Ok(())
+    }
+
+    /// Takes the fleet's approval away as soon as anything was done that needed it.
+    fn use_approval(&self, change: &Change) -> Result<(), Fault> {
+        let guard = self.plan.guard.as_ref().filter(|guard| change.guarded && guard.approved_by.is_some());
+        match guard {
+            Some(guard) => Ok(self.run.state.use_approval(&guard.id, (self.run.clock)())?),
+            None => Ok(()),
+        }
+    }
+
+    /// Brings the record of objects up to what the target knows, where a kill or a lost cache came between.
+    async fn recall(&self, session: &Session) -> Result<(), Fault> {
+        let (state, fleet) = (self.run.state, &self.plan.fleet);
+        let interrupted = self.run.interrupted.contains(fleet);
+        if !interrupted && (session.known().next().is_none() || state.has_objects(fleet)?) {
+            return Ok(());
+        }
+        let recorded = state.objects(fleet)?;
+        let known: BTreeSet<&ObjectKey> = session.known().collect();
+        for key in recorded.keys().filter(|key| !known.contains(key)) {
+            state.remove_object(fleet, key)?;
+        }
+        for key in known {
+            let recalled = session.recall(key).await?;
+            let same = |a: &RecordedObject, b: &RecordedObject| a.uid == b.uid && a.applied == b.applied;
+            let is_known = |it: &RecordedObject| recorded.get(key).is_some_and(|recorded| same(recorded, it));
+            if let Some(object) = recalled.filter(|object| !is_known(object)) {
+                state.put_object(fleet, key, &object)?;
+            }
+        }
+        // Last, so that a kill before it makes the next run begin again here, and before any step makes a new entry.
+        Ok(state.journal_done(fleet)?)
+    }
+
+    /// Lets the target settle, and only then forgets what was deleted: its inventory must not name what nobody knows.
+    async fn finish(&mut self, session: Option<Session>) {
+        let state = self.run.state;
+        let mark =
+            |key: &ResourceKey| state.identity(key).map(|(id, protected)| ResourceMark { id, protected });
+        let finished = match session {
+            Some(session) => session.finish(mark).await.map_err(Fault::from),
+            None => Ok(()),
+        };
+        pause().await;
+        let plan = self.plan;
+        let gone = plan.changes.iter().filter(|change| change.verb == Verb::Delete);
+        let gone = gone.filter(|change| self.left.get(&change.resource) == Some(&0));
+        let gone = gone.filter(|change| !self.broken.contains(&change.resource));
+        let mut gone: Vec<&Change> = gone.collect();
+        gone.sort_by_key(|change| std::cmp::Reverse(change.resource.kind));
+        match &finished {
+            Ok(()) => {
+                for change in gone {
+                    self.delete_record(change);
+                    pause().await;
+                }
+            }
+            Err(fault) if gone.is_empty() => {
+                self.run.fail(&mut self.report, failure(Some(&plan.fleet), fault.clone()));
+            }
+            Err(fault) => gone.into_iter().for_each(|change| self.fail(change, None, fault.clone())),
+        }
+    }
+
+    fn delete_record(&mut self, change: &'a Change) {
+        // One without a step on the target was not counted yet.
+        match self.count_deletion(change) {
+            Ok(()) => self.commit(change),
+            Err(fault) => self.fail(change, None, fault),
+        }
+    }
+
+    fn commit(&mut self, change: &'a Change) {
+        let fleet = Some(&self.plan.fleet);
+        let committed = self.use_approval(change).and_then(|()| self.run.commit(fleet, change));
+        self.run.conclude(&mut self.report, fleet, change, committed);
+    }
+
+    fn is_forgotten(&self) -> bool {
+        let fleet = self.plan.fleet.resource();
+        self.report.done.iter().any(|done| done.verb == Verb::Delete && done.resource == fleet)
+    }
+
+    fn seen(&mut self) {
+        if let Err(error) = self.run.state.put_seen(&self.plan.fleet, self.run.plan.created_at) {
+            self.run.fail(&mut self.report, failure(Some(&self.plan.fleet), error.into()));
+        }
+    }
+
+    fn fail_all(&mut self, fault: &Fault) {
+        let plan = self.plan;
+        let ready = plan.changes.iter().filter(|change| is_ready(change));
+        let ready: Vec<&Change> = ready.filter(|change| !self.broken.contains(&change.resource)).collect();
+        if ready.is_empty() {
+            self.run.fail(&mut self.report, failure(Some(&plan.fleet), fault.clone()));
+        }
+        ready.into_iter().for_each(|change| self.fail(change, None, fault.clone()));
+    }
+
+    fn fail(&mut self, change: &'a Change, object: Option<&ObjectKey>, fault: Fault) {
+        if !self.broken.insert(&change.resource) {
+            return;
+        }
+        let why = fault.message.clone();
+        let fleet = Some(&self.plan.fleet);
+        let (resource, object) = (Some(change.resource.clone()), object.cloned());
+        self.run.fail(&mut self.report, super::Failure { resource, object, ..failure(fleet, fault) });
+        let what = format!("could not be {}", past(change.verb));
+        if let Err(error) = self.run.event(change, &what, why) {
+            self.run.fail(&mut self.report, failure(fleet, error.into()));
+        }
+    }
+}
+
+fn recorded(manifest: &Manifest, uid: String) -> RecordedObject {
+    RecordedObject {
+        owner: manifest.owner.clone(),
+        uid: Some(uid),
+        applied: digest(manifest),
+        manifest: Some(manifest.body.clone()),
+    }
+}
+
+/// The digest by which a manifest is known again, with secrets as references.
+fn digest(manifest: &Manifest) -> Digest {
+    Digest::of_json(&manifest.body)
+}
+
+fn verb(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create => "create",
+        Verb::Update => "update",
+        Verb::Delete => "delete",
+        Verb::Keep => "keep",
+    }
+}

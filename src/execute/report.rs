@@ -1,0 +1,108 @@
+//! What came of executing a plan.
+
+use std::fmt;
+
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::plan::Verb;
+use crate::state::StateError;
+use crate::target::TargetError;
+
+/// What came of executing a plan.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The resources that are as their specs say now, or gone.
+    pub done: Vec<Done>,
+    /// What could not be done. What doesn't depend on it was done all the same.
+    pub failed: Vec<Failure>,
+    /// How many steps were taken on targets.
+    pub steps: usize,
+}
+
+/// One resource that is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// The fleet that it lives on; none where it lives on none.
+    pub fleet: Option<FleetKey>,
+    /// The resource.
+    pub resource: ResourceKey,
+    /// What was done to it.
+    pub verb: Verb,
+}
+
+/// One thing that could not be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The fleet; none where it is no fleet's matter.
+    pub fleet: Option<FleetKey>,
+    /// The resource whose change it stops; none where everything that was to be changed is done.
+    pub resource: Option<ResourceKey>,
+    /// The object at which it failed; none where it was no object's fault.
+    pub object: Option<ObjectKey>,
+    /// What was attempted and why it failed, in one sentence without a full stop.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+/// `cluster acme/orders: cannot write …`.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.resource, &self.fleet) {
+            (Some(resource), _) => write!(f, "{resource}: {}", self.message),
+            (None, Some(fleet)) => write!(f, "fleet {fleet}: {}", self.message),
+            (None, None) => f.write_str(&self.message),
+        }
+    }
+}
+
+/// What is happening, for who watches.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress<'a> {
+    /// A fleet's steps begin.
+    Fleet {
+        /// The fleet.
+        fleet: &'a FleetKey,
+        /// How many steps there are.
+        steps: usize,
+    },
+    /// A step begins.
+    Step {
+        /// The fleet.
+        fleet: &'a FleetKey,
+        /// The resource that it is taken for.
+        resource: &'a ResourceKey,
+        /// What is done.
+        verb: Verb,
+        /// To what.
+        object: &'a ObjectKey,
+    },
+    /// A resource is done.
+    Done(&'a Done),
+    /// Something failed.
+    Failed(&'a Failure),
+}
+
+/// Why something could not be done, before it is known what it stops.
+#[derive(Debug, Clone)]
+pub(super) struct Fault {
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+impl Fault {
+    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Fault {
+        Fault { message: message.into(), hint: hint.into() }
+    }
+}
+
+impl From<StateError> for Fault {
+    fn from(error: StateError) -> Fault {
+        Fault::new(error.to_string(), error.hint())
+    }
+}
+
+impl From<TargetError> for Fault {
+    fn from(error: TargetError) -> Fault {
+        Fault::new(error.to_string(), error.hint())
+    }
+}

@@ -1,0 +1,94 @@
+//! Plans executed on real folders, whole and killed at every point.
+
+mod crash;
+mod outcome;
+mod planner;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+use tempfile::TempDir;
+
+use super::*;
+use crate::catalog::Recorded;
+use crate::names::{Kind, ResourceKey};
+use crate::plan::Observed;
+use crate::state::State;
+use crate::target::Targets;
+use planner::{Wish, plan};
+
+/// The time that every run takes place at.
+fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap()
+}
+
+fn fleet(name: &str) -> FleetKey {
+    format!("acme/{name}").try_into().unwrap()
+}
+
+fn cluster(name: &str) -> ResourceKey {
+    ResourceKey::new(Kind::Cluster, &"acme".parse().unwrap(), name)
+}
+
+/// An installation with two fleets, in a folder of its own.
+struct Place {
+    _dir: TempDir,
+    root: Utf8PathBuf,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+        Place { _dir: dir, root }
+    }
+
+    fn state(&self) -> State {
+        State::open(&self.root.join("state")).unwrap()
+    }
+
+    fn output(&self) -> Utf8PathBuf {
+        self.root.join("output")
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::for_fleets(&self.output(), ["eu", "us"].map(|name| (fleet(name), None)))
+    }
+
+    /// Looks at everything and plans.
+    async fn plan(&self, state: &State, wish: &Wish) -> (Plan, Recorded, Observed) {
+        let recorded = state.recorded().unwrap();
+        let observed = self.targets().observe(&recorded, &wish.desired()).await;
+        (plan(wish, &recorded, &observed), recorded, observed)
+    }
+
+    /// Plans and executes.
+    async fn apply(&self, wish: &Wish) -> Report {
+        let state = self.state();
+        let (plan, ..) = self.plan(&state, wish).await;
+        self.execute(&plan, &state, &wish.secrets()).await
+    }
+
+    async fn execute(&self, plan: &Plan, state: &State, secrets: &Secrets) -> Report {
+        execute(plan, &self.targets(), state, secrets, &now, "ann@example.com", &mut |_| {}).await
+    }
+
+    /// All files below the output folder, with their text.
+    fn files(&self) -> Vec<(String, String)> {
+        let mut files = Vec::new();
+        collect(&self.output(), &mut files);
+        files.sort();
+        files
+    }
+}
+
+fn collect(folder: &Utf8Path, files: &mut Vec<(String, String)>) {
+    for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files.push((path.to_string(), String::new()));
+            collect(path, files);
+        } else {
+            files.push((path.to_string(), std::fs::read_to_string(path).unwrap()));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What is done, what is left undone, and what is said about it.
+
+use std::fs;
+
+use super::*;
+use crate::catalog::{Approval, OpenedSecret, SecretMark};
+use crate::plan::Verb;
+use crate::spec::SourceId;
+
+fn texts(report: &Report) -> Vec<String> {
+    report.failed.iter().map(|failure| format!("{failure}; {}", failure.hint)).collect()
+}
+
+fn done(report: &Report) -> Vec<(Verb, String)> {
+    report.done.iter().map(|done| (done.verb, done.resource.name.clone())).collect()
+}
+
+#[tokio::test]
+async fn a_plan_is_done_recorded_and_told() {
+    let place = Place::new();
+    let wish = Wish::new(&[("a", "eu", "1"), ("b", "us", "1")]);
+    let report = place.apply(&wish).await;
+    assert_eq!(done(&report), [(Verb::Create, "a".into()), (Verb::Create, "b".into())]);
+    assert_eq!((report.steps, report.failed), (6, vec![]));
+    let state = place.state();
+    let recorded = state.recorded().unwrap();
+    assert_eq!(recorded.resources.len(), 2);
+    assert_eq!(recorded.source, Some(SourceId("/specs".into())));
+    assert_eq!(recorded.fleets[&fleet("eu")].objects.len(), 3);
+    assert_eq!(recorded.fleets[&fleet("eu")].observed_at, Some(now()));
+    let event = &state.events(1).unwrap()[0];
+    assert_eq!((event.what.as_str(), event.actor.as_str()), ("created", "ann@example.com"));
+    let audit = fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap();
+    assert!(audit.contains("created cluster acme/a") && audit.contains("7c1e90"), "{audit}");
+    let secret = place.output().join("acme/eu/kafka-a/secrets/secret-tls.yaml");
+    // base64 of `secret of a`.
+    assert!(fs::read_to_string(secret).unwrap().contains("c2VjcmV0IG9mIGE="));
+}
+
+#[tokio::test]
+async fn secrets_are_in_no_record() {
+    let place = Place::new();
+    place.apply(&Wish::new(&[("a", "eu", "1")])).await;
+    let (mut checked, base64) = (0, "c2VjcmV0IG9mIGE=");
+    for file in fs::read_dir(place.root.join("state"))
+        .unwrap()
+        .chain(fs::read_dir(place.root.join("state/cache-v1")).unwrap())
+    {
+        if let Ok(bytes) = fs::read(file.unwrap().path()) {
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains("secret of a") && !text.contains(base64));
+            checked += 1;
+        }
+    }
+    assert!(checked >= 4, "{checked}");
+}
+
+#[tokio::test]
+async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
+    let place = Place::new();
+    let foreign = place.output().join("acme/eu/_cluster/namespace-kafka-a.yaml");
+    let wish = Wish::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "us", "1")]);
+    let state = place.state();
+    let (plan, ..) = place.plan(&state, &wish).await;
+    fs::create_dir_all(foreign.parent().unwrap()).unwrap();
+    fs::write(&foreign, "theirs: true\n").unwrap();
+    let report = place.execute(&plan, &state, &wish.secrets()).await;
+    assert_eq!(done(&report), [(Verb::Create, "b".into()), (Verb::Create, "c".into())]);
+    assert_eq!(
+        texts(&report),
+        [format!(
+            "cluster acme/a: cannot write `{foreign}`: something that streamfleet did not make is there; move it away if it isn't needed, then apply again"
+        )]
+    );
+    assert_eq!(report.failed[0].object.as_ref().unwrap().kind, "Namespace");
+    assert!(
+        !place.output().join("acme/eu/kafka-a").exists(),
+        "nothing is put into a namespace that isn't there"
+    );
+    assert!(!state.recorded().unwrap().resources.contains_key(&cluster("a")));
+    assert_eq!(fs::read_to_string(&foreign).unwrap(), "theirs: true\n");
+    let event = state.events(10).unwrap().into_iter().find(|event| event.resource == Some(cluster("a")));
+    assert_eq!(event.unwrap().what, "could not be created");
+}
+
+#[tokio::test]
+async fn what_waits_is_left_alone() {
+    let place = Place::new();
+    let state = place.state();
+    let (mut plan, ..) = place.plan(&state, &Wish::new(&[("a", "eu", "1")])).await;
+    plan.fleets[0].changes[0].waiting = vec![Waiting::Protected];
+    let report = place.execute(&plan, &state, &Secrets::default()).await;
+    assert_eq!(report, Report::default());
+    assert_eq!(place.files(), []);
+    assert!(state.recorded().unwrap().resources.is_empty());
+}
+
+#[tokio::test]
+async fn a_secret_that_is_not_the_planned_one_stops_its_resource_before_anything_is_written() {
+    let opened = |fingerprint: &str| OpenedSecret::Value {
+        value: "s".into(),
+        mark: SecretMark { fingerprint: Some(fingerprint.into()), sealed: None },
+    };
+    let opaque = OpenedSecret::Opaque {
+        mark: SecretMark { fingerprint: None, sealed: None },
+        reason: "no identity here opens it".into(),
+    };
+    let cases = [
+        (Some(opened("other")), "it changed since the plan was made; plan again"),
+        (Some(opaque), "no identity here opens it; apply where the secret can be opened"),
+        (None, "it is no longer there; plan again"),
+    ];
+    for (secret, expected) in cases {
+        let place = Place::new();
+        let wish = Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+        let mut secrets = wish.secrets();
+        secrets.opened.remove(&planner::reference(&cluster("a")));
+        secrets.opened.extend(secret.map(|secret| (planner::reference(&cluster("a")), secret)));
+        let state = place.state();
+        let (plan, ..) = place.plan(&state, &wish).await;
+        let report = place.execute(&plan, &state, &secrets).await;
+        assert_eq!(done(&report), [(Verb::Create, "b".into())]);
+        assert_eq!(
+            texts(&report),
+            [format!("cluster acme/a: cannot use `tls_key` of cluster acme/a: {expected}")]
+        );
+        assert!(!place.files().iter().any(|(path, _)| path.contains("kafka-a")));
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_counts_uses_its_approval_and_leaves_nothing() {
+    let place = Place::new();
+    place.apply(&Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")])).await;
+    let approval =
+        Approval { fleet: fleet("eu"), id: "guard".into(), by: "ann@example.com".into(), at: now() };
+    place.state().approve(approval).unwrap();
+    let report = place.apply(&Wish::new(&[("b", "eu", "1")])).await;
+    assert_eq!((done(&report), report.failed), (vec![(Verb::Delete, "a".into())], vec![]));
+    let recorded = place.state().recorded().unwrap();
+    assert_eq!((recorded.approvals.len(), recorded.deletions.len()), (0, 1));
+    assert_eq!(recorded.generations, [(cluster("a"), 1)].into());
+    assert!(!place.files().iter().any(|(path, _)| path.contains("kafka-a")));
+    place.apply(&Wish::new(&[])).await;
+    assert_eq!(place.files(), [], "the last cluster takes the fleet's folder with it");
+}
+
+#[tokio::test]
+async fn a_new_source_is_recorded_when_no_deletion_is_left() {
+    let place = Place::new();
+    place.apply(&Wish::new(&[("a", "eu", "1")])).await;
+    let other = Wish { source: "/elsewhere", ..Wish::new(&[]) };
+    let state = place.state();
+    let (mut plan, ..) = place.plan(&state, &other).await;
+    let approval = Waiting::Approval { id: "guard".into(), why: "the tree is another one".into() };
+    plan.fleets[0].changes[0].waiting = vec![approval];
+    for verb in [Verb::Delete, Verb::Keep] {
+        plan.fleets[0].changes[0].verb = verb;
+        place.execute(&plan, &state, &Secrets::default()).await;
+        assert_eq!(state.recorded().unwrap().source, Some(SourceId("/specs".into())));
+    }
+    drop(state);
+    place.apply(&other).await;
+    assert_eq!(place.state().recorded().unwrap().source, Some(SourceId("/elsewhere".into())));
+}
+
+#[tokio::test]
+async fn a_hand_edit_is_undone() {
+    let place = Place::new();
+    let wish = Wish::new(&[("a", "eu", "1")]);
+    place.apply(&wish).await;
+    let before = place.files();
+    fs::write(place.output().join("acme/eu/kafka-a/configmap-main.yaml"), "data: {}\n").unwrap();
+    let report = place.apply(&wish).await;
+    assert_eq!((report.steps, report.failed), (1, vec![]));
+    assert_eq!(place.files(), before);
+}
+
+#[tokio::test]
+async fn a_run_without_a_target_says_so() {
+    let place = Place::new();
+    let wish = Wish::new(&[("a", "eu", "1")]);
+    let state = place.state();
+    let (plan, ..) = place.plan(&state, &wish).await;
+    let (secrets, targets) = (wish.secrets(), Targets::default());
+    let report = execute(&plan, &targets, &state, &secrets, &now, "ann", &mut |_| {}).await;
+    assert_eq!(
+        texts(&report),
+        [
+            "cluster acme/a: cannot change anything on fleet acme/eu: nothing is known of its target; plan again"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn progress_is_told_step_by_step() {
+    let place = Place::new();
+    let wish = Wish::new(&[("a", "eu", "1")]);
+    let state = place.state();
+    let (plan, ..) = place.plan(&state, &wish).await;
+    let mut told = Vec::new();
+    let mut progress = |progress: Progress<'_>| match progress {
+        Progress::Fleet { fleet, steps } => told.push(format!("{fleet}: {steps}")),
+        Progress::Step { object, .. } => told.push(object.to_string()),
+        Progress::Done(done) => told.push(format!("done {}", done.resource)),
+        Progress::Failed(failure) => told.push(failure.to_string()),
+    };
+    execute(&plan, &place.targets(), &state, &wish.secrets(), &now, "ann", &mut progress).await;
+    told.retain(|text| text != "acme/us: 0");
+    let expected = [
+        "acme/eu: 3",
+        "Namespace kafka-a",
+        "Secret kafka-a/tls",
+        "ConfigMap kafka-a/main",
+        "done cluster acme/a",
+    ];
+    assert_eq!(told, expected);
+}

@@ -1,0 +1,172 @@
+//! Files of a fleet's folder: looked at without following links, replaced at once and for good.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+
+use camino::Utf8Path;
+
+use super::layout;
+use crate::names::Digest;
+use crate::target::TargetError;
+
+/// How the temporary files begin that a crash may leave behind.
+const TEMPORARY: &str = ".streamfleet-tmp-";
+
+/// The largest file that is read, in bytes. Kubernetes takes no object of that size.
+const MAX_SIZE: u64 = 4 * 1024 * 1024;
+
+/// What is at a path.
+pub(super) enum Found {
+    /// Nothing.
+    Absent,
+    /// A link, a folder or something else that we never make, there or on the way there.
+    NotAFile,
+    /// A file: the digest of its bytes, and the bytes where they aren't too many.
+    File { digest: Digest, bytes: Option<Vec<u8>> },
+}
+
+impl Found {
+    /// Whether it is a file of this content.
+    pub(super) fn has(&self, content: &Digest) -> bool {
+        matches!(self, Found::File { digest, .. } if digest == content)
+    }
+}
+
+/// Looks at a path below `root`. Below it no link is followed.
+pub(super) fn look(root: &Utf8Path, path: &Utf8Path) -> Result<Found, TargetError> {
+    let failed = |path: &Utf8Path| TargetError::io("read", path);
+    for folder in folders(path) {
+        let folder = root.join(folder);
+        match fs::symlink_metadata(&folder) {
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => return Ok(Found::NotAFile),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+            Err(error) => return Err(failed(&folder)(error)),
+        }
+    }
+    let path = root.join(path);
+    let metadata = match fs::symlink_metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+        Err(error) => return Err(failed(&path)(error)),
+    };
+    if !metadata.is_file() {
+        return Ok(Found::NotAFile);
+    }
+    if metadata.len() > MAX_SIZE {
+        // We never write one as large, so it only has to be told from what it is at another time.
+        let digest = Digest::of(format!("{} bytes, {:?}", metadata.len(), metadata.modified().ok()));
+        return Ok(Found::File { digest, bytes: None });
+    }
+    let bytes = fs::read(&path).map_err(failed(&path))?;
+    Ok(Found::File { digest: Digest::of(&bytes), bytes: Some(bytes) })
+}
+
+/// The folders on the way to a path, the outermost first.
+pub(super) fn folders(path: &Utf8Path) -> Vec<&Utf8Path> {
+    let mut folders: Vec<&Utf8Path> =
+        path.ancestors().skip(1).filter(|folder| !folder.as_str().is_empty()).collect();
+    folders.reverse();
+    folders
+}
+
+/// Makes the folders on the way to a path below `root`, and `root` itself.
+pub(super) fn make_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), TargetError> {
+    fs::create_dir_all(root).map_err(TargetError::io("create", root))?;
+    for folder in folders(path) {
+        let secrets = folder.file_name() == Some(layout::SECRETS);
+        let folder = root.join(folder);
+        let mode = if secrets { 0o700 } else { 0o777 };
+        match DirBuilder::new().mode(mode).create(&folder) {
+            Ok(()) => sync(folder.parent().unwrap_or(root))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(TargetError::io("create", &folder)(error)),
+        }
+        if !fs::symlink_metadata(&folder).map_err(TargetError::io("read", &folder))?.is_dir() {
+            return Err(TargetError::NotAFolder { path: folder });
+        }
+        if secrets {
+            close(&folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sees that only its owner can read a folder and that git leaves it alone.
+fn close(folder: &Utf8Path) -> Result<(), TargetError> {
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
+        .map_err(TargetError::io("close to other users", folder))?;
+    let ignore = folder.join(IGNORE);
+    match fs::symlink_metadata(&ignore) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => replace(&ignore, IGNORE_ALL, 0o600),
+        _ => Ok(()),
+    }
+}
+
+const IGNORE: &str = ".gitignore";
+const IGNORE_ALL: &str = "*\n";
+
+/// Replaces a file, or makes it: whoever looks sees the old one or the whole new one, even after a power cut. A link that
+/// stands there is replaced and not followed.
+pub(super) fn replace(path: &Utf8Path, text: &str, mode: u32) -> Result<(), TargetError> {
+    let folder = path.parent().unwrap_or(Utf8Path::new("."));
+    let write = || {
+        let mut file = tempfile::Builder::new()
+            .prefix(TEMPORARY)
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)
+    };
+    write().map_err(TargetError::io("write", path))?;
+    sync(folder)
+}
+
+/// Removes a file for good.
+pub(super) fn remove(path: &Utf8Path) -> Result<(), TargetError> {
+    fs::remove_file(path).map_err(TargetError::io("remove", path))?;
+    sync(path.parent().unwrap_or(Utf8Path::new(".")))
+}
+
+/// Removes a folder of ours when it is empty; says whether it is gone.
+pub(super) fn remove_folder(folder: &Utf8Path) -> Result<bool, TargetError> {
+    let failed = || TargetError::io("remove", folder);
+    if folder.file_name() == Some(layout::SECRETS) && only_holds_ignore(folder) {
+        remove(&folder.join(IGNORE))?;
+    }
+    match fs::remove_dir(folder) {
+        Ok(()) => sync(folder.parent().unwrap_or(folder)).map(|()| true),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => Ok(true),
+            // Somebody put something else there; it is theirs.
+            io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => Ok(false),
+            _ => Err(failed()(error)),
+        },
+    }
+}
+
+fn only_holds_ignore(folder: &Utf8Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+    names == [IGNORE] && fs::read_to_string(folder.join(IGNORE)).is_ok_and(|text| text == IGNORE_ALL)
+}
+
+/// Removes the temporary files that a crash left in a folder.
+pub(super) fn remove_temporary(folder: &Utf8Path) -> Result<(), TargetError> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(TEMPORARY)) else { continue };
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            remove(&folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes renames, new files and removals in a folder outlast a power cut.
+fn sync(folder: &Utf8Path) -> Result<(), TargetError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(TargetError::io("write to disk", folder))
+}

@@ -1,0 +1,45 @@
+//! Which file an object is in: `<namespace or _cluster>/<kind>-<name>.yaml`, Secrets in a `secrets` folder there.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::names::ObjectKey;
+use crate::target::TargetError;
+
+/// The folder of objects that are in no namespace. No namespace's name has an underscore.
+const CLUSTER: &str = "_cluster";
+
+/// The folder of Secrets, in their namespace's. It is its owner's only and kept out of git.
+pub(super) const SECRETS: &str = "secrets";
+
+/// The longest file name that common file systems take, in bytes.
+const MAX_NAME: usize = 255;
+
+/// Whether the object's file may be read by its owner only.
+pub(super) fn is_secret(key: &ObjectKey) -> bool {
+    key.kind == "Secret"
+}
+
+/// The path of an object's file in the fleet's folder, below the `path` of the fleet's spec.
+pub(super) fn file(path: &Utf8Path, key: &ObjectKey) -> Result<Utf8PathBuf, TargetError> {
+    let mut file = path.to_owned();
+    file.push(plain(key, key.namespace.as_deref().unwrap_or(CLUSTER).to_owned())?);
+    if is_secret(key) {
+        file.push(SECRETS);
+    }
+    file.push(plain(key, format!("{}-{}.yaml", key.kind.to_ascii_lowercase(), key.name))?);
+    Ok(file)
+}
+
+/// Whether a path stays in the folder that it is relative to, and goes through no hidden one.
+pub(super) fn is_inside(path: &Utf8Path) -> bool {
+    path.as_str().split('/').all(is_plain)
+}
+
+fn plain(key: &ObjectKey, part: String) -> Result<String, TargetError> {
+    if is_plain(&part) { Ok(part) } else { Err(TargetError::UnsafeName { object: key.clone(), part }) }
+}
+
+fn is_plain(part: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    (1..=MAX_NAME).contains(&part.len()) && !part.starts_with('.') && part.bytes().all(plain)
+}

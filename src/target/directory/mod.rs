@@ -1,0 +1,77 @@
+//! A folder of manifests, one object a file, for another engine to apply.
+//!
+//! ```text
+//! <output>/<organization>/<fleet>/.streamfleet-inventory.json
+//! <output>/<organization>/<fleet>/<path>/<namespace>/kafkanodepool-broker.yaml
+//! <output>/<organization>/<fleet>/<path>/<namespace>/secrets/secret-tls.yaml      0600, in a folder of 0700
+//! <output>/<organization>/<fleet>/<path>/_cluster/namespace-<namespace>.yaml
+//! ```
+
+mod files;
+mod inventory;
+mod layout;
+mod observe;
+mod session;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::names::FleetKey;
+use crate::target::TargetError;
+use files::Found;
+use inventory::{Entry, File, Inventory};
+
+pub use session::Session;
+
+/// The folder of one fleet.
+#[derive(Debug, Clone)]
+pub struct DirectoryTarget {
+    output: Utf8PathBuf,
+    fleet: FleetKey,
+    path: Utf8PathBuf,
+}
+
+impl DirectoryTarget {
+    /// The folder of a fleet below an output folder, with the `path` of the fleet's spec.
+    pub fn new(output: Utf8PathBuf, fleet: FleetKey, path: Utf8PathBuf) -> Self {
+        Self { output, fleet, path }
+    }
+
+    /// The fleet's folder, relative to the output folder.
+    fn folder(&self) -> Utf8PathBuf {
+        Utf8Path::new(self.fleet.organization.as_str()).join(self.fleet.fleet.as_str())
+    }
+
+    /// The full path of something in the fleet's folder.
+    fn full(&self, path: &Utf8Path) -> Utf8PathBuf {
+        self.output.join(self.folder()).join(path)
+    }
+
+    /// Looks at a path in the fleet's folder. Of all folders only the output folder may be a link.
+    fn look(&self, path: &Utf8Path) -> Result<Found, TargetError> {
+        files::look(&self.output, &self.folder().join(path))
+    }
+
+    fn load(&self) -> Result<Inventory, TargetError> {
+        let path = Utf8Path::new(inventory::FILE);
+        match self.look(path)? {
+            Found::NotAFile => Err(TargetError::Foreign { path: self.full(path) }),
+            _ => Inventory::load(&self.full(Utf8Path::new("")), &self.fleet),
+        }
+    }
+
+    /// The file that is known to be an object's, and what is there now. An intended file that is there was written before
+    /// a crash: nobody else has its content. None where nothing of the object was ever written.
+    fn current(&self, entry: &Entry) -> Result<Option<(File, Found)>, TargetError> {
+        if let Some(intended) = &entry.intended {
+            let found = self.look(&intended.path)?;
+            if found.has(&intended.content) {
+                return Ok(Some((intended.clone(), found)));
+            }
+        }
+        let Some(written) = &entry.written else { return Ok(None) };
+        Ok(Some((written.clone(), self.look(&written.path)?)))
+    }
+}

@@ -1,0 +1,131 @@
+//! What is in the folder: ours, changed, gone, or somebody else's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::files::Found;
+use super::inventory::{Entry, File, Inventory};
+use super::{DirectoryTarget, layout, yaml};
+use crate::catalog::{Recorded, RecordedFleet, RecordedObject};
+use crate::names::{Digest, ObjectKey};
+use crate::plan::{ObservedFleet, ObservedObject, Reach};
+use crate::render::Desired;
+use crate::target::TargetError;
+
+impl DirectoryTarget {
+    /// Looks at the folder. What can't be read makes the whole fleet unreachable, since it is not the same as nothing.
+    pub(in crate::target) fn observe(&self, recorded: &Recorded, desired: &Desired) -> ObservedFleet {
+        let empty = RecordedFleet::default();
+        let recorded = recorded.fleets.get(&self.fleet).unwrap_or(&empty);
+        let wanted = desired.fleets.get(&self.fleet).into_iter().flat_map(BTreeMap::keys);
+        self.look_at_all(recorded, wanted).unwrap_or_else(|error| ObservedFleet {
+            reach: Reach::Unreachable {
+                reason: format!("{error}; {}", error.hint()),
+                last_seen: recorded.observed_at,
+            },
+            inventory: BTreeMap::new(),
+            objects: BTreeMap::new(),
+        })
+    }
+
+    fn look_at_all<'a>(
+        &self,
+        recorded: &'a RecordedFleet,
+        wanted: impl Iterator<Item = &'a ObjectKey>,
+    ) -> Result<ObservedFleet, TargetError> {
+        let inventory = self.load()?;
+        let mut fleet =
+            ObservedFleet { reach: Reach::Reached, inventory: BTreeMap::new(), objects: BTreeMap::new() };
+        for (key, entry) in &inventory.objects {
+            let known = recorded.objects.get(key);
+            match self.current(entry)? {
+                Some((_, Found::Absent)) if entry.deleting => {}
+                Some((file, found)) => {
+                    let manifest = known.filter(|known| known.applied == file.applied);
+                    let manifest = manifest.and_then(|known| known.manifest.clone());
+                    let uid = Some(file.content.to_string());
+                    let object = RecordedObject {
+                        owner: entry.owner.clone(),
+                        uid,
+                        applied: file.applied.clone(),
+                        manifest,
+                    };
+                    fleet.objects.extend(self.ours(key, &file, found, &object).map(|it| (key.clone(), it)));
+                    fleet.inventory.insert(key.clone(), object);
+                }
+                None => drop(intended(entry).map(|object| fleet.inventory.insert(key.clone(), object))),
+            }
+        }
+        let others: BTreeSet<&ObjectKey> = wanted.chain(recorded.objects.keys()).collect();
+        for key in others {
+            if !fleet.objects.contains_key(key) {
+                let foreign = self.foreign(&inventory, key)?;
+                fleet.objects.extend(foreign.map(|object| (key.clone(), object)));
+            }
+        }
+        Ok(fleet)
+    }
+
+    /// A file that is known to be ours, as it is now.
+    fn ours(
+        &self,
+        key: &ObjectKey,
+        file: &File,
+        found: Found,
+        known: &RecordedObject,
+    ) -> Option<ObservedObject> {
+        let (digest, bytes) = match found {
+            Found::Absent => return None,
+            Found::NotAFile => return Some(not_ours(None)),
+            Found::File { digest, bytes } => (digest, bytes),
+        };
+        // The `path` of the fleet's spec may have changed: then the file's content is right and its place isn't.
+        let in_place = layout::file(&self.path, key).is_ok_and(|path| path == file.path);
+        let same = digest == file.content;
+        let applied = known.manifest.clone().filter(|_| same);
+        let manifest = applied.or_else(|| yaml::parse(key, &bytes?));
+        Some(ObservedObject {
+            uid: digest.to_string(),
+            ours: true,
+            unchanged: same && in_place,
+            manifest,
+            changed_by: None,
+            healthy: None,
+        })
+    }
+
+    /// What stands where an object's file should be and isn't known to be that.
+    fn foreign(&self, inventory: &Inventory, key: &ObjectKey) -> Result<Option<ObservedObject>, TargetError> {
+        // An object that moved to another version of its API is in the file that it was in.
+        if inventory.find(key).is_some_and(|known| known != key) {
+            return Ok(None);
+        }
+        let path = layout::file(&self.path, key)?;
+        Ok(match self.look(&path)? {
+            Found::Absent => None,
+            Found::NotAFile => Some(not_ours(None)),
+            Found::File { digest, .. } => Some(not_ours(Some(digest))),
+        })
+    }
+}
+
+/// An object that is only intended: it may have to be forgotten, and nothing is there to delete.
+fn intended(entry: &Entry) -> Option<RecordedObject> {
+    let file = entry.intended.as_ref()?;
+    Some(RecordedObject {
+        owner: entry.owner.clone(),
+        uid: None,
+        applied: file.applied.clone(),
+        manifest: None,
+    })
+}
+
+fn not_ours(digest: Option<Digest>) -> ObservedObject {
+    ObservedObject {
+        uid: digest.map_or_else(|| "not-a-file".to_owned(), |digest| digest.to_string()),
+        ours: false,
+        unchanged: false,
+        manifest: None,
+        changed_by: None,
+        healthy: None,
+    }
+}

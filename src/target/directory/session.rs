@@ -1,0 +1,273 @@
+//! One round of writing: what is intended is written down, then done, then settled.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use zeroize::Zeroizing;
+
+use super::files::{self, Found};
+use super::inventory::{self, Entry, File, Inventory, Mark};
+use super::{DirectoryTarget, layout, yaml};
+use crate::catalog::RecordedObject;
+use crate::names::{Digest, ObjectKey, ResourceKey};
+use crate::target::{Intent, ResourceMark, TargetError, Write};
+
+/// A round of writing to one fleet's folder.
+pub struct Session {
+    target: DirectoryTarget,
+    /// The inventory as the disk has it.
+    saved: Inventory,
+    /// The inventory as it will be.
+    inventory: Inventory,
+    /// What is written down as intended, or why it could not be.
+    ready: BTreeMap<ObjectKey, Result<Zeroizing<String>, TargetError>>,
+}
+
+impl DirectoryTarget {
+    /// Writes down what is about to happen, after finding out what came of what was written down before.
+    pub(in crate::target) fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
+        let saved = self.load()?;
+        let mut session =
+            Session { target: self.clone(), inventory: saved.clone(), saved, ready: BTreeMap::new() };
+        session.remove_temporary()?;
+        session.settle()?;
+        for (resource, ResourceMark { id, protected }) in intent.marks {
+            let mark = session.inventory.resources.entry(resource).or_insert(Mark { id, protected });
+            // Protection ends when what lifts it is done, and begins at once.
+            mark.protected |= protected;
+        }
+        for write in intent.writes {
+            let key = write.key.clone();
+            let ready = session.intend(write);
+            session.ready.insert(key, ready);
+        }
+        for key in &intent.deletes {
+            if let Some(known) = session.inventory.find(key).cloned() {
+                session.inventory.objects.entry(known).and_modify(|entry| entry.deleting = true);
+            }
+        }
+        session.save()?;
+        Ok(session)
+    }
+}
+
+impl Session {
+    /// Makes or changes an object, and gives the target's name for it as it is now. `uid` is the name of the one that was
+    /// planned for; none where nothing was there.
+    ///
+    /// # Errors
+    /// When something else is there by now, or the disk refuses. The object is as it was then.
+    pub async fn apply(&mut self, key: &ObjectKey, uid: Option<&str>) -> Result<String, TargetError> {
+        let text = match self.ready.remove(key) {
+            Some(ready) => ready?,
+            None => return Err(TargetError::NotIntended { object: key.clone() }),
+        };
+        let entry = self.inventory.objects.get(key);
+        let Some((entry, intended)) = entry.and_then(|entry| Some((entry, entry.intended.clone()?))) else {
+            return Err(TargetError::NotIntended { object: key.clone() });
+        };
+        let place = entry.written.as_ref().map_or(&intended.path, |written| &written.path).clone();
+        let is_known = entry.written.is_some();
+        let target = &self.target;
+        let changed = || TargetError::Changed { attempted: "write", path: target.full(&place) };
+        match target.look(&place)? {
+            Found::Absent if uid.is_none() => {}
+            Found::File { digest, .. } if is_known && uid == Some(digest.as_str()) => {}
+            Found::NotAFile => return Err(TargetError::Foreign { path: target.full(&place) }),
+            Found::File { .. } if !is_known => {
+                return Err(TargetError::Foreign { path: target.full(&place) });
+            }
+            Found::Absent | Found::File { .. } => return Err(changed()),
+        }
+        if place != intended.path && !matches!(target.look(&intended.path)?, Found::Absent) {
+            return Err(TargetError::Foreign { path: target.full(&intended.path) });
+        }
+        files::make_folders(&target.output, &target.folder().join(&intended.path))?;
+        let mode = if layout::is_secret(key) { 0o600 } else { 0o666 };
+        files::replace(&target.full(&intended.path), &text, mode)?;
+        if place != intended.path && !matches!(target.look(&place)?, Found::Absent) {
+            files::remove(&target.full(&place))?;
+        }
+        let uid = intended.content.to_string();
+        self.inventory.objects.entry(key.clone()).and_modify(|entry| {
+            entry.written = Some(intended);
+            entry.intended = None;
+        });
+        Ok(uid)
+    }
+
+    /// Deletes an object. One that is gone, or was never ours, is no error: there is nothing to delete then.
+    ///
+    /// # Errors
+    /// When it isn't the one that was planned for any more, or the disk refuses.
+    pub async fn delete(&mut self, key: &ObjectKey, uid: Option<&str>) -> Result<(), TargetError> {
+        let Some(known) = self.inventory.find(key).cloned() else { return Ok(()) };
+        let written = self.inventory.objects.get(&known).and_then(|entry| entry.written.clone());
+        if let Some(written) = written {
+            let path = self.target.full(&written.path);
+            match self.target.look(&written.path)? {
+                Found::Absent => {}
+                Found::File { digest, .. } if uid == Some(digest.as_str()) => files::remove(&path)?,
+                _ => return Err(TargetError::Changed { attempted: "delete", path }),
+            }
+        }
+        self.inventory.objects.remove(&known);
+        Ok(())
+    }
+
+    /// The objects that are known to be on the target.
+    pub fn known(&self) -> impl Iterator<Item = &ObjectKey> {
+        let written = self.inventory.objects.iter().filter(|(_, entry)| entry.written.is_some());
+        written.map(|(key, _)| key)
+    }
+
+    /// What the target itself can tell of an object of ours, for a record that was lost. The manifest is there when the file
+    /// still says exactly what was applied, which a Secret's never does.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub async fn recall(&self, key: &ObjectKey) -> Result<Option<RecordedObject>, TargetError> {
+        let entry = self.inventory.objects.get(key);
+        let Some((owner, file)) = entry.and_then(|entry| Some((&entry.owner, entry.written.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        let manifest = match self.target.look(&file.path)? {
+            Found::File { bytes: Some(bytes), .. } => yaml::parse(key, &bytes),
+            _ => None,
+        };
+        Ok(Some(RecordedObject {
+            owner: owner.clone(),
+            uid: Some(file.content.to_string()),
+            applied: file.applied.clone(),
+            manifest: manifest.filter(|manifest| Digest::of_json(manifest) == file.applied),
+        }))
+    }
+
+    /// Writes down what came of the round, and removes our folders that are empty now. `mark` gives what is now recorded of
+    /// a resource.
+    ///
+    /// # Errors
+    /// When the disk refuses. The next round settles what is left.
+    pub async fn finish(
+        mut self,
+        mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
+    ) -> Result<(), TargetError> {
+        self.settle()?;
+        self.refresh_marks(mark);
+        self.remove_folders()?;
+        if !self.inventory.is_empty() {
+            return self.save();
+        }
+        let path = self.target.full(Utf8Path::new(inventory::FILE));
+        if !matches!(self.target.look(Utf8Path::new(inventory::FILE))?, Found::Absent) {
+            files::remove(&path)?;
+        }
+        // Folders named after the fleet and its organization are ours unless something else is in them.
+        for folder in [self.target.folder(), self.target.fleet.organization.as_str().into()] {
+            if !files::remove_folder(&self.target.output.join(folder))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down that an object is about to be written, and gives the text.
+    fn intend(&mut self, write: Write) -> Result<Zeroizing<String>, TargetError> {
+        let path = layout::file(&self.target.path, &write.key)?;
+        let text = yaml::text(&write)?;
+        let Write { key, owner, applied, filled: _ } = write;
+        let before = self.inventory.find(&key).cloned();
+        let before = before.and_then(|known| self.inventory.objects.remove(&known));
+        if self.inventory.other_owner(&key, &path).is_some() {
+            self.inventory.objects.extend(before.map(|entry| (key, entry)));
+            return Err(TargetError::Foreign { path: self.target.full(&path) });
+        }
+        for folder in files::folders(&path) {
+            if matches!(self.target.look(folder)?, Found::Absent) {
+                self.inventory.folders.insert(folder.to_owned());
+            }
+        }
+        let intended = Some(File { path, applied, content: Digest::of(text.as_bytes()) });
+        let written = before.and_then(|entry| entry.written);
+        self.inventory.objects.insert(key, Entry { owner, written, intended, deleting: false });
+        Ok(text)
+    }
+
+    /// Finds out what came of everything that was intended.
+    fn settle(&mut self) -> Result<(), TargetError> {
+        let mut settled = BTreeMap::new();
+        for (key, entry) in &self.inventory.objects {
+            if entry.intended.is_none() && !entry.deleting {
+                settled.insert(key.clone(), entry.clone());
+                continue;
+            }
+            let Some((file, found)) = self.target.current(entry)? else { continue };
+            if entry.deleting && matches!(found, Found::Absent) {
+                continue;
+            }
+            self.remove_moved(entry, &file)?;
+            let owner = entry.owner.clone();
+            settled
+                .insert(key.clone(), Entry { owner, written: Some(file), intended: None, deleting: false });
+        }
+        self.inventory.objects = settled;
+        Ok(())
+    }
+
+    /// Removes the file that an object was in before it moved, where a crash came between.
+    fn remove_moved(&self, entry: &Entry, now: &File) -> Result<(), TargetError> {
+        let Some(old) = entry.written.as_ref().filter(|old| old.path != now.path) else { return Ok(()) };
+        if self.target.look(&old.path)?.has(&old.content) {
+            files::remove(&self.target.full(&old.path))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what a crash left of files that were being written.
+    fn remove_temporary(&self) -> Result<(), TargetError> {
+        let files =
+            self.inventory.objects.values().flat_map(|entry| entry.written.iter().chain(&entry.intended));
+        let folders = files.filter_map(|file| file.path.parent());
+        let folders: BTreeSet<&Utf8Path> = folders.chain([Utf8Path::new("")]).collect();
+        folders.into_iter().try_for_each(|folder| files::remove_temporary(&self.target.full(folder)))
+    }
+
+    /// Keeps a mark for each resource that still has an object here, as it is recorded now.
+    fn refresh_marks(&mut self, mark: impl Fn(&ResourceKey) -> Option<ResourceMark>) {
+        let owners: BTreeSet<&ResourceKey> =
+            self.inventory.objects.values().map(|entry| &entry.owner).collect();
+        self.inventory.resources.retain(|resource, _| owners.contains(resource));
+        for owner in owners {
+            if let Some(ResourceMark { id, protected }) = mark(owner) {
+                self.inventory.resources.insert(owner.clone(), Mark { id, protected });
+            }
+        }
+    }
+
+    /// Removes the folders that we made and that nothing is in any more, the innermost first.
+    fn remove_folders(&mut self) -> Result<(), TargetError> {
+        let files = self.inventory.objects.values().filter_map(|entry| entry.written.as_ref());
+        let used: BTreeSet<&Utf8Path> = files.flat_map(|file| files::folders(&file.path)).collect();
+        let unused = self.inventory.folders.iter().filter(|folder| !used.contains(folder.as_path()));
+        let unused: Vec<Utf8PathBuf> = unused.rev().cloned().collect();
+        for folder in unused {
+            if files::remove_folder(&self.target.full(&folder))? {
+                self.inventory.folders.remove(&folder);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the inventory on disk, where it differs.
+    fn save(&mut self) -> Result<(), TargetError> {
+        if self.inventory == self.saved {
+            return Ok(());
+        }
+        let path = self.target.folder().join(inventory::FILE);
+        files::make_folders(&self.target.output, &path)?;
+        files::replace(&self.target.output.join(path), &self.inventory.to_text(), 0o666)?;
+        self.saved = self.inventory.clone();
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! Crashes, links, foreign files and damage.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+#[tokio::test]
+async fn a_foreign_file_is_reported_and_left_alone() {
+    let place = place();
+    let file = place.path("deploy/n/configmap-a.yaml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let (key, body) = config("a", "1");
+    fs::write(&file, "theirs: true\n").unwrap();
+    let seen = place.object(&key).unwrap();
+    assert_eq!((seen.ours, seen.unchanged, seen.manifest), (false, false, None));
+
+    for uid in [None, Some(seen.uid.as_str())] {
+        let mut session = place.target.begin(intent([(key.clone(), body.clone())], &[])).unwrap();
+        let error = session.apply(&key, uid).await.unwrap_err();
+        assert!(matches!(error, TargetError::Foreign { .. }), "{error}");
+        // As after a crash: the intent alone doesn't make it ours.
+        assert!(!place.object(&key).unwrap().ours);
+        session.finish(|_| Some(mark(true))).await.unwrap();
+        assert!(!place.object(&key).unwrap().ours);
+    }
+    let mut session = place.target.begin(intent([], &[&key])).unwrap();
+    session.delete(&key, Some(&seen.uid)).await.unwrap();
+    session.finish(|_| None).await.unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "theirs: true\n");
+}
+
+#[tokio::test]
+async fn links_are_never_followed() {
+    let place = place();
+    place.create([config("a", "1")]).await;
+    let (key, _) = config("a", "1");
+    let outside = place.output.parent().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("file"), "theirs: true\n").unwrap();
+
+    let file = place.path("deploy/n/configmap-a.yaml");
+    let planned = place.object(&key).unwrap().uid;
+    fs::remove_file(&file).unwrap();
+    symlink(outside.join("file"), &file).unwrap();
+    assert!(!place.object(&key).unwrap().ours);
+    let mut session = place.target.begin(intent([config("a", "2")], &[])).unwrap();
+    let error = session.apply(&key, Some(&planned)).await.unwrap_err();
+    assert!(matches!(error, TargetError::Foreign { .. }), "{error}");
+    session.finish(|_| Some(mark(true))).await.unwrap();
+    let mut session = place.target.begin(intent([], &[&key])).unwrap();
+    assert!(session.delete(&key, Some(&planned)).await.is_err());
+
+    fs::remove_dir_all(place.path("deploy")).unwrap();
+    symlink(&outside, place.path("deploy")).unwrap();
+    let mut session = place.target.begin(intent([config("a", "2")], &[])).unwrap();
+    assert!(session.apply(&key, None).await.is_err());
+    let names: Vec<_> = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["file"]);
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "theirs: true\n");
+}
+
+#[tokio::test]
+async fn a_crash_between_writing_a_file_and_the_inventory_loses_nothing() {
+    let place = place();
+    let (key, _) = config("a", "1");
+    let other = config("b", "1").0;
+    let mut session = place.target.begin(intent([config("a", "1"), config("b", "1")], &[])).unwrap();
+    session.apply(&key, None).await.unwrap();
+    drop(session);
+    let fleet = place.observe([key.clone(), other.clone()]);
+    assert!(fleet.objects[&key].ours && fleet.objects[&key].unchanged);
+    assert_eq!(fleet.inventory[&key].uid.as_ref(), Some(&fleet.objects[&key].uid));
+    // What was intended and not written is known, and there is nothing to delete.
+    assert_eq!((fleet.objects.get(&other), &fleet.inventory[&other].uid), (None, &None));
+
+    let uid = fleet.objects[&key].uid.clone();
+    let leftover = place.path("deploy/n/.streamfleet-tmp-x1");
+    fs::write(&leftover, "half").unwrap();
+    let mut session = place.target.begin(intent([config("a", "2")], &[&other])).unwrap();
+    assert!(!leftover.exists());
+    session.apply(&key, Some(&uid)).await.unwrap();
+    session.delete(&other, None).await.unwrap();
+    drop(session);
+    let fleet = place.observe([key.clone()]);
+    assert_eq!(fleet.objects[&key].manifest, Some(config("a", "2").1));
+    assert_eq!(fleet.inventory.keys().collect::<Vec<_>>(), [&key]);
+
+    let mut session = place.target.begin(intent([], &[&key])).unwrap();
+    session.delete(&key, Some(&fleet.objects[&key].uid)).await.unwrap();
+    drop(session);
+    assert!(place.observe([]).inventory.is_empty(), "a deletion that is confirmed is forgotten");
+    place.target.begin(Intent::default()).unwrap().finish(|_| None).await.unwrap();
+    assert_eq!(place.tree(), "");
+}
+
+#[tokio::test]
+async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
+    let inventory = |place: &Place, text: &str| fs::write(place.path(inventory::FILE), text).unwrap();
+    let stray = |place: &Place| {
+        let text = fs::read_to_string(place.path(inventory::FILE)).unwrap();
+        fs::write(place.path(inventory::FILE), text.replace("deploy/n/configmap-a.yaml", "../../x")).unwrap();
+    };
+    type Harm<'a> = &'a dyn Fn(&Place);
+    let cases: [(Harm, &str); 5] = [
+        (
+            &|place| inventory(place, "{"),
+            "cannot read the inventory `OUT/acme/eu/.streamfleet-inventory.json`: it is damaged (EOF while parsing an \
+             object at line 1 column 1); restore it from a backup or from version control; without it nothing in the \
+             folder is known to be ours",
+        ),
+        (
+            &|place| inventory(place, "{\"version\": 2, \"new\": {}}"),
+            "cannot read the inventory `OUT/acme/eu/.streamfleet-inventory.json`: a newer version of streamfleet wrote \
+             it (version 2, this one reads up to 1); install that version again",
+        ),
+        (
+            &|place| inventory(place, "{\"version\": 1, \"fleet\": \"acme/us\"}"),
+            "cannot use the inventory `OUT/acme/eu/.streamfleet-inventory.json`: it belongs to fleet acme/us; move the \
+             folder back to where that fleet's files belong, or empty it",
+        ),
+        (
+            &stray,
+            "cannot read the inventory `OUT/acme/eu/.streamfleet-inventory.json`: it is damaged (`../../x` leads out of \
+             the folder); restore it from a backup or from version control; without it nothing in the folder is known to \
+             be ours",
+        ),
+        (
+            &|place| {
+                fs::remove_file(place.path(inventory::FILE)).unwrap();
+                symlink("/dev/null", place.path(inventory::FILE)).unwrap();
+            },
+            "cannot write `OUT/acme/eu/.streamfleet-inventory.json`: something that streamfleet did not make is there; \
+             move it away if it isn't needed, then apply again",
+        ),
+    ];
+    for (harm, expected) in cases {
+        let place = place();
+        place.create([config("a", "1")]).await;
+        harm(&place);
+        let fleet = place.observe([config("a", "1").0]);
+        let Reach::Unreachable { reason, last_seen: None } = fleet.reach else { panic!("{:?}", fleet.reach) };
+        assert_eq!(reason.replace(place.output.as_str(), "OUT"), expected);
+        assert!(fleet.objects.is_empty() && fleet.inventory.is_empty());
+        assert!(place.target.begin(intent([config("a", "2")], &[])).is_err());
+        let file = fs::read_to_string(place.path("deploy/n/configmap-a.yaml")).unwrap();
+        assert!(file.contains("text: "), "{file}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_lead_out_of_the_folder_are_refused() {
+    let place = place();
+    let names = [("n", "../../x"), ("..", "a"), ("n/m", "a"), (".git", "a"), ("n", "a\nb"), ("", "a")];
+    for (namespace, name) in names {
+        let key = key("ConfigMap", Some(namespace), name);
+        let mut session = place.target.begin(intent([(key.clone(), json!({}))], &[])).unwrap();
+        let error = session.apply(&key, None).await.unwrap_err();
+        assert!(matches!(error, TargetError::UnsafeName { .. }), "{error}");
+        session.finish(|_| None).await.unwrap();
+        assert_eq!(place.tree(), "");
+    }
+    let long = key("ConfigMap", Some("n"), &"a".repeat(250));
+    assert!(layout::file("deploy".into(), &long).is_err());
+}
+
+#[test]
+fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
+    let path = || Utf8PathBuf::from("out/acme/eu/n/configmap-a.yaml");
+    let io = |code| TargetError::io("write", &path())(std::io::Error::from_raw_os_error(code));
+    let object = key("ConfigMap", Some("n"), "../a");
+    let cases = [
+        (
+            io(28),
+            "cannot write `out/acme/eu/n/configmap-a.yaml`: No space left on device (os error 28)",
+            "free some space and apply again; what is done is not done twice",
+        ),
+        (
+            io(13),
+            "cannot write `out/acme/eu/n/configmap-a.yaml`: Permission denied (os error 13)",
+            "let the user that runs streamfleet write there, or name another folder with `output_dir`",
+        ),
+        (
+            io(30),
+            "cannot write `out/acme/eu/n/configmap-a.yaml`: Read-only file system (os error 30)",
+            "mount the file system writable, or name another folder with `output_dir`",
+        ),
+        (
+            TargetError::Foreign { path: path() },
+            "cannot write `out/acme/eu/n/configmap-a.yaml`: something that streamfleet did not make is there",
+            "move it away if it isn't needed, then apply again",
+        ),
+        (
+            TargetError::Changed { attempted: "delete", path: path() },
+            "cannot delete `out/acme/eu/n/configmap-a.yaml`: it changed since the plan was made",
+            "plan again and look at the difference",
+        ),
+        (
+            TargetError::NotAFolder { path: path() },
+            "cannot write into `out/acme/eu/n/configmap-a.yaml`: it is a link or not a folder",
+            "put a real folder there, or name another one with `output_dir`",
+        ),
+        (
+            TargetError::UnsafeName { object, part: "configmap-../a.yaml".into() },
+            "cannot name a file after ConfigMap n/../a: `configmap-../a.yaml` is no plain file name",
+            "report this as a defect of streamfleet",
+        ),
+    ];
+    for (error, message, hint) in cases {
+        assert_eq!((error.to_string().as_str(), error.hint()), (message, hint));
+    }
+}

@@ -1,0 +1,71 @@
+//! Manifests as the text of files, and back.
+
+use serde_json::{Map, Value};
+use zeroize::Zeroizing;
+
+use super::layout;
+use crate::names::ObjectKey;
+use crate::render::SecretSlot;
+use crate::target::{TargetError, Write};
+
+/// The nesting that is read: far deeper than any Kubernetes object, far shallower than a stack.
+const MAX_DEPTH: usize = 64;
+
+/// The text of an object's file.
+pub(super) fn text(write: &Write) -> Result<Zeroizing<String>, TargetError> {
+    let failed = |reason: String| TargetError::Yaml { object: write.key.clone(), reason };
+    // A line break in a name would end the comment.
+    let owner = write.owner.to_string().replace(char::is_control, " ");
+    let mut text = Zeroizing::new(format!(
+        "# Written by streamfleet for {owner}. Edits are seen as drift and undone.\n"
+    ));
+    if layout::is_secret(&write.key) {
+        let mut random = [0_u8; 16];
+        aws_lc_rs::rand::fill(&mut random)
+            .map_err(|_| failed("no random numbers are to be had".to_owned()))?;
+        text.push_str("# Random, so that this file's digest says nothing about its content: ");
+        text.push_str(&hex::encode(random));
+        text.push('\n');
+    }
+    let body = Zeroizing::new(to_yaml(&write.filled).map_err(failed)?);
+    text.push_str(&body);
+    Ok(text)
+}
+
+fn to_yaml(value: &Value) -> Result<String, String> {
+    serde_saphyr::to_string(value).map_err(|error| error.to_string())
+}
+
+/// A file as plans have it: secret bytes are reduced to a trace. None where it is no object.
+pub(super) fn parse(key: &ObjectKey, bytes: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        budget: serde_saphyr::budget! { max_depth: MAX_DEPTH },
+    };
+    let value: Value = serde_saphyr::from_str_with_options(text, options).ok()?;
+    let Value::Object(object) = value else { return None };
+    let is_secret = layout::is_secret(key) || object.get("kind").is_some_and(|kind| kind == "Secret");
+    Some(Value::Object(if is_secret { redact(object) } else { object }))
+}
+
+/// What of a Secret is no secret.
+const PLAIN: [&str; 5] = ["apiVersion", "immutable", "kind", "metadata", "type"];
+
+/// Puts a trace in the place of everything in a Secret that could be one. Its annotations could: kubectl keeps the whole
+/// object in one of them.
+fn redact(mut object: Map<String, Value>) -> Map<String, Value> {
+    let annotations = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+    annotations.into_iter().for_each(mask);
+    object.iter_mut().filter(|(key, _)| !PLAIN.contains(&key.as_str())).for_each(|(_, value)| mask(value));
+    object
+}
+
+/// Replaces a value, or each value of an object, by the trace of one.
+fn mask(value: &mut Value) {
+    let trace = || serde_json::json!({SecretSlot::KEY: {"present": true}});
+    match value {
+        Value::Object(values) => values.values_mut().for_each(|value| *value = trace()),
+        value => *value = trace(),
+    }
+}

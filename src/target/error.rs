@@ -1,0 +1,137 @@
+//! What can go wrong on a target, and what a person does about it.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::names::{FleetKey, ObjectKey};
+
+/// Why a target could not be read or written. The text says what was attempted and why it failed;
+/// [`TargetError::hint`] says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The operating system refused something.
+    #[error("cannot {attempted} `{path}`: {source}")]
+    Io {
+        /// What was attempted, as a verb.
+        attempted: &'static str,
+        /// The file or folder.
+        path: Utf8PathBuf,
+        /// Why it was refused.
+        source: io::Error,
+    },
+    /// The target's own memory can't be read.
+    #[error("cannot read the inventory `{path}`: it is damaged ({reason})")]
+    Damaged {
+        /// The inventory's file.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The target's own memory was written by a newer version of this software.
+    #[error(
+        "cannot read the inventory `{path}`: a newer version of streamfleet wrote it (version {found}, this one reads up to {known})"
+    )]
+    Newer {
+        /// The inventory's file.
+        path: Utf8PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version that this software reads.
+        known: u32,
+    },
+    /// The target's own memory is another fleet's.
+    #[error("cannot use the inventory `{path}`: it belongs to fleet {fleet}")]
+    AnotherFleet {
+        /// The inventory's file.
+        path: Utf8PathBuf,
+        /// The fleet that it belongs to.
+        fleet: FleetKey,
+    },
+    /// A file that isn't ours is in the way.
+    #[error("cannot write `{path}`: something that streamfleet did not make is there")]
+    Foreign {
+        /// The file.
+        path: Utf8PathBuf,
+    },
+    /// A file isn't the one that was planned for.
+    #[error("cannot {attempted} `{path}`: it changed since the plan was made")]
+    Changed {
+        /// What was attempted, as a verb.
+        attempted: &'static str,
+        /// The file.
+        path: Utf8PathBuf,
+    },
+    /// A folder on the way to a file is a link or no folder.
+    #[error("cannot write into `{path}`: it is a link or not a folder")]
+    NotAFolder {
+        /// What should be a folder.
+        path: Utf8PathBuf,
+    },
+    /// A name that can't be a file's.
+    #[error("cannot name a file after {object}: `{part}` is no plain file name")]
+    UnsafeName {
+        /// The object.
+        object: ObjectKey,
+        /// The part of its name that isn't plain.
+        part: String,
+    },
+    /// A manifest that can't be written as YAML.
+    #[error("cannot write {object} as YAML: {reason}")]
+    Yaml {
+        /// The object.
+        object: ObjectKey,
+        /// Why.
+        reason: String,
+    },
+    /// A step that nothing was written down for.
+    #[error("cannot write {object}: its intent was not written down first")]
+    NotIntended {
+        /// The object.
+        object: ObjectKey,
+    },
+}
+
+impl TargetError {
+    /// Wraps a refusal of the operating system.
+    pub(super) fn io(
+        attempted: &'static str,
+        path: &Utf8Path,
+    ) -> impl FnOnce(io::Error) -> TargetError + use<> {
+        let path = path.to_owned();
+        move |source| TargetError::Io { attempted, path, source }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            TargetError::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "let the user that runs streamfleet write there, or name another folder with `output_dir`"
+                }
+                io::ErrorKind::ReadOnlyFilesystem => {
+                    "mount the file system writable, or name another folder with `output_dir`"
+                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space and apply again; what is done is not done twice"
+                }
+                _ => "look at the disk and the folder's permissions, then apply again",
+            },
+            TargetError::Damaged { .. } => {
+                "restore it from a backup or from version control; without it nothing in the folder is known to be ours"
+            }
+            TargetError::Newer { .. } => "install that version again",
+            TargetError::AnotherFleet { .. } => {
+                "move the folder back to where that fleet's files belong, or empty it"
+            }
+            TargetError::Foreign { .. } => "move it away if it isn't needed, then apply again",
+            TargetError::Changed { .. } => "plan again and look at the difference",
+            TargetError::NotAFolder { .. } => {
+                "put a real folder there, or name another one with `output_dir`"
+            }
+            TargetError::UnsafeName { .. } | TargetError::Yaml { .. } | TargetError::NotIntended { .. } => {
+                "report this as a defect of streamfleet"
+            }
+        }
+    }
+}
