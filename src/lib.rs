@@ -10,6 +10,7 @@
 // The pure core. clippy.toml bans disk, clock, environment and network here.
 pub mod catalog;
 pub mod config;
+pub mod interface;
 pub mod names;
 pub mod plan;
 pub mod problem;
@@ -19,7 +20,10 @@ pub mod spec;
 // Effects. They use the core and never each other, save `execute`.
 #[allow(clippy::disallowed_methods, reason = "walks a plan over targets and state, which touch the disk")]
 pub mod execute;
-#[allow(clippy::disallowed_methods, reason = "keys and secrets are files, and writing them is the module's task")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "keys and secrets are files, and writing them is the module's task"
+)]
 pub mod secret;
 #[allow(clippy::disallowed_methods, reason = "reading spec trees from the disk is what it is for")]
 pub mod source;
@@ -27,3 +31,7 @@ pub mod source;
 pub mod state;
 #[allow(clippy::disallowed_methods, reason = "reads and writes what fleets consist of")]
 pub mod target;
+
+// The shell: it uses all.
+#[allow(clippy::disallowed_methods, reason = "it is where files, the environment and the clock come in")]
+pub mod cli;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::order::{is_ready, ordered_steps};
-use super::{Fault, Progress, Report, Run, failure, fill, past, pause};
+use super::{Fault, Progress, Report, Run, failure, is_ready, past, pause};
 use crate::catalog::{Deletion, RecordedObject};
 use crate::names::{Digest, FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb};
 use crate::render::Manifest;
+use crate::secret;
 use crate::state::JournalEntry;
 use crate::target::{Intent, ResourceMark, Session, Write};
 
@@ -45,7 +45,7 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 
     async fn take_all(&mut self) {
-        let steps = ordered_steps(self.plan);
+        let steps: Vec<(&'a Change, &'a Step)> = self.plan.ordered_steps().collect();
         let reached = self.plan.reach == Reach::Reached;
         if self.left.is_empty() && !reached {
             return;
@@ -80,12 +80,12 @@ impl<'a, 'r> Round<'a, 'r> {
         let mut writes = Vec::new();
         for (change, step) in steps {
             let Some(manifest) = &step.after else { continue };
-            match fill::fill(manifest, self.run.secrets) {
+            match secret::fill(manifest, self.run.secrets) {
                 Ok(filled) => {
                     let (key, owner) = (step.object.clone(), manifest.owner.clone());
                     writes.push((change, Write { key, owner, applied: digest(manifest), filled }));
                 }
-                Err(fault) => self.fail(change, Some(&step.object), fault),
+                Err(fault) => self.fail(change, Some(&step.object), fault.into()),
             }
         }
         let whole = |change: &Change| !self.broken.contains(&change.resource);

@@ -3,9 +3,7 @@
 //! Killed between any two operations, the next plan finds what is left to do: what is intended is on the target before it is
 //! done, a resource is recorded when all of its steps are done, and forgotten when the target has forgotten it.
 
-mod fill;
 mod fleet;
-mod order;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -61,6 +59,11 @@ pub async fn execute(
     report
 }
 
+/// Whether anything of a change is done.
+fn is_ready(change: &Change) -> bool {
+    change.waiting.is_empty() && change.verb != Verb::Keep
+}
+
 /// What every part of a run needs.
 struct Run<'a> {
     plan: &'a Plan,
@@ -92,7 +95,7 @@ impl Run<'_> {
     async fn change_organizations(&self, report: &mut Report, chosen: impl Fn(Verb) -> bool) {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes: Vec<&Change> =
-            changes.filter(|change| order::is_ready(change) && chosen(change.verb)).collect();
+            changes.filter(|change| is_ready(change) && chosen(change.verb)).collect();
         // What others refer to comes first, and goes last.
         changes.sort_by_key(|change| change.resource.kind);
         if changes.iter().any(|change| change.verb == Verb::Delete) {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::plan::Verb;
+use crate::secret::SecretError;
 use crate::state::StateError;
 use crate::target::TargetError;
 
@@ -98,6 +99,12 @@ impl Fault {
 impl From<StateError> for Fault {
     fn from(error: StateError) -> Fault {
         Fault::new(error.to_string(), error.hint())
+    }
+}
+
+impl From<SecretError> for Fault {
+    fn from(error: SecretError) -> Fault {
+        Fault::new(error.message, error.hint)
     }
 }
 

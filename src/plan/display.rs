@@ -11,10 +11,20 @@ use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Reach, Summa
 use crate::spec::InfraType;
 use text::plain;
 
-/// Writes a plan for people. `width` is where lines with a place in a file end, in columns; names are never cut, so a
-/// line may be longer. Problems are not part of it.
-pub fn display(plan: &Plan, color: bool, width: usize) -> String {
-    let mut page = Page { text: String::new(), color, width };
+/// For whom a plan is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    /// Whether colours are shown.
+    pub color: bool,
+    /// Where lines with a place in a file end, in columns. Names are never cut, so a line may be longer.
+    pub width: usize,
+    /// How the person names the spec tree, for the commands that the plan proposes.
+    pub tree: &'a str,
+}
+
+/// Writes a plan for people. Problems are not part of it.
+pub fn display(plan: &Plan, reader: Reader<'_>) -> String {
+    let mut page = Page { text: String::new(), reader };
     for organization in plan.organizations.iter().filter(|plan| !plan.changes.is_empty()) {
         page.organization(organization);
     }
@@ -34,15 +44,14 @@ const FAINT: Style = Style::new().dimmed();
 const NORMAL: Style = Style::new();
 
 /// The text as far as it is written.
-struct Page {
+struct Page<'a> {
     text: String,
-    color: bool,
-    width: usize,
+    reader: Reader<'a>,
 }
 
-impl Page {
+impl Page<'_> {
     fn paint(&self, style: Style, text: &str) -> String {
-        if self.color && style != NORMAL { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.reader.color && style != NORMAL { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
     /// Writes one line. What a person wrote is made harmless here, whatever it is part of.
@@ -98,7 +107,7 @@ impl Page {
         let (mark, style) = mark(change);
         let fields: Vec<String> = change.fields.iter().map(words::field).collect();
         let (detail, more) = match (change.waiting.first(), fields.as_slice()) {
-            (Some(waiting), _) => (format!("waiting: {}", words::waiting(waiting)), fields.as_slice()),
+            (Some(waiting), _) => (format!("waiting: {}", waiting), fields.as_slice()),
             (None, [field]) => (field.clone(), &[][..]),
             (None, fields) => (String::new(), fields),
         };
@@ -106,7 +115,7 @@ impl Page {
         self.with_place(&format!("{mark} {name}"), style, &plain(&detail), &words::place(change));
         more.iter().for_each(|field| self.line(6, NORMAL, field));
         change.waiting.iter().skip(1).for_each(|waiting| {
-            self.line(6, WAITS, &format!("also waiting: {}", words::waiting(waiting)));
+            self.line(6, WAITS, &format!("also waiting: {}", waiting));
         });
         change.waiting.iter().for_each(|waiting| self.way_out(change, waiting));
         if change.cause != Cause::Spec {
@@ -117,7 +126,7 @@ impl Page {
     }
 
     fn way_out(&mut self, change: &Change, waiting: &Waiting) {
-        if let Some(way_out) = words::way_out(change, waiting) {
+        if let Some(way_out) = words::way_out(change, waiting, self.reader.tree) {
             self.line(6, NORMAL, &way_out);
         }
     }
@@ -130,7 +139,7 @@ impl Page {
         let pad = if detail.is_empty() { String::new() } else { missing(name, NAMES) };
         let left = format!("  {name}{pad}{gap}{detail}");
         let place = plain(place);
-        let room = missing(&left, self.width.saturating_sub(place.chars().count() + 2));
+        let room = missing(&left, self.reader.width.saturating_sub(place.chars().count() + 2));
         let line =
             format!("  {}{pad}{gap}{detail}{room}  {}", self.paint(style, name), self.paint(FAINT, &place));
         self.text.push_str(if place.is_empty() { line.trim_end() } else { &line });

@@ -29,7 +29,7 @@ use crate::catalog::{Catalog, Recorded};
 use crate::names::Digest;
 use crate::render::{Desired, Manifest};
 
-pub use display::display;
+pub use display::{Reader, display};
 pub use json::{InvalidPlan, schema};
 pub use model::{
     Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,

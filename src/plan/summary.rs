@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::names::ResourceKey;
 use crate::plan::world::World;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb};
 use crate::problem::Problem;
@@ -45,6 +46,21 @@ impl Plan {
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         let organizations = self.organizations.iter().flat_map(|plan| &plan.changes);
         organizations.chain(self.fleets.iter().flat_map(|plan| &plan.changes))
+    }
+
+    /// What happens to one resource, if anything.
+    pub fn change(&self, resource: &ResourceKey) -> Option<&Change> {
+        self.changes().find(|change| change.resource == *resource)
+    }
+
+    /// Whether anything can be done now: a change that waits for nothing.
+    pub fn has_work(&self) -> bool {
+        self.changes().any(|change| change.waiting.is_empty())
+    }
+
+    /// How many steps on targets can be taken now.
+    pub fn step_count(&self) -> usize {
+        self.fleets.iter().map(|fleet| fleet.ordered_steps().count()).sum()
     }
 
     /// Whether nothing changes and nothing waits. Records may still be filled in.

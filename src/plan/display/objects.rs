@@ -12,7 +12,7 @@ use crate::render::SecretSlot;
 /// How many unchanged lines are shown around changed ones.
 const CONTEXT: usize = 3;
 
-impl Page {
+impl Page<'_> {
     pub(super) fn step(&mut self, step: &Step) {
         let (mark, style) = match step.verb {
             Verb::Create => ("+", CREATED),

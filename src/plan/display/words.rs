@@ -1,5 +1,7 @@
 //! What waits for what, and why something is done, in words.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use crate::catalog::Hold;
@@ -47,7 +49,32 @@ pub(super) fn cause(cause: &Cause) -> String {
 }
 
 /// What a change waits for, as the rest of a sentence.
-pub(super) fn waiting(waiting: &Waiting) -> String {
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&waiting(self))
+    }
+}
+
+/// Why a resource is left as it is, as the rest of a sentence.
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&held(self))
+    }
+}
+
+/// What is done, as a verb.
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Delete => "delete",
+            Verb::Keep => "keep",
+        })
+    }
+}
+
+fn waiting(waiting: &Waiting) -> String {
     match waiting {
         Waiting::Held(hold) => held(hold),
         Waiting::UnreadableFile { origin } => format!("it may be in {origin}, which can't be read"),
@@ -81,13 +108,13 @@ fn held(hold: &Hold) -> String {
     }
 }
 
-/// What a person can do about it; none where waiting is all.
-pub(super) fn way_out(change: &Change, waiting: &Waiting) -> Option<String> {
+/// What a person can do about it; none where waiting is all. `tree` is how the person names the spec tree.
+pub(super) fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     Some(match waiting {
         Waiting::Protected => {
             "to delete it: set `deletion_protection: false`, apply, then remove the file".to_owned()
         }
-        Waiting::Approval { id, .. } => format!("to approve: streamfleet approve {id}"),
+        Waiting::Approval { id, .. } => format!("to approve: streamfleet approve {id} {tree}"),
         Waiting::ForeignObject { object } => {
             format!("to go on: remove {object} by hand, or give {} another name", change.resource)
         }
@@ -157,7 +184,7 @@ mod tests {
         ];
         let change = mention(&cluster(), None);
         let lines = waits.iter().map(|wait| {
-            let way_out = way_out(&change, wait).map(|way_out| format!("\n  {way_out}"));
+            let way_out = way_out(&change, wait, "specs").map(|way_out| format!("\n  {way_out}"));
             waiting(wait) + &way_out.unwrap_or_default()
         });
         insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
@@ -174,7 +201,7 @@ mod tests {
         deletion_protection is on
           to delete it: set `deletion_protection: false`, apply, then remove the file
         approval, since a fleet may lose 1 cluster an hour without it
-          to approve: streamfleet approve 03b369592dea
+          to approve: streamfleet approve 03b369592dea specs
         one disruption at a time, cluster acme/orders comes first
         the target can't be reached: connection refused
         `kubeconfig` of fleet acme/eu can't be opened here: no file

@@ -102,7 +102,7 @@ fn what_needs_approval() {
           - KafkaNodePool kafka-acme--a/controller
           - NetworkPolicy kafka-acme--a/deny
       ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it  was acme/clusters/b.yaml:1
-          to approve: streamfleet approve 03b369592dea
+          to approve: streamfleet approve 03b369592dea specs
           the cluster goes; its namespace and disks stay: kafka-acme--b
           - Kafka kafka-acme--b/b
           - KafkaNodePool kafka-acme--b/broker
@@ -133,7 +133,8 @@ fn colour_adds_nothing_but_colour() {
     let mut lab = Lab::with(&["orders", "payments"]);
     lab.cluster("orders", json!({"kafka_units": 2}));
     lab.remove("Cluster/acme/payments");
-    let coloured = crate::plan::display(&lab.plan(), true, 100);
+    let coloured =
+        crate::plan::display(&lab.plan(), crate::plan::Reader { color: true, width: 100, tree: "specs" });
     assert!(coloured.contains('\u{1b}'));
     let stripped = anstream::adapter::strip_str(&coloured).to_string();
     assert_eq!(stripped, lab.look());

@@ -309,11 +309,17 @@ impl Lab {
             self.execute(&plan);
             self.later(2);
         }
-        panic!("it never settles: {}", crate::plan::display(&self.plan(), false, 100));
+        panic!(
+            "it never settles: {}",
+            crate::plan::display(
+                &self.plan(),
+                crate::plan::Reader { color: false, width: 100, tree: "specs" }
+            )
+        );
     }
 
     fn look(&self) -> String {
-        crate::plan::display(&self.plan(), false, 100)
+        crate::plan::display(&self.plan(), crate::plan::Reader { color: false, width: 100, tree: "specs" })
     }
 }
 

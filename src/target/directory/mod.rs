@@ -44,6 +44,11 @@ impl DirectoryTarget {
         Utf8Path::new(self.fleet.organization.as_str()).join(self.fleet.fleet.as_str())
     }
 
+    /// The folder that takes the manifests.
+    pub fn root(&self) -> Utf8PathBuf {
+        self.full(&self.path)
+    }
+
     /// The full path of something in the fleet's folder.
     fn full(&self, path: &Utf8Path) -> Utf8PathBuf {
         self.output.join(self.folder()).join(path)

@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 use super::layout;
 use crate::names::ObjectKey;
 use crate::render::SecretSlot;
+use crate::render::yaml::to_yaml;
 use crate::target::{TargetError, Write};
 
 /// The nesting that is read: far deeper than any Kubernetes object, far shallower than a stack.
@@ -27,13 +28,9 @@ pub(super) fn text(write: &Write) -> Result<Zeroizing<String>, TargetError> {
         text.push_str(&hex::encode(random));
         text.push('\n');
     }
-    let body = Zeroizing::new(to_yaml(&write.filled).map_err(failed)?);
+    let body = Zeroizing::new(to_yaml(&write.filled));
     text.push_str(&body);
     Ok(text)
-}
-
-fn to_yaml(value: &Value) -> Result<String, String> {
-    serde_saphyr::to_string(value).map_err(|error| error.to_string())
 }
 
 /// A file as plans have it: secret bytes are reduced to a trace. None where it is no object.

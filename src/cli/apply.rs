@@ -1,0 +1,123 @@
+//! `streamfleet apply`: do what the plan says.
+
+use camino::Utf8PathBuf;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use crate::cli::round::{self, Access, Round};
+use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
+use crate::cli::{exit, report, saved};
+use crate::execute::{Progress, Report};
+use crate::plan::Plan;
+
+/// Show the plan, ask, and do exactly what it says.
+///
+/// Exit codes: 0 all done or nothing to do, 3 something waits, 1 a problem.
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// The folder of spec files, or a plan that `plan --out` saved.
+    #[arg(value_name = "TREE|PLAN", default_value = ".")]
+    what: Utf8PathBuf,
+    #[command(flatten)]
+    installation: InstallationArgs,
+    /// Don't ask.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
+    let saved = if verb.what.is_file() { Some(saved::read(&verb.what)?) } else { None };
+    let settings = settle(verb, saved.as_ref())?;
+    let round = round::run(settings, Access::Write, round::time(None), console)?;
+    if let Some(saved) = &saved {
+        refuse_stale(saved, &round)?;
+    }
+    report::plan(&round, console)?;
+    let ask = round.plan.has_work() && !verb.yes;
+    if ask && !console.confirm("Apply this plan?")? {
+        console.tell("Nothing was changed.\n");
+        return Ok(exit::PROBLEM);
+    }
+    let outcome = execute(&round)?;
+    tell_outcome(&outcome, &round, console)?;
+    Ok(exit_code(&round.plan, &outcome))
+}
+
+fn settle(verb: &Apply, saved: Option<&Plan>) -> Result<Settings, Failure> {
+    let tree = match saved {
+        Some(plan) => Utf8PathBuf::from(plan.inputs.source.0.clone()),
+        None => verb.what.clone(),
+    };
+    Settings::settle(&TreeArgs { tree, installation: verb.installation.clone() })
+}
+
+/// A saved plan is applied only where planning again would give the same: what was seen is what is done.
+fn refuse_stale(saved: &Plan, fresh: &Round) -> Result<(), Failure> {
+    let reasons = saved.staleness(&fresh.plan);
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let list: String = reasons.iter().map(|reason| format!("\n  - {reason}")).collect();
+    Err(Failure::new(format!("the saved plan {} no longer fits:{list}", saved.id)).hint(format!(
+        "nothing was changed; look again with: streamfleet plan {} --out FILE",
+        fresh.settings.tree_as_given
+    )))
+}
+
+fn execute(round: &Round) -> Result<Report, Failure> {
+    let bar = progress_bar(round.plan.step_count());
+    let mut progress = |progress: Progress<'_>| {
+        if let Progress::Step { fleet, object, .. } = progress {
+            bar.set_message(format!("{fleet} {object}"));
+            bar.inc(1);
+        }
+    };
+    let report = round.execute(&mut progress);
+    bar.finish_and_clear();
+    report
+}
+
+/// A bar on standard error where that is a terminal and the work is long enough to wonder about.
+fn progress_bar(steps: usize) -> ProgressBar {
+    const LONG: usize = 20;
+    let target = if steps < LONG { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(steps as u64), target);
+    match ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn tell_outcome(report: &Report, round: &Round, console: &mut Console) -> Result<(), Failure> {
+    let mut text = String::new();
+    if !report.done.is_empty() {
+        let resources = count(report.done.len(), "resource");
+        text = format!("\nApplied {resources} in {}.\n", count(report.steps, "step"));
+    }
+    for folder in round.written_folders() {
+        text.push_str(&format!("Manifests are in {folder}\n"));
+    }
+    console.print(&text)?;
+    for failed in &report.failed {
+        console.failed(&failed.to_string(), &failed.hint);
+    }
+    Ok(())
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// What is left decides: changes that were made are no longer news.
+fn exit_code(plan: &Plan, report: &Report) -> u8 {
+    if !report.failed.is_empty() || plan.summary.errors > 0 {
+        exit::PROBLEM
+    } else if plan.summary.waiting > 0 {
+        exit::WAITING
+    } else {
+        exit::OK
+    }
+}

@@ -1,0 +1,110 @@
+//! What a verb prints: data on standard output, everything else on standard error, in colour where that is a terminal.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::cli::failure::Failure;
+
+/// The process's two outputs and its input.
+pub struct Console {
+    out: anstream::AutoStream<io::Stdout>,
+    err: anstream::AutoStream<io::Stderr>,
+}
+
+/// Bold red, for `error`.
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// Bold cyan, for `help`.
+const HELP: Style = AnsiColor::Cyan.on_default().bold();
+
+/// Whether standard error takes colours: a terminal, and neither `NO_COLOR` nor `TERM=dumb` says otherwise.
+pub fn stderr_has_color() -> bool {
+    anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
+}
+
+impl Console {
+    /// The process's own streams.
+    pub fn new() -> Self {
+        Self { out: anstream::AutoStream::auto(io::stdout()), err: anstream::AutoStream::auto(io::stderr()) }
+    }
+
+    /// Whether standard output takes colours.
+    pub fn out_has_color(&self) -> bool {
+        anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+    }
+
+    /// How many columns the person sees, at most as many as are comfortable to read.
+    pub fn width(&self) -> usize {
+        const COMFORTABLE: usize = 110;
+        match terminal_size::terminal_size() {
+            Some((terminal_size::Width(columns), _)) => usize::from(columns).min(COMFORTABLE),
+            None => 100,
+        }
+    }
+
+    /// Whether standard error takes colours.
+    pub fn err_has_color(&self) -> bool {
+        stderr_has_color()
+    }
+
+    /// Prints data, as it is.
+    ///
+    /// # Errors
+    /// [`Failure::broken_pipe`] when nobody reads any more, as in `streamfleet plan | head`.
+    pub fn print(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::broken_pipe(),
+            _ => Failure::during("could not write to standard output", &error),
+        })
+    }
+
+    /// Tells the person something that is not data. A person who can't be told is no reason to stop.
+    pub fn tell(&mut self, text: &str) {
+        let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
+    }
+
+    /// Warns the person.
+    pub fn warn(&mut self, text: &str) {
+        let style = AnsiColor::Yellow.on_default().bold();
+        self.tell(&format!("{style}warning{style:#}: {text}\n"));
+    }
+
+    /// Says what one part of the work failed at, while the rest went on.
+    pub fn failed(&mut self, message: &str, hint: &str) {
+        self.tell(&format!("{ERROR}error{ERROR:#}: {message}\n  {HELP}help{HELP:#}: {hint}\n"));
+    }
+
+    /// Says why the verb stopped.
+    pub fn fail(&mut self, failure: &Failure) -> ExitCode {
+        if let Some((first, causes)) = failure.chain.split_first() {
+            let mut text = format!("{ERROR}error{ERROR:#}: {first}\n");
+            for cause in causes {
+                text.push_str(&format!("  because: {cause}\n"));
+            }
+            if let Some(hint) = &failure.hint {
+                text.push_str(&format!("  {HELP}help{HELP:#}: {hint}\n"));
+            }
+            self.tell(&text);
+        }
+        ExitCode::from(failure.code)
+    }
+
+    /// Asks a question that only the whole word `yes` answers with yes.
+    ///
+    /// # Errors
+    /// When nobody can be asked, because standard input is no terminal.
+    pub fn confirm(&mut self, question: &str) -> Result<bool, Failure> {
+        if !io::stdin().is_terminal() {
+            return Err(Failure::usage("nobody can be asked, because standard input is not a terminal")
+                .hint("read the plan, then run the command with `--yes`"));
+        }
+        self.tell(&format!("{question} Only `yes` is taken as yes: "));
+        let mut answer = String::new();
+        io::stdin()
+            .read_line(&mut answer)
+            .map_err(|error| Failure::during("could not read the answer", &error))?;
+        Ok(answer.trim() == "yes")
+    }
+}

@@ -1,0 +1,107 @@
+//! `streamfleet get`: resources as the interface has them.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::catalog::Resource;
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::cli::format::Format;
+use crate::cli::round::{self, Access, Round};
+use crate::cli::settings::{Settings, TreeArgs};
+use crate::interface;
+use crate::names::Kind;
+
+/// Print resources with every field of their records.
+#[derive(Debug, Args)]
+pub struct Get {
+    /// What to print: `clusters` for all, `cluster/acme/orders` for one. Kinds are organizations, base-domains,
+    /// identity-providers, cloud-accounts, fleets and clusters.
+    #[arg(value_name = "KIND[/ORGANIZATION/NAME]")]
+    what: String,
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// Print a table, JSON or YAML.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
+    let (kind, path) = parse(&verb.what)?;
+    let settings = Settings::settle(&verb.tree)?;
+    let round = round::run(settings, Access::ReadOnly, round::time(None), console)?;
+    let of_kind: Vec<&Resource> =
+        round.checked.catalog.resources.values().filter(|resource| resource.key.kind == kind).collect();
+    match path {
+        None => print_all(&round, &of_kind, verb.format, console)?,
+        Some(path) => {
+            let Some(resource) = of_kind.iter().find(|resource| resource.key.path() == path) else {
+                return Err(not_found(kind, path, &of_kind));
+            };
+            let record = record(&round, resource);
+            let text = match verb.format.data(&record)? {
+                Some(text) => text,
+                None => crate::render::yaml::to_yaml(&record),
+            };
+            console.print(&text)?;
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// Splits `cluster/acme/orders` into its kind and its path; the kind may be singular or plural.
+fn parse(what: &str) -> Result<(Kind, Option<&str>), Failure> {
+    let (kind, path) = match what.split_once('/') {
+        Some((kind, path)) => (kind, Some(path)),
+        None => (what, None),
+    };
+    let wanted = kind.to_ascii_lowercase();
+    let named = |kind: &Kind| {
+        let plural = kind.plural();
+        wanted == plural
+            || Some(wanted.as_str()) == plural.strip_suffix('s')
+            || wanted == kind.as_str().to_ascii_lowercase()
+    };
+    match Kind::ALL.into_iter().find(named) {
+        Some(kind) => Ok((kind, path)),
+        None => {
+            let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.plural()).collect();
+            Err(Failure::usage(format!("`{kind}` is not a kind of resource"))
+                .hint(format!("kinds are {}", kinds.join(", "))))
+        }
+    }
+}
+
+fn not_found(kind: Kind, path: &str, of_kind: &[&Resource]) -> Failure {
+    let known: Vec<String> = of_kind.iter().map(|resource| resource.key.path()).collect();
+    let failure = Failure::new(format!("there is no {} {path}", kind.noun()));
+    match known.as_slice() {
+        [] => failure.hint(format!("the tree has no {}", kind.noun())),
+        _ => failure.hint(format!("there are: {}", known.join(", "))),
+    }
+}
+
+fn record(round: &Round, resource: &Resource) -> Value {
+    let checked = &round.checked;
+    let standing = interface::standing(&resource.key, &checked.catalog, &checked.recorded, &round.plan);
+    interface::record(resource, &standing, &checked.recorded, round.manifests_of(&resource.key))
+}
+
+fn print_all(
+    round: &Round,
+    resources: &[&Resource],
+    format: Format,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let records: Vec<Value> = resources.iter().map(|resource| record(round, resource)).collect();
+    match format.data(&records)? {
+        Some(text) => console.print(&text),
+        None => {
+            let text: String =
+                resources.iter().map(|resource| format!("{}\n", resource.key.path())).collect();
+            console.print(&text)
+        }
+    }
+}

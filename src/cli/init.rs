@@ -1,0 +1,57 @@
+//! `streamfleet init`: a tree to start from.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::names::Identifier;
+
+/// Write a small tree to start from: an organization, a fleet that is a folder, and a cluster.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// The folder to write it to. It is made where it isn't there; nothing that exists is overwritten.
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: Utf8PathBuf,
+    /// The organization's identifier.
+    #[arg(long, default_value = "acme")]
+    organization: Identifier,
+}
+
+/// The files of the tree, `ORGANIZATION` standing for the organization's identifier.
+const FILES: [(&str, &str); 3] = [
+    ("organizations.yaml", include_str!("init/organizations.yaml")),
+    ("ORGANIZATION/fleets/main.yaml", include_str!("init/fleet.yaml")),
+    ("ORGANIZATION/clusters/first.yaml", include_str!("init/cluster.yaml")),
+];
+
+/// Runs the verb.
+pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
+    let files: Vec<(Utf8PathBuf, String)> = FILES
+        .iter()
+        .map(|(path, text)| {
+            let fill = |text: &str| text.replace("ORGANIZATION", verb.organization.as_str());
+            (verb.folder.join(fill(path)), fill(text))
+        })
+        .collect();
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
+        return Err(Failure::new(format!("`{path}` is there already, so nothing was written"))
+            .hint("name an empty folder: streamfleet init DIR"));
+    }
+    for (path, text) in &files {
+        write_new(path, text)
+            .map_err(|error| Failure::during(format!("could not write `{path}`"), &error))?;
+        console.print(&format!("wrote {path}\n"))?;
+    }
+    console.print(&format!("\nSee what it would do: streamfleet plan {}\n", verb.folder))?;
+    Ok(exit::OK)
+}
+
+fn write_new(path: &Utf8Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::fs::File::create_new(path)?;
+    std::io::Write::write_all(&mut file, text.as_bytes())
+}

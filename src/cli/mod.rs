@@ -1,0 +1,117 @@
+//! The command line: one file a verb.
+
+mod apply;
+mod approve;
+mod console;
+mod failure;
+mod forget;
+mod format;
+mod get;
+mod init;
+mod plan;
+mod report;
+mod round;
+mod saved;
+mod secret;
+mod settings;
+mod status;
+mod validate;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use console::Console;
+use format::Format;
+
+/// Exit codes that every verb shares. Those of a plan are [`crate::plan::Plan::exit_code`]'s.
+pub mod exit {
+    /// Done, or nothing to do.
+    pub const OK: u8 = 0;
+    /// Something is wrong.
+    pub const PROBLEM: u8 = 1;
+    /// Something waits.
+    pub const WAITING: u8 = 3;
+    /// The command line could not be understood (`EX_USAGE` of sysexits.h).
+    pub const USAGE: u8 = 64;
+    /// The reader of our output went away: what a shell reports for a process ended by SIGPIPE.
+    pub const BROKEN_PIPE: u8 = 141;
+}
+
+/// Keeps Kafka fleets on Kubernetes equal to a tree of YAML files, and shows what it will do before it does it.
+///
+/// Exit codes: 0 nothing to do or all done, 1 a problem, 2 a plan has changes, 3 something waits, 64 usage.
+#[derive(Debug, Parser)]
+#[command(name = "streamfleet", version, max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Log more: -v what is done, -vv how. The variable STREAMFLEET_LOG takes filters instead.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Init(init::Init),
+    Validate(validate::Validate),
+    Plan(plan::Plan),
+    Apply(apply::Apply),
+    Status(status::Status),
+    Get(get::Get),
+    Approve(approve::Approve),
+    Forget(forget::Forget),
+    #[command(subcommand)]
+    Secret(secret::Secret),
+}
+
+/// Parses the arguments, runs the verb and says how it went.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    log_to_stderr(cli.verbose);
+    let mut console = Console::new();
+    let result = match cli.verb {
+        Verb::Init(verb) => init::run(&verb, &mut console),
+        Verb::Validate(verb) => validate::run(&verb, &mut console),
+        Verb::Plan(verb) => plan::run(&verb, &mut console),
+        Verb::Apply(verb) => apply::run(&verb, &mut console),
+        Verb::Status(verb) => status::run(&verb, &mut console),
+        Verb::Get(verb) => get::run(&verb, &mut console),
+        Verb::Approve(verb) => approve::run(&verb, &mut console),
+        Verb::Forget(verb) => forget::run(&verb, &mut console),
+        Verb::Secret(verb) => secret::run(&verb, &mut console),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => console.fail(&failure),
+    }
+}
+
+/// Prints clap's message. Help and version that were asked for are no mistake.
+fn usage(error: &clap::Error) -> ExitCode {
+    // When even this can't be printed there is nobody to tell.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
+}
+
+/// Sends the log to standard error, so that standard output holds only what was asked for.
+fn log_to_stderr(verbose: u8) {
+    use tracing_subscriber::EnvFilter;
+    let default = match verbose {
+        0 => "warn",
+        1 => "streamfleet=info,warn",
+        _ => "streamfleet=debug,info",
+    };
+    let filter = EnvFilter::try_from_env("STREAMFLEET_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let color = console::stderr_has_color();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(color)
+        .without_time()
+        .try_init();
+}

@@ -1,0 +1,47 @@
+//! `streamfleet plan`: what would be done?
+
+use camino::Utf8PathBuf;
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use crate::cli::format::Format;
+use crate::cli::round::{self, Access};
+use crate::cli::settings::{Settings, TreeArgs};
+use crate::cli::{report, saved};
+
+/// Show what `apply` would do, and why some of it waits. Nothing is changed.
+///
+/// Exit codes: 0 nothing to do, 2 changes, 3 something waits, 1 a problem.
+#[derive(Debug, Args)]
+pub struct Plan {
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// Print the plan as people read it, or whole as JSON or YAML.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    /// Save the plan to this file, for `streamfleet apply FILE`.
+    #[arg(long, value_name = "FILE")]
+    out: Option<Utf8PathBuf>,
+    /// Plan as of this time, as in 2027-01-31T00:00:00Z: see what expires by then.
+    #[arg(long, value_name = "TIME", conflicts_with = "out")]
+    at: Option<Timestamp>,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
+    let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
+    let round = round::run(settings, access, round::time(verb.at), console)?;
+    match verb.format.data(&round.plan)? {
+        Some(text) => console.print(&text)?,
+        None => report::plan(&round, console)?,
+    }
+    if let Some(file) = &verb.out {
+        saved::write(file, &round.plan)?;
+        console.tell(&format!("saved to {file}; apply exactly this with: streamfleet apply {file}\n"));
+    }
+    Ok(round.plan.exit_code())
+}

@@ -1,0 +1,19 @@
+//! How a plan is shown to a person: its problems, then what it does.
+
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use crate::cli::round::Round;
+use crate::{plan, problem};
+
+/// Shows a plan: the problems on standard error, the plan on standard output.
+///
+/// # Errors
+/// When standard output is gone.
+pub fn plan(round: &Round, console: &mut Console) -> Result<(), Failure> {
+    let tree = round.settings.tree_as_given.as_str();
+    let reader = plan::Reader { color: console.out_has_color(), width: console.width(), tree };
+    let text = plan::display(&round.plan, reader);
+    console.print(&text)?;
+    console.tell(&problem::render(&round.plan.problems, console.err_has_color()));
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! The one way from a tree to a plan, which every verb that looks at a tree takes.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use secrecy::SecretString;
+
+use crate::catalog::{self, Catalog, Recorded, Secrets};
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use crate::cli::settings::Settings;
+use crate::execute::{self, Progress, Report};
+use crate::names::{FleetKey, ResourceKey};
+use crate::plan::{self, Plan, Policy};
+use crate::secret::{Keyring, SecretStore};
+use crate::source::directory;
+use crate::spec::{InfraType, Spec};
+use crate::state::State;
+use crate::target::{Target, Targets};
+use crate::{render, spec};
+
+/// Whether a verb may write the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It leaves nothing behind: where there is no state, none is made.
+    ReadOnly,
+    /// It makes the state where there is none.
+    Write,
+}
+
+/// A tree that was read and checked against what is recorded.
+pub struct Checked {
+    /// The state, where there is one.
+    pub state: Option<State>,
+    /// What is recorded.
+    pub recorded: Recorded,
+    /// The tree's secrets.
+    pub secrets: Secrets,
+    /// The tree, resolved.
+    pub catalog: Catalog,
+}
+
+/// A tree that was planned.
+pub struct Round {
+    /// What the verb works with.
+    pub settings: Settings,
+    /// The tree, resolved, with the state that it was resolved against.
+    pub checked: Checked,
+    /// The fleets' targets.
+    pub targets: Targets,
+    /// What would be done.
+    pub plan: Plan,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// The time of a verb: the one that a person asked about, or now.
+pub fn time(asked: Option<Timestamp>) -> Timestamp {
+    asked.unwrap_or_else(Timestamp::now)
+}
+
+/// Reads a tree and resolves it.
+///
+/// # Errors
+/// When the tree, the state or the keys can't be read. Mistakes in specs are no such error: they are in the catalog.
+pub fn check(
+    settings: &Settings,
+    access: Access,
+    now: Timestamp,
+    console: &mut Console,
+) -> Result<Checked, Failure> {
+    let snapshot = directory::scan(&settings.tree).map_err(|error| {
+        Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
+    })?;
+    let documents = spec::read(&snapshot, None);
+    let state = open_state(settings, access, console)?;
+    let recorded = match &state {
+        Some(state) => {
+            state.recorded().map_err(|error| Failure::of_state("could not read the state", &error))?
+        }
+        None => Recorded::default(),
+    };
+    let secrets = secret_store(settings, access)?.open_all(&documents);
+    let catalog = catalog::resolve(&documents, &recorded, &secrets, &settings.config, now);
+    Ok(Checked { state, recorded, secrets, catalog })
+}
+
+/// Reads a tree, looks at the targets and plans.
+///
+/// # Errors
+/// As [`check`].
+pub fn run(
+    settings: Settings,
+    access: Access,
+    now: Timestamp,
+    console: &mut Console,
+) -> Result<Round, Failure> {
+    let checked = check(&settings, access, now, console)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| Failure::during("could not start the runtime", &error))?;
+    let desired = render::render(&checked.catalog);
+    let targets = Targets::for_fleets(&settings.output_dir, directory_fleets(&checked));
+    let observed = runtime.block_on(targets.observe(&checked.recorded, &desired));
+    let policy = policy(&settings, now);
+    let plan = plan::plan(&checked.catalog, &desired, &checked.recorded, &observed, &policy);
+    Ok(Round { settings, checked, targets, plan, runtime })
+}
+
+/// The fleets that are folders, with the path of each: those of the tree, and those that are recorded and may have to go.
+fn directory_fleets(checked: &Checked) -> BTreeMap<FleetKey, Option<String>> {
+    let recorded = checked.recorded.resources.iter().filter_map(|(key, resource)| {
+        let last_good = resource.last_good.as_ref()?;
+        match Spec::from_record(key.kind, &last_good.spec).ok()? {
+            Spec::Fleet(fleet) => Some(fleet),
+            _ => None,
+        }
+    });
+    let planned = checked.catalog.fleets.values().map(|fleet| fleet.spec.clone());
+    recorded
+        .chain(planned)
+        .filter(|fleet| fleet.infra_type == InfraType::Directory)
+        .map(|fleet| {
+            let key = FleetKey { organization: fleet.organization, fleet: fleet.identifier };
+            (key, fleet.advanced_config.path)
+        })
+        .collect()
+}
+
+fn policy(settings: &Settings, now: Timestamp) -> Policy {
+    let policy = &settings.config.policy;
+    Policy {
+        now,
+        cluster_deletions_per_hour: policy.cluster_deletions_per_hour,
+        approval_lifetime: SignedDuration::from_hours(i64::from(policy.approval_hours)),
+        software: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// Opens the state and passes on what it has to say about its own health.
+pub fn open_state(
+    settings: &Settings,
+    access: Access,
+    console: &mut Console,
+) -> Result<Option<State>, Failure> {
+    let opened = match access {
+        Access::ReadOnly => State::open_existing(&settings.state_dir),
+        Access::Write => State::open(&settings.state_dir).map(Some),
+    };
+    let attempt = || format!("could not open the state in `{}`", settings.state_dir);
+    let state = opened.map_err(|error| Failure::of_state(attempt(), &error))?;
+    for warning in state.iter().flat_map(State::warnings) {
+        console.warn(&warning);
+    }
+    Ok(state)
+}
+
+/// The keys of the installation and the places that secrets are in.
+pub fn secret_store(settings: &Settings, access: Access) -> Result<SecretStore, Failure> {
+    let variable = |name: &str| std::env::var(name).ok().map(SecretString::from);
+    Ok(SecretStore::new(settings.secrets_dir.clone(), variable, keyring(settings, access)?))
+}
+
+/// The keys of the installation. Without any, a dry run can still compare what it can't open; it makes none that it would
+/// leave behind.
+pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> {
+    let keyring = match access {
+        Access::Write => Keyring::load_or_create(&settings.state_dir),
+        Access::ReadOnly => match Keyring::load(&settings.state_dir) {
+            Ok(None) => Keyring::ephemeral(),
+            Ok(Some(keyring)) => Ok(keyring),
+            Err(error) => Err(error),
+        },
+    };
+    let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
+    keyring.map_err(|error| Failure::of_secret(attempt(), &error))
+}
+
+impl Round {
+    /// Does what the plan says.
+    ///
+    /// # Errors
+    /// When there is no state to keep book in. Steps that fail are in the report.
+    pub fn execute(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, Failure> {
+        let Some(state) = &self.checked.state else {
+            return Err(Failure::new("nothing can be applied without a state"));
+        };
+        let actor = actor();
+        let work = execute::execute(
+            &self.plan,
+            &self.targets,
+            state,
+            &self.checked.secrets,
+            &Timestamp::now,
+            &actor,
+            progress,
+        );
+        Ok(self.runtime.block_on(work))
+    }
+
+    /// Where the fleets that this plan changes have their manifests.
+    pub fn written_folders(&self) -> Vec<String> {
+        let changed = self.plan.fleets.iter().filter(|fleet| fleet.ordered_steps().next().is_some());
+        changed.filter_map(|fleet| self.folder(&fleet.fleet)).collect()
+    }
+
+    /// Where a cluster's manifests are.
+    pub fn manifests_of(&self, cluster: &ResourceKey) -> Option<String> {
+        let cluster = self.checked.catalog.clusters.get(cluster)?;
+        Some(format!("{}/{}", self.folder(&cluster.fleet)?, cluster.namespace))
+    }
+
+    fn folder(&self, fleet: &FleetKey) -> Option<String> {
+        match self.targets.get(fleet)? {
+            Target::Directory(directory) => Some(self.shorten(&directory.root())),
+        }
+    }
+
+    /// A path as the person would write it: below the tree as they named it.
+    fn shorten(&self, path: &camino::Utf8Path) -> String {
+        match path.strip_prefix(&self.settings.tree) {
+            Ok(below) => self.settings.tree_as_given.join(below).into_string(),
+            Err(_) => path.to_string(),
+        }
+    }
+}
+
+/// Who runs the command, for the audit trail.
+pub fn actor() -> String {
+    let user = std::env::var("SUDO_USER")
+        .or_else(|_| std::env::var("USER"))
+        .unwrap_or_else(|_| "unknown".to_owned());
+    format!("{user} (command line)")
+}

@@ -1,0 +1,56 @@
+//! Plans in files: what `plan --out` writes and `apply FILE` takes.
+
+use std::io::{self, Write as _};
+
+use camino::Utf8Path;
+
+use crate::cli::failure::Failure;
+use crate::plan::Plan;
+
+/// The most that a saved plan may weigh, in bytes; at ten thousand clusters one weighs about 200 MB.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Saves a plan, whole or not at all.
+///
+/// # Errors
+/// When the file can't be written.
+pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
+    replace(path, plan.to_json().as_bytes())
+        .map_err(|error| Failure::during(format!("could not save the plan to `{path}`"), &error))
+}
+
+/// Puts a file in place of the one that is there, so that no reader ever sees half of it.
+///
+/// # Errors
+/// When the folder can't be written.
+pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_str().is_empty() => parent,
+        _ => Utf8Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    // A temporary file is its owner's alone; what it replaces keeps who may read it.
+    if let Ok(before) = std::fs::metadata(path) {
+        file.as_file().set_permissions(before.permissions())?;
+    }
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Reads a saved plan.
+///
+/// # Errors
+/// When the file is no plan, or one of another version.
+pub fn read(path: &Utf8Path) -> Result<Plan, Failure> {
+    let attempt = || format!("could not read the plan `{path}`");
+    let size = std::fs::metadata(path).map_err(|error| Failure::during(attempt(), &error))?.len();
+    if size > MAX_BYTES {
+        return Err(Failure::new(format!("{}: it is larger than any plan", attempt())));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::during(attempt(), &error))?;
+    Plan::from_json(&text).map_err(|error| {
+        Failure::during(attempt(), &error).hint("make one with: streamfleet plan TREE --out FILE")
+    })
+}

@@ -1,0 +1,178 @@
+//! `streamfleet secret`: seal values so that they can stand in a file that others read.
+
+use std::io::Read as _;
+
+use clap::{Args, Subcommand};
+use secrecy::SecretString;
+
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use crate::cli::round::{self, Access};
+use crate::cli::settings::{Settings, TreeArgs};
+use crate::cli::{exit, saved};
+use crate::names::{Domain, Identifier, Kind, SecretRef, SpecPath};
+use crate::secret::{self, Keyring};
+use crate::source::directory;
+use crate::spec::Entry;
+
+/// Seal secrets, and seal them again to a new identity.
+#[derive(Debug, Subcommand)]
+pub enum Secret {
+    Encrypt(Encrypt),
+    Rotate(Rotate),
+    Recipient(Recipient),
+}
+
+/// Seal a value for one field of one resource, and print the block to paste into its spec.
+///
+/// The value comes from standard input:
+/// streamfleet secret encrypt BaseDomain/acme/kafka.example.com#tls_key TREE < key.pem
+#[derive(Debug, Args)]
+pub struct Encrypt {
+    /// Which field of which resource the value is for; the block opens nowhere else. One of Fleet/…#kubeconfig,
+    /// BaseDomain/…#tls_key (named by its derived domain) and CloudAccount/…#credentials.
+    #[arg(value_name = "KIND/ORGANIZATION/NAME#FIELD")]
+    reference: String,
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// Seal to this recipient, as `streamfleet secret recipient` prints it, where the installation's own identity is
+    /// not at hand.
+    #[arg(long, value_name = "AGE RECIPIENT")]
+    recipient: Option<String>,
+}
+
+/// Make a new identity and seal every encrypted block of the tree to it again, changing nothing else in the files.
+///
+/// Older identities are kept, so that older revisions of the tree still open.
+#[derive(Debug, Args)]
+pub struct Rotate {
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+/// Print the recipient that values are sealed to. It is no secret.
+#[derive(Debug, Args)]
+pub struct Recipient {
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+/// The fields that hold a secret, by kind.
+const FIELDS: [(Kind, &str); 3] =
+    [(Kind::Fleet, "kubeconfig"), (Kind::BaseDomain, "tls_key"), (Kind::CloudAccount, "credentials")];
+
+/// The most that a secret may weigh, in bytes: no key, kubeconfig or credentials file is near it.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Runs the verb.
+pub fn run(verb: &Secret, console: &mut Console) -> Result<u8, Failure> {
+    match verb {
+        Secret::Encrypt(verb) => encrypt(verb, console),
+        Secret::Rotate(verb) => rotate(verb, console),
+        Secret::Recipient(verb) => {
+            let settings = Settings::settle(&verb.tree)?;
+            console.print(&format!("{}\n", round::keyring(&settings, Access::Write)?.recipient()))?;
+            Ok(exit::OK)
+        }
+    }
+}
+
+fn encrypt(verb: &Encrypt, console: &mut Console) -> Result<u8, Failure> {
+    let reference = reference(&verb.reference)?;
+    let recipient = match &verb.recipient {
+        Some(recipient) => recipient.clone(),
+        None => round::keyring(&Settings::settle(&verb.tree)?, Access::Write)?.recipient(),
+    };
+    let value = read_value(console)?;
+    let armour = secret::seal(&recipient, &reference, &value)
+        .map_err(|error| Failure::of_secret(format!("could not seal the value for {reference}"), &error))?;
+    let block: String = armour.lines().map(|line| format!("    {line}\n")).collect();
+    console.print(&format!("{}:\n  encrypted: |\n{block}", reference.field))?;
+    Ok(exit::OK)
+}
+
+/// Understands which field is meant, and refuses what could never be opened.
+fn reference(text: &str) -> Result<SecretRef, Failure> {
+    let wrong = |message: String| {
+        Failure::usage(message).hint("for example: BaseDomain/acme/kafka.example.com#tls_key")
+    };
+    let reference = SecretRef::try_from(text.to_owned()).map_err(|error| wrong(error.to_string()))?;
+    let (kind, name) = (reference.resource.kind, &reference.resource.name);
+    let fits = match kind {
+        Kind::BaseDomain => name.parse::<Domain>().map(drop),
+        _ => name.parse::<Identifier>().map(drop),
+    };
+    fits.map_err(|error| wrong(error.to_string()))?;
+    match FIELDS.iter().find(|(of, _)| *of == kind) {
+        Some((_, field)) if *field == reference.field => Ok(reference),
+        Some((_, field)) => Err(wrong(format!("the secret field of a {} is `{field}`", kind.noun()))),
+        None => Err(wrong(format!("a {} has no secret field", kind.noun()))),
+    }
+}
+
+fn read_value(console: &mut Console) -> Result<SecretString, Failure> {
+    use std::io::IsTerminal as _;
+    if std::io::stdin().is_terminal() {
+        console.tell("Reading the value from standard input; end it with Ctrl-D.\n");
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .take(MAX_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::during("could not read the value from standard input", &error))?;
+    let value = SecretString::from(text);
+    let length = secrecy::ExposeSecret::expose_secret(&value).len() as u64;
+    match length {
+        0 => Err(Failure::usage("standard input is empty").hint("pass the value: … < key.pem")),
+        length if length > MAX_BYTES => Err(Failure::usage("the value is larger than 1 MiB")),
+        _ => Ok(value),
+    }
+}
+
+fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let mut keyring = round::keyring(&settings, Access::Write)?;
+    keyring.add_identity().map_err(|error| Failure::of_secret("could not make a new identity", &error))?;
+    let rotated = rotated(&settings, &keyring)?;
+    let mut blocks = 0;
+    for Rotated { file, text, sealed } in &rotated {
+        saved::replace(&settings.tree.join(file.as_str()), text.as_bytes())
+            .map_err(|error| Failure::during(format!("could not write `{file}`"), &error))?;
+        console.print(&format!("{file}: {sealed} sealed again\n"))?;
+        blocks += sealed;
+    }
+    console.print(&format!("{blocks} secrets are sealed to the new recipient {}\n", keyring.recipient()))?;
+    Ok(exit::OK)
+}
+
+/// A file with its blocks sealed again.
+struct Rotated {
+    file: SpecPath,
+    text: String,
+    sealed: usize,
+}
+
+/// Seals every block of every file again, and writes nothing yet: a file that can't be done stops the rest too.
+fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<Rotated>, Failure> {
+    let snapshot = directory::scan(&settings.tree).map_err(|error| {
+        Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
+    })?;
+    let mut rotated = Vec::new();
+    for (file, entry) in &snapshot.entries {
+        let attempt = || format!("could not seal the secrets of `{file}` again; no file was changed");
+        let text = match entry {
+            Entry::File { bytes, .. } => {
+                std::str::from_utf8(bytes).map_err(|error| Failure::during(attempt(), &error))?
+            }
+            Entry::Unreadable { message, hint, .. } => {
+                return Err(Failure::new(format!("{}: {message}", attempt())).hint(hint.clone()));
+            }
+        };
+        let (text, sealed) = secret::rotate_text(text, file, keyring)
+            .map_err(|error| Failure::of_secret(attempt(), &error))?;
+        if sealed > 0 {
+            rotated.push(Rotated { file: file.clone(), text, sealed });
+        }
+    }
+    Ok(rotated)
+}

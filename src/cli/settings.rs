@@ -1,0 +1,99 @@
+//! Which tree, state, output and secrets a verb works with: from flags, the environment, a config file or the defaults.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+
+use crate::cli::failure::Failure;
+use crate::config::Config;
+
+/// The spec tree and the installation that a verb works with.
+#[derive(Debug, Args)]
+pub struct TreeArgs {
+    /// The folder of spec files.
+    #[arg(value_name = "TREE", default_value = ".")]
+    pub tree: Utf8PathBuf,
+    #[command(flatten)]
+    pub installation: InstallationArgs,
+}
+
+/// Where an installation keeps its things. Each has a place inside the tree by default, in a folder that no spec is read
+/// from and that git ignores.
+#[derive(Debug, Clone, Args)]
+pub struct InstallationArgs {
+    /// The settings of the installation, a TOML file. By default every setting has its default.
+    #[arg(long, value_name = "FILE", env = "STREAMFLEET_CONFIG")]
+    pub config: Option<Utf8PathBuf>,
+    /// The folder of the state. [default: TREE/.streamfleet/state]
+    #[arg(long, value_name = "DIR", env = "STREAMFLEET_STATE_DIR")]
+    pub state_dir: Option<Utf8PathBuf>,
+    /// The folder that directory fleets write to. [default: TREE/.streamfleet/output]
+    #[arg(long, value_name = "DIR", env = "STREAMFLEET_OUTPUT_DIR")]
+    pub output_dir: Option<Utf8PathBuf>,
+    /// The folder of `from_file` secrets, one folder in it an organization. [default: TREE/.streamfleet/secrets]
+    #[arg(long, value_name = "DIR", env = "STREAMFLEET_SECRETS_DIR")]
+    pub secrets_dir: Option<Utf8PathBuf>,
+}
+
+/// Everything that a verb needs to know before it looks at a spec.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The tree as the person named it, for messages.
+    pub tree_as_given: Utf8PathBuf,
+    /// The tree, absolute and without links.
+    pub tree: Utf8PathBuf,
+    /// The folder of the state.
+    pub state_dir: Utf8PathBuf,
+    /// The folder that directory fleets write to.
+    pub output_dir: Utf8PathBuf,
+    /// The folder of `from_file` secrets.
+    pub secrets_dir: Utf8PathBuf,
+    /// The settings of the installation.
+    pub config: Config,
+}
+
+impl Settings {
+    /// Settles every setting: a flag or variable wins over the file, the file over the default.
+    ///
+    /// # Errors
+    /// When the tree is not a folder, or the config file can't be read or understood.
+    pub fn settle(args: &TreeArgs) -> Result<Settings, Failure> {
+        let tree = canonical_tree(&args.tree)?;
+        let InstallationArgs { config, state_dir, output_dir, secrets_dir } = &args.installation;
+        let config = config.as_deref().map(read_config).transpose()?.unwrap_or_default();
+        let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
+            let given = flag.as_ref().or(file.as_ref()).cloned();
+            given.unwrap_or_else(|| tree.join(".streamfleet").join(name))
+        };
+        Ok(Settings {
+            state_dir: choose(state_dir, &config.state_dir, "state"),
+            output_dir: choose(output_dir, &config.output_dir, "output"),
+            secrets_dir: choose(secrets_dir, &config.secrets_dir, "secrets"),
+            tree_as_given: args.tree.clone(),
+            tree,
+            config,
+        })
+    }
+}
+
+fn canonical_tree(tree: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
+    let canonical = tree.canonicalize_utf8().map_err(|error| {
+        Failure::during(format!("could not open the spec tree `{tree}`"), &error)
+            .hint("name the folder that holds the spec files; `streamfleet init DIR` makes one to start from")
+    })?;
+    if !canonical.is_dir() {
+        return Err(Failure::new(format!("the spec tree `{tree}` is not a folder"))
+            .hint("name the folder that holds the file"));
+    }
+    Ok(canonical)
+}
+
+fn read_config(path: &Utf8Path) -> Result<Config, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::during(format!("could not read the config file `{path}`"), &error))?;
+    Config::parse(&text).map_err(|error| {
+        Failure::new(format!(
+            "could not understand the config file `{path}`\n{}",
+            error.to_string().trim_end()
+        ))
+    })
+}

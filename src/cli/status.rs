@@ -1,0 +1,113 @@
+//! `streamfleet status`: how is everything?
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::catalog::{Gauge, Status as Word};
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::cli::format::Format;
+use crate::cli::round::{self, Access, Round};
+use crate::cli::settings::{Settings, TreeArgs};
+use crate::interface::{self, Standing};
+use crate::names::ResourceKey;
+
+/// Show how every fleet and cluster stands, and what an interrupted apply left.
+#[derive(Debug, Args)]
+pub struct Status {
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// Print a table, JSON or YAML.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+/// One fleet or cluster.
+#[derive(Debug, Serialize)]
+struct Line {
+    resource: ResourceKey,
+    status: Word,
+    reason: Option<String>,
+    kafka_units: Option<Gauge>,
+    clusters: Option<Gauge>,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let round = round::run(settings, Access::ReadOnly, round::time(None), console)?;
+    let lines = lines(&round);
+    match verb.format.data(&lines)? {
+        Some(text) => console.print(&text)?,
+        None => console.print(&table(&lines, &round)?)?,
+    }
+    Ok(exit::OK)
+}
+
+/// Fleets in order, each followed by its clusters.
+fn lines(round: &Round) -> Vec<Line> {
+    let catalog = &round.checked.catalog;
+    let mut lines = Vec::new();
+    for fleet in catalog.fleets.values() {
+        lines.push(line(round, fleet.key.resource(), Some(fleet.kafka_units), Some(fleet.clusters)));
+        let clusters = catalog.resources.values().filter(|resource| match &resource.spec {
+            crate::spec::Spec::Cluster(cluster) => {
+                cluster.organization == fleet.key.organization && cluster.infrastructure == fleet.key.fleet
+            }
+            _ => false,
+        });
+        lines.extend(clusters.map(|resource| line(round, resource.key.clone(), None, None)));
+    }
+    lines
+}
+
+fn line(round: &Round, resource: ResourceKey, kafka_units: Option<Gauge>, clusters: Option<Gauge>) -> Line {
+    let checked = &round.checked;
+    let Standing { status, reason, .. } =
+        interface::standing(&resource, &checked.catalog, &checked.recorded, &round.plan);
+    Line { resource, status, reason, kafka_units, clusters }
+}
+
+fn table(lines: &[Line], round: &Round) -> Result<String, Failure> {
+    if lines.is_empty() {
+        return Ok(format!("No fleet in {}.\n", round.settings.tree_as_given));
+    }
+    let name = |line: &Line| {
+        let indent = if line.kafka_units.is_some() { "" } else { "  " };
+        format!("{indent}{}", line.resource)
+    };
+    let width = lines.iter().map(|line| name(line).chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for line in lines {
+        let use_of = line
+            .kafka_units
+            .zip(line.clusters)
+            .map(|(units, clusters)| format!("units {}, clusters {}", used(units), used(clusters)));
+        let detail = line.reason.clone().or(use_of).unwrap_or_default();
+        let row = format!("{:width$}  {:12}  {detail}", name(line), line.status.to_string());
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    if let Some(state) = &round.checked.state {
+        let unfinished = state
+            .journal_unfinished()
+            .map_err(|error| Failure::of_state("could not read the journal", &error))?;
+        for entry in unfinished {
+            text.push_str(&format!(
+                "An apply was interrupted on fleet {}: {}. The next one finishes it.\n",
+                entry.fleet, entry.description
+            ));
+        }
+    } else {
+        text.push_str("Nothing was applied yet.\n");
+    }
+    Ok(text)
+}
+
+fn used(gauge: Gauge) -> String {
+    match gauge.limit {
+        Some(limit) => format!("{} of {limit}", gauge.before),
+        None => gauge.before.to_string(),
+    }
+}

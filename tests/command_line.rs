@@ -1,0 +1,141 @@
+//! The binary as a program among programs: codes, formats, colours, pipes.
+
+use std::io::Read as _;
+use std::process::Stdio;
+
+use crate::support::Tree;
+
+#[test]
+fn usage_mistakes_exit_with_64() {
+    let tree = Tree::empty();
+    for words in
+        ["", "plam", "plan --nonsense", "get nonsense tree", "secret", "plan --format xml", "approve"]
+    {
+        tree.run(words).expect(64);
+    }
+    tree.run("--help").expect(0).says(&["plan", "apply", "validate", "Exit codes"]);
+    tree.run("--version").expect(0);
+}
+
+#[test]
+fn every_verb_explains_itself() {
+    let tree = Tree::empty();
+    let mut all = String::new();
+    for verb in [
+        "",
+        "init",
+        "validate",
+        "plan",
+        "apply",
+        "status",
+        "get",
+        "approve",
+        "forget",
+        "secret",
+        "secret encrypt",
+    ] {
+        let run = tree.run_with(&format!("{verb} --help"), &[("COLUMNS", "100")], "").expect(0);
+        all += &format!("$ streamfleet {verb} --help\n{}\n", run.out);
+    }
+    insta::assert_snapshot!("help", all);
+}
+
+#[test]
+fn apply_asks_first_and_without_a_terminal_it_refuses() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree").expect(64).says(&["--yes", "nobody can be asked"]);
+    assert!(tree.output().is_empty());
+}
+
+#[test]
+fn plans_are_also_json_and_yaml() {
+    let tree = Tree::example("quickstart");
+    let json: serde_json::Value =
+        serde_json::from_str(&tree.run("plan tree --format json").expect(2).out).unwrap();
+    assert_eq!(json["summary"]["create"], 5);
+    let yaml: serde_json::Value =
+        serde_saphyr::from_str(&tree.run("plan tree --format yaml").expect(2).out).unwrap();
+    assert_eq!(json["summary"], yaml["summary"]);
+}
+
+#[test]
+fn records_have_every_field_of_the_interface() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    let record = |what: &str| -> serde_json::Value {
+        serde_json::from_str(&tree.run(&format!("get {what} tree --format json")).expect(0).out).unwrap()
+    };
+    let expect = |record: &serde_json::Value, fields: &str| {
+        for field in fields.split_whitespace() {
+            assert!(record.get(field).is_some(), "{field} is missing in {record}");
+        }
+    };
+    let cluster = record("cluster/acme/orders");
+    expect(
+        &cluster,
+        "id organization infrastructure identifier cluster_type tenancy_mode kafka_units cloud_provider region tags \
+         advanced_config provisioner_name destroyer_name version_updater_name console_url client_properties new_version \
+         storage_manifests_file_path status created_at updated_at",
+    );
+    assert_eq!(cluster["status"], "Healthy");
+    assert_eq!(cluster["advanced_config"]["number_of_zones"], "3");
+    expect(
+        &cluster["advanced_config"],
+        "number_of_zones cluster_access private_access version oauth tiered_storage_bucket_name \
+         tiered_storage_provider tiered_storage_create_bucket",
+    );
+    let fleet = record("fleet/acme/eu");
+    expect(
+        &fleet,
+        "id organization identifier infra_type domain tenancy_mode max_tenants max_kafka_units advanced_config \
+         placement_config advanced_properties metadata provisioner_name destroyer_name kubeconfig kubeconfig_str \
+         metrics_endpoint cost_endpoint logs_endpoint loadbalancer_dns network status created_at updated_at",
+    );
+    let created = fleet["created_at"].as_str().unwrap();
+    assert_eq!(created.len(), "2026-01-01T00:00:00.000000Z".len(), "{created}");
+    let domain = record("base-domain/acme/kafka.acme.example.com");
+    expect(
+        &domain,
+        "id organization domain tls_cert tls_key dns_provider dns_base_domain created_at updated_at",
+    );
+    assert_eq!(domain["dns_base_domain"], domain["domain"]);
+    assert!(domain.get("cloud_account").is_none());
+    tree.run("get cluster/acme/nothing tree")
+        .expect(1)
+        .says(&["there is no cluster acme/nothing", "acme/orders"]);
+}
+
+#[test]
+fn status_says_how_everything_stands() {
+    let tree = Tree::example("quickstart");
+    tree.run("status tree").expect(0).says(&["Pending", "Nothing was applied yet"]);
+    tree.run("apply tree --yes").expect(0);
+    insta::assert_snapshot!("status", tree.run("status tree").expect(0).out);
+}
+
+#[test]
+fn colours_are_for_terminals_and_can_be_asked_for_or_refused() {
+    let tree = Tree::example("quickstart");
+    let plain = tree.run("plan tree").expect(2);
+    assert!(!plain.out.contains('\u{1b}') && !plain.err.contains('\u{1b}'));
+    let forced = tree.run_with("plan tree", &[("CLICOLOR_FORCE", "1")], "").expect(2);
+    assert!(forced.out.contains('\u{1b}'));
+    let refused = tree.run_with("plan tree", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], "").expect(2);
+    assert!(!refused.out.contains('\u{1b}'));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let tree = Tree::example("quickstart");
+    let mut child = tree
+        .command("plan tree --format json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(141), "{errors}");
+    assert!(!errors.contains("panicked"), "{errors}");
+}

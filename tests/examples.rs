@@ -1,0 +1,58 @@
+//! Every example works as it stands: it is planned, applied and then has nothing left to do. The plans are recorded.
+
+use crate::support::{Tree, examples};
+
+#[test]
+fn every_example_is_planned_applied_and_then_done() {
+    let mut stories: Vec<String> = std::fs::read_dir(examples())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    stories.sort();
+    assert!(stories.len() >= 6, "{stories:?}");
+    for story in stories {
+        let tree = Tree::example(&story);
+        tree.run("validate tree").expect(0).says(&["no problem found"]);
+        let plan = tree.run("plan tree").expect(2);
+        insta::assert_snapshot!(format!("plan_{story}"), format!("{}{}", plan.out, plan.err));
+        assert!(!tree.path().join(".streamfleet").exists(), "a dry run leaves nothing behind");
+        tree.run("apply tree --yes").expect(0);
+        assert!(!tree.output().is_empty());
+        tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+        tree.run("apply tree --yes").expect(0).says(&["Nothing to do"]);
+    }
+}
+
+#[test]
+fn the_same_tree_gives_the_same_bytes() {
+    let (one, two) = (Tree::example("quickstart"), Tree::example("quickstart"));
+    let manifests = |tree: &Tree| {
+        tree.run("apply tree --yes").expect(0);
+        let mut files = tree.output();
+        // Ids and fingerprints are an installation's own, so only the shape of what carries them can be compared.
+        files.retain(|(path, _)| !path.contains("inventory"));
+        files
+            .into_iter()
+            .map(|(path, bytes)| {
+                let text = String::from_utf8(bytes).unwrap();
+                let kept: Vec<&str> =
+                    text.lines().filter(|line| !line.contains("streamfleet.io/id:")).collect();
+                (path, kept.join("\n"))
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(manifests(&one), manifests(&two));
+}
+
+#[test]
+fn what_init_writes_works() {
+    let tree = Tree::empty();
+    tree.run("init tree/new --organization globex").expect(0).says(&["streamfleet plan tree/new"]);
+    tree.run("validate tree/new").expect(0).says(&["no problem found"]);
+    tree.run("plan tree/new").expect(2);
+    tree.run("apply tree/new --yes").expect(0);
+    tree.run("init tree/new --organization globex")
+        .expect(1)
+        .says(&["`tree/new/organizations.yaml` is there already, so nothing was written"]);
+    tree.run("init other --organization Globex").expect(64).says(&["`Globex` is not an identifier"]);
+}

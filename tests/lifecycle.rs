@@ -1,0 +1,227 @@
+//! What a person does to a tree that was applied, and the mistakes that they make.
+
+use crate::support::Tree;
+
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+
+fn applied() -> Tree {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    tree
+}
+
+#[test]
+fn more_units_change_only_what_follows_from_them() {
+    let tree = applied();
+    let before = tree.output();
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    let plan = tree.run("plan tree").expect(2);
+    insta::assert_snapshot!("more_units", plan.out);
+    tree.run("apply tree --yes").expect(0);
+    let changed: Vec<String> = tree
+        .output()
+        .into_iter()
+        .filter(|file| !before.contains(file))
+        .map(|(path, _)| path)
+        .filter(|path| !path.contains("inventory"))
+        .collect();
+    insta::assert_snapshot!("more_units_files", changed.join("\n"));
+    tree.run("plan tree").expect(0);
+}
+
+#[test]
+fn a_protected_cluster_whose_file_is_removed_stays_and_the_plan_says_how_to_delete_it() {
+    let tree = applied();
+    let before = tree.output();
+    tree.remove(ORDERS);
+    tree.run("plan tree").expect(3).says(&["deletion_protection", "deletion_protection: false"]);
+    tree.run("apply tree --yes").expect(3);
+    assert_eq!(tree.output(), before);
+}
+
+#[test]
+fn a_cluster_is_deleted_when_its_protection_was_turned_off_and_applied_before() {
+    let tree = applied();
+    tree.remove(SANDBOX);
+    let plan = tree.run("plan tree").expect(2);
+    insta::assert_snapshot!("delete_with_data", plan.out);
+    tree.run("apply tree --yes").expect(0);
+    assert!(tree.output().iter().all(|(path, _)| !path.contains("sandbox")), "{:?}", paths(&tree));
+    tree.run("plan tree").expect(0);
+}
+
+#[test]
+fn turning_protection_off_and_removing_the_file_at_once_deletes_nothing() {
+    let tree = applied();
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
+    tree.remove(ORDERS);
+    tree.run("apply tree --yes").expect(3).says(&["deletion_protection"]);
+    assert!(tree.output().iter().any(|(path, _)| path.contains("orders")));
+}
+
+#[test]
+fn data_that_is_retained_keeps_its_namespace() {
+    let tree = applied();
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
+    tree.run("apply tree --yes").expect(0);
+    tree.remove(ORDERS);
+    tree.run("apply tree --yes").expect(0);
+    let left: Vec<String> = paths(&tree).into_iter().filter(|path| path.contains("orders")).collect();
+    assert_eq!(left, ["acme/eu/kafka-acme--orders/namespace-kafka-acme--orders.yaml"]);
+    tree.run("plan tree").expect(0);
+}
+
+#[test]
+fn a_broken_file_deletes_nothing_and_the_rest_proceeds() {
+    let tree = applied();
+    tree.write(SANDBOX, "apiVersion: streamfleet/v1\nkind: Cluster\n  identifier: [sandbox\n");
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    tree.run("plan tree").expect(1).says(&["acme/clusters/sandbox.yaml:3", "kafka_units 1 → 2"]);
+    tree.run("apply tree --yes").expect(1);
+    assert!(tree.output().iter().any(|(path, _)| path.contains("sandbox")));
+    let pool = tree.output().into_iter().find(|(path, _)| path.ends_with("orders/kafkanodepool-broker.yaml"));
+    assert!(String::from_utf8(pool.unwrap().1).unwrap().contains("replicas: 6"));
+}
+
+#[test]
+fn a_cluster_with_a_mistake_stays_as_it_was() {
+    let tree = applied();
+    let before = tree.output();
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_unit: 2");
+    tree.run("apply tree --yes").expect(1).says(&["unknown key `kafka_unit`", "did you mean `kafka_units`?"]);
+    assert_eq!(tree.output(), before);
+}
+
+#[test]
+fn a_rename_in_place_is_refused() {
+    let tree = applied();
+    let before = tree.output();
+    tree.edit(SANDBOX, "identifier: sandbox", "identifier: playground");
+    tree.run("apply tree --yes").expect(1).says(&["sandbox", "playground"]);
+    assert_eq!(tree.output(), before);
+}
+
+#[test]
+fn an_emptied_tree_deletes_nothing() {
+    let tree = applied();
+    let before = tree.output();
+    for file in [SANDBOX, ORDERS, "acme/fleets/eu.yaml", "organizations.yaml"] {
+        tree.remove(file);
+    }
+    tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
+    tree.run("plan tree").expect(3).says(&["approval"]);
+    tree.run("apply tree --yes").expect(3);
+    assert_eq!(tree.output(), before);
+}
+
+#[test]
+fn an_emptied_file_deletes_its_cluster_only_when_approved() {
+    let tree = applied();
+    let before = tree.output();
+    tree.write(SANDBOX, "");
+    let plan = tree.run("plan tree").expect(3).says(&["is empty now"]);
+    tree.run("apply tree --yes").expect(3);
+    assert_eq!(tree.output(), before);
+
+    let id = approval_id(&plan.out);
+    tree.run("approve 000000000000 tree").expect(1).says(&["no step of the current plan waits for approval"]);
+    tree.run(&format!("approve {id} tree")).expect(0).says(&["Approved", "cluster acme/sandbox"]);
+    tree.run("apply tree --yes").expect(0);
+    assert!(tree.output().iter().all(|(path, _)| !path.contains("sandbox")));
+}
+
+#[test]
+fn a_second_deletion_within_the_hour_waits_for_approval() {
+    let tree = Tree::example("two-organizations");
+    for name in ["one", "two"] {
+        tree.write(
+            &format!("acme/clusters/{name}.yaml"),
+            format!(
+                "apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\ninfrastructure: main\nidentifier: {name}\n\
+                 cluster_type: kafka\ntenancy_mode: Shared\nkafka_units: 1\ndeletion_protection: false\n\
+                 advanced_config:\n  version: 4.3.1\n  profile: dev\n"
+            ),
+        );
+    }
+    tree.run("apply tree --yes").expect(0);
+    tree.remove("acme/clusters/one.yaml");
+    tree.run("apply tree --yes").expect(0);
+    tree.remove("acme/clusters/two.yaml");
+    let plan = tree.run("plan tree").expect(3).says(&["approval"]);
+    tree.run("apply tree --yes").expect(3);
+    assert!(tree.output().iter().any(|(path, _)| path.contains("acme--two")));
+    tree.run(&format!("approve {} tree", approval_id(&plan.out))).expect(0);
+    tree.run("apply tree --yes").expect(0);
+    assert!(tree.output().iter().all(|(path, _)| !path.contains("acme--two")));
+}
+
+#[test]
+fn hand_edits_are_drift_and_undone() {
+    let tree = applied();
+    let before = tree.output();
+    let pool = ".streamfleet/output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml";
+    tree.edit(pool, "replicas: 3", "replicas: 1");
+    tree.run("plan tree").expect(2).says(&["drift", "replicas: 1", "replicas: 3"]);
+    tree.run("apply tree --yes").expect(0);
+    assert_eq!(tree.output(), before);
+}
+
+#[test]
+fn a_file_of_somebody_else_is_left_alone() {
+    let tree = Tree::example("quickstart");
+    let namespace = ".streamfleet/output/acme/eu/kafka-acme--orders/namespace-kafka-acme--orders.yaml";
+    tree.write(namespace, "mine: true\n");
+    tree.run("apply tree --yes").expect(3).says(&["is not ours"]);
+    assert_eq!(tree.read(namespace), "mine: true\n");
+}
+
+#[test]
+fn a_lost_cache_changes_nothing() {
+    let tree = applied();
+    std::fs::remove_dir_all(tree.path().join(".streamfleet/state/cache-v1")).unwrap();
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+    tree.remove(ORDERS);
+    tree.run("plan tree").expect(3).says(&["deletion_protection"]);
+}
+
+#[test]
+fn a_saved_plan_is_applied_as_it_was_seen_or_not_at_all() {
+    let tree = applied();
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    tree.run("plan tree --out plan.json").expect(2);
+    tree.edit(ORDERS, "kafka_units: 2", "kafka_units: 3");
+    tree.run("apply plan.json --yes").expect(1).says(&["no longer fits", "spec"]);
+    tree.edit(ORDERS, "kafka_units: 3", "kafka_units: 2");
+    tree.run("apply plan.json --yes").expect(0);
+    tree.run("apply plan.json --yes").expect(1).says(&["no longer fits"]);
+    tree.run("plan tree").expect(0);
+}
+
+#[test]
+fn over_capacity_waits_and_the_rest_proceeds() {
+    let tree = applied();
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 12");
+    tree.edit(SANDBOX, "version: 4.3.1", "version: 4.3.1\n  number_of_zones: 1");
+    tree.run("plan tree").expect(3).says(&["12", "10"]);
+}
+
+#[test]
+fn a_fleet_is_forgotten_only_by_name_and_nothing_is_touched() {
+    let tree = applied();
+    let before = tree.output();
+    tree.run("forget acme/us tree --yes").expect(1).says(&["no fleet acme/us is recorded", "acme/eu"]);
+    tree.run("forget acme/eu tree").expect(64).says(&["--yes"]);
+    tree.run("forget acme/eu tree --yes").expect(0).says(&["Forgot fleet acme/eu"]);
+    assert_eq!(tree.output(), before);
+}
+
+fn paths(tree: &Tree) -> Vec<String> {
+    tree.output().into_iter().map(|(path, _)| path).filter(|path| !path.contains("inventory")).collect()
+}
+
+/// The id that the plan tells a person to approve.
+fn approval_id(plan: &str) -> String {
+    let after = plan.split("streamfleet approve ").nth(1).unwrap_or_else(|| panic!("no id in\n{plan}"));
+    after.chars().take_while(char::is_ascii_hexdigit).collect()
+}

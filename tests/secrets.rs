@@ -1,0 +1,156 @@
+//! No secret of an example is found in anything that is printed, saved or recorded.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::support::{Tree, examples, files};
+
+/// The secret values that stand in an example's files: what follows `tls_key: |` and `credentials: |`.
+fn secrets_of(story: &str) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for (path, bytes) in files(&examples().join(story)) {
+        let text = String::from_utf8(bytes).unwrap();
+        for field in ["tls_key: |\n", "credentials: |\n"] {
+            if let Some((_, block)) = text.split_once(field) {
+                let lines = block.lines().take_while(|line| line.starts_with("  ") || line.is_empty());
+                let value: Vec<&str> = lines.map(str::trim_start).collect();
+                assert!(!value.is_empty(), "{path}");
+                secrets.push(format!("{}\n", value.join("\n")));
+            }
+        }
+    }
+    secrets
+}
+
+/// The forms in which a secret could be found: whole, its base64, and each of its longer lines by itself.
+fn forms(secret: &str) -> Vec<Vec<u8>> {
+    let mut forms = vec![secret.as_bytes().to_vec(), STANDARD.encode(secret).into_bytes()];
+    let telling = |line: &&str| line.len() >= 24 && !line.starts_with("-----");
+    forms.extend(secret.lines().filter(telling).map(|line| line.as_bytes().to_vec()));
+    forms.extend(
+        secret.lines().filter_map(|line| line.split_once(" = ")).map(|(_, value)| value.as_bytes().to_vec()),
+    );
+    forms
+}
+
+fn holds(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+#[test]
+fn no_secret_of_an_example_is_in_anything_but_the_manifest_that_needs_it() {
+    let mut checked = 0;
+    for story in ["quickstart", "dedicated-tenancy", "tiered-storage", "oauth"] {
+        let tree = Tree::example(story);
+        let mut printed = String::new();
+        for words in [
+            "-vv plan tree --out plan.json",
+            "-vv plan tree --format json",
+            "-vv plan tree --format yaml",
+            "-vv apply plan.json --yes",
+            "-vv validate tree --format json",
+            "-vv status tree --format json",
+            "-vv get base-domains tree --format json",
+            "-vv get cloud-accounts tree --format yaml",
+            "-vv get fleets tree --format json",
+        ] {
+            let run = tree.run(words);
+            printed += &run.out;
+            printed += &run.err;
+        }
+        let mut places = vec![("what was printed".to_owned(), printed.into_bytes())];
+        places.push(("the saved plan".to_owned(), std::fs::read(tree.beside("plan.json")).unwrap()));
+        places.extend(files(&tree.path().join(".streamfleet/state")));
+        places.extend(tree.output().into_iter().filter(|(path, _)| !path.contains("/secrets/")));
+        for form in secrets_of(story).iter().flat_map(|secret| forms(secret)) {
+            for (place, bytes) in &places {
+                assert!(!holds(bytes, &form), "{story}: {place} holds {}", String::from_utf8_lossy(&form));
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} forms of secrets were looked for");
+}
+
+#[test]
+fn the_manifest_that_needs_a_secret_has_it_and_only_its_owner_reads_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let tree = Tree::example("tiered-storage");
+    tree.run("apply tree --yes").expect(0);
+    let secret = secrets_of("tiered-storage").remove(0);
+    let encoded = STANDARD.encode(&secret).into_bytes();
+    let holder = tree.output().into_iter().find(|(_, bytes)| holds(bytes, &encoded)).expect("a Secret");
+    let path = tree.path().join(".streamfleet/output").join(&holder.0);
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    assert_eq!(std::fs::read_to_string(path.parent().unwrap().join(".gitignore")).unwrap().trim(), "*");
+}
+
+#[test]
+fn a_broken_line_that_holds_a_secret_is_not_quoted() {
+    let tree = Tree::example("quickstart");
+    let file = "acme/base-domains/kafka.acme.example.com.yaml";
+    tree.write(file, "kind: [\ntls_key: \"MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg\n");
+    tree.run("validate tree").expect(1).says_nothing_of(&["MIGHAgEAMBMG"]);
+    tree.write(
+        file,
+        "apiVersion: streamfleet/v1\nkind: BaseDomain\norganization: acme\ndomain: k.example.com\ntls_cert: x\n\
+         tls_key: {value: SuperSecretSuperSecretSuperSecret}\n",
+    );
+    tree.run("validate tree").expect(1).says_nothing_of(&["SuperSecret"]);
+}
+
+#[test]
+fn sealed_file_and_variable_secrets_work_in_place_of_plain_ones() {
+    let tree = Tree::example("tiered-storage");
+    let file = "acme/cloud-accounts/minio.yaml";
+    let secret = secrets_of("tiered-storage").remove(0);
+    let plain = tree.read(file);
+    let head = plain.split("credentials: |").next().unwrap().to_owned();
+
+    let sealed =
+        tree.run_with("secret encrypt CloudAccount/acme/minio#credentials tree", &[], &secret).expect(0).out;
+    assert!(
+        sealed.starts_with("credentials:\n  encrypted: |\n    -----BEGIN AGE ENCRYPTED FILE-----"),
+        "{sealed}"
+    );
+    tree.write(file, format!("{head}{sealed}"));
+    tree.run("apply tree --yes").expect(0);
+
+    tree.write(file, format!("{head}credentials:\n  from_file: minio.ini\n"));
+    tree.write(".streamfleet/secrets/acme/minio.ini", &secret);
+    tree.run("plan tree").expect(0);
+
+    tree.write(file, format!("{head}credentials:\n  from_env: MINIO\n"));
+    let variable = [("STREAMFLEET_SECRET_ACME__MINIO", secret.as_str())];
+    let other = [("STREAMFLEET_SECRET_GLOBEX__MINIO", secret.as_str())];
+    tree.run_with("plan tree", &variable, "").expect(0);
+    tree.run_with("plan tree", &other, "").expect(1).says(&["STREAMFLEET_SECRET_ACME__MINIO"]);
+}
+
+#[test]
+fn rotating_changes_only_the_sealed_blocks() {
+    let tree = Tree::example("tiered-storage");
+    let file = "acme/cloud-accounts/minio.yaml";
+    let secret = secrets_of("tiered-storage").remove(0);
+    let plain = tree.read(file);
+    let head = plain.split("credentials: |").next().unwrap().to_owned();
+    let sealed =
+        tree.run_with("secret encrypt CloudAccount/acme/minio#credentials tree", &[], &secret).expect(0).out;
+    tree.write(file, format!("{head}{sealed}# the end\n"));
+    tree.run("apply tree --yes").expect(0);
+    let before = tree.read(file);
+    let recipient = tree.run("secret recipient tree").expect(0).out;
+
+    tree.run("secret rotate tree").expect(0).says(&["1 sealed again"]);
+
+    let after = tree.read(file);
+    assert_ne!(before, after);
+    assert_ne!(recipient, tree.run("secret recipient tree").expect(0).out);
+    let kept = |text: &str| {
+        text.lines().filter(|line| !line.starts_with("    ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&before), kept(&after));
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+}

@@ -1,0 +1,185 @@
+//! A tree of one's own, and the binary run on it as a person would.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// The examples of the project.
+pub fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+/// A copy of an example, or an empty tree, in a folder that goes with it.
+pub struct Tree {
+    folder: TempDir,
+}
+
+/// What a run of the binary gave.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Run {
+    /// Asserts the exit code, and shows everything when it is another one.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "\n--- stdout\n{}\n--- stderr\n{}", self.out, self.err);
+        self
+    }
+
+    /// Asserts that each of these stands somewhere in what was printed.
+    #[track_caller]
+    pub fn says(self, expected: &[&str]) -> Self {
+        for text in expected {
+            assert!(
+                self.out.contains(text) || self.err.contains(text),
+                "`{text}` is missing\n--- stdout\n{}\n--- stderr\n{}",
+                self.out,
+                self.err
+            );
+        }
+        self
+    }
+
+    /// Asserts that none of these stands anywhere in what was printed.
+    #[track_caller]
+    pub fn says_nothing_of(self, unexpected: &[&str]) -> Self {
+        for text in unexpected {
+            assert!(
+                !self.out.contains(text) && !self.err.contains(text),
+                "`{text}` should not be there\n--- stdout\n{}\n--- stderr\n{}",
+                self.out,
+                self.err
+            );
+        }
+        self
+    }
+}
+
+impl Tree {
+    /// A copy of `examples/<name>`, without anything that a run left there.
+    pub fn example(name: &str) -> Self {
+        let tree = Self::empty();
+        copy(&examples().join(name), &tree.path());
+        tree
+    }
+
+    /// A tree without files.
+    pub fn empty() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join("tree")).unwrap();
+        Self { folder }
+    }
+
+    /// The tree's folder.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("tree")
+    }
+
+    /// A folder beside the tree, for what is not part of it.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs `streamfleet <words>` beside the tree, which is named `tree` there. Nothing of the environment gets in but the
+    /// path.
+    pub fn run(&self, words: &str) -> Run {
+        self.run_with(words, &[], "")
+    }
+
+    /// Runs the binary with variables and an input.
+    pub fn run_with(&self, words: &str, variables: &[(&str, &str)], input: &str) -> Run {
+        let mut command = self.command(words);
+        command.envs(variables.iter().copied());
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // A command that does not read its input may end before it is written.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        Run {
+            code: status.code().unwrap_or(-1),
+            out: String::from_utf8(stdout).unwrap(),
+            err: String::from_utf8(stderr).unwrap(),
+        }
+    }
+
+    /// The command, for a test that runs it in a way of its own.
+    pub fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_streamfleet"));
+        command.args(words.split_whitespace()).current_dir(self.folder.path());
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "tester");
+        command
+    }
+
+    /// Writes a file of the tree.
+    pub fn write(&self, file: &str, text: impl AsRef<[u8]>) {
+        let path = self.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A file of the tree.
+    pub fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.path().join(file)).unwrap()
+    }
+
+    /// Removes a file of the tree.
+    pub fn remove(&self, file: &str) {
+        fs::remove_file(self.path().join(file)).unwrap();
+    }
+
+    /// Edits a file: `from` must stand in it exactly once.
+    #[track_caller]
+    pub fn edit(&self, file: &str, from: &str, to: &str) {
+        let text = self.read(file);
+        assert_eq!(text.matches(from).count(), 1, "`{from}` should stand once in {file}");
+        self.write(file, text.replace(from, to));
+    }
+
+    /// Every file that a run wrote for fleets, with its bytes, by path below the output folder.
+    pub fn output(&self) -> Vec<(String, Vec<u8>)> {
+        files(&self.path().join(".streamfleet/output"))
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Every file below a folder with its bytes, sorted by path.
+pub fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
+    fn walk(folder: &Path, root: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, root, found);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                found.push((name, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(root, root, &mut found);
+    found.sort();
+    found
+}
