@@ -35,7 +35,11 @@ fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, val
             (mark.clone(), None)
         }
         Some(OpenedSecret::Opaque { mark, reason }) => {
-            (recall(draft.record(&document.key), field, mark), Some(reason.clone()))
+            let mark = recall(draft.record(&document.key), field, mark);
+            if mark.fingerprint.is_none() {
+                draft.problems.push(not_at_hand(document, field, reason));
+            }
+            (mark, Some(reason.clone()))
         }
         Some(OpenedSecret::Refused(problem)) => {
             let mut problem = problem.clone();
@@ -81,6 +85,14 @@ fn faults_of_value(field: &'static str, value: &str) -> Vec<Finding> {
         // A key is checked with its certificate. Credentials have no form that could be checked here.
         _ => Vec::new(),
     }
+}
+
+/// Said of a secret that is new or changed, as far as anybody can tell without opening it.
+fn not_at_hand(document: &Document, field: &'static str, reason: &str) -> Problem {
+    let message = format!("`{field}` can't be opened here, so it isn't checked: {reason}");
+    Problem::warning("secret-not-at-hand", message)
+        .at(document.locate(pointer_of(field)), "")
+        .hint("nothing that needs it is applied from here; check again where it can be opened")
 }
 
 fn plain_in_git(reference: &SecretRef) -> Finding {

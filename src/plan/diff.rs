@@ -92,13 +92,13 @@ fn never_looked_at(infra_type: InfraType) -> &'static str {
 }
 
 /// What differs, by the resource that it is made for.
-pub(super) fn differences(
-    desired: Option<&BTreeMap<ObjectKey, Manifest>>,
+pub(super) fn differences<'a>(
+    desired: impl Iterator<Item = &'a Manifest>,
     target: &Target,
 ) -> BTreeMap<ResourceKey, Differences> {
     let mut all: BTreeMap<ResourceKey, Differences> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
-    for manifest in desired.into_iter().flatten().map(|(_, manifest)| manifest) {
+    for manifest in desired {
         wanted.insert(identity(&manifest.key));
         match compare(manifest, target) {
             Comparison::Equal => {}

@@ -14,19 +14,21 @@ use crate::spec::{InfraType, Spec};
 pub(super) fn plan(world: &World, key: &FleetKey) -> (Option<FleetPlan>, Vec<Problem>) {
     let infra_type = infra_type(world, key);
     let target = Target::of(world, key, infra_type);
-    let mut differences = differences(world.desired.fleets.get(key), &target);
+    let wanted = world.desired.fleets.get(key).into_iter().flat_map(|manifests| manifests.values());
+    let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
+    let mut differences = differences(wanted, &target);
     let foreign = foreign(&differences);
     let (mut changes, mut problems) = (Vec::new(), Vec::new());
     for owner in owners(world, key, &differences) {
         let differences = differences.remove(&owner).unwrap_or_default();
-        if let Some(resource) = world.catalog.resources.get(&owner) {
+        if let Some(absence) = world.absence(&owner) {
+            changes.extend(deletion::of(world, &owner, absence, differences));
+        } else if let Some(resource) = world.catalog.resources.get(&owner) {
             let Some((change, refusals)) = change::of(world, resource, differences) else {
                 continue;
             };
             problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
             changes.push(change);
-        } else if let Some(absence) = world.catalog.absent.get(&owner) {
-            changes.extend(deletion::of(world, &owner, absence, differences));
         }
     }
     waiting::for_target(&target.reach, &mut changes);

@@ -25,12 +25,18 @@ pub(super) fn plan(world: &World) -> Vec<OrganizationPlan> {
 fn changed<'a>(world: &'a World) -> impl Iterator<Item = (&'a ResourceKey, Change)> {
     let on_fleets: BTreeSet<&ResourceKey> = world.owners.values().flatten().copied().collect();
     let keys = world.catalog.resources.keys().chain(world.absent().map(|(key, _)| key));
-    keys.filter(move |key| !on_fleets.contains(*key)).filter_map(|key| Some((key, decide(world, key)?)))
+    let keys: BTreeSet<&ResourceKey> = keys.collect();
+    keys.into_iter()
+        .filter(move |key| !on_fleets.contains(*key))
+        .filter_map(|key| Some((key, decide(world, key)?)))
 }
 
 fn decide(world: &World, key: &ResourceKey) -> Option<Change> {
-    match world.catalog.resources.get(key) {
-        Some(resource) => change::of(world, resource, Differences::default()).map(|(change, _)| change),
-        None => deletion::of(world, key, world.catalog.absent.get(key)?, Differences::default()),
+    match world.absence(key) {
+        Some(absence) => deletion::of(world, key, absence, Differences::default()),
+        None => {
+            let resource = world.catalog.resources.get(key)?;
+            change::of(world, resource, Differences::default()).map(|(change, _)| change)
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{Absence, Catalog, Recorded, RecordedResource};
+use crate::catalog::{Absence, Catalog, Hold, Recorded, RecordedResource, Resource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{FieldChange, Observed, Policy, fields, record};
 use crate::render::Desired;
@@ -70,7 +70,15 @@ impl<'a> World<'a> {
 
     /// The recorded resources that no spec names any more, with what is known of why.
     pub fn absent(&self) -> impl Iterator<Item = (&'a ResourceKey, &'a Absence)> {
-        self.catalog.absent.iter().filter(|(key, _)| !self.catalog.resources.contains_key(key))
+        self.catalog.absent.keys().filter_map(|key| Some((key, self.absence(key)?)))
+    }
+
+    /// Why no spec names a resource any more; none for one that is named. One whose absence looks like a mistake is in
+    /// the catalog too, so that what refers to it goes on, but what happens to it is a matter of its absence.
+    pub fn absence(&self, key: &ResourceKey) -> Option<&'a Absence> {
+        let named = |resource: &Resource| resource.hold != Some(Hold::Absent);
+        let absence = self.catalog.absent.get(key)?;
+        (!self.catalog.resources.get(key).is_some_and(named)).then_some(absence)
     }
 }
 
