@@ -1,5 +1,7 @@
 //! Every integration test, in one binary, because linking is what costs.
 
+#![allow(clippy::disallowed_methods, reason = "the bans are for the core; a test needs the world")]
+
 mod architecture;
 mod command_line;
 mod examples;
