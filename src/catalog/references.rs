@@ -240,7 +240,8 @@ fn dangling(draft: &Draft, pointer: &'static str, target: &ResourceKey) -> Findi
         (None, false) => format!("there is {}; or describe `{name}` first", listed(&names)),
     };
     if let Some(unreadable) = draft.unreadable_for(organization) {
-        hint.push_str(&format!("; {unreadable} can't be read and may describe it"));
+        let joint = if hint.ends_with('?') { "" } else { ";" };
+        hint.push_str(&format!("{joint} {unreadable} can't be read and may describe it"));
     }
     let problem =
         Problem::error("dangling-reference", format!("organization `{organization}` has no {noun} `{name}`"))

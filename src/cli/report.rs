@@ -14,6 +14,9 @@ pub fn plan(round: &Round, console: &mut Console) -> Result<(), Failure> {
     let reader = plan::Reader { color: console.out_has_color(), width: console.width(), tree };
     let text = plan::display(&round.plan, reader);
     console.print(&text)?;
-    console.tell(&problem::render(&round.plan.problems, console.err_has_color()));
+    if !round.plan.problems.is_empty() {
+        let told = problem::render(&round.plan.problems, console.err_has_color());
+        console.tell(&format!("\n{told}"));
+    }
     Ok(())
 }

@@ -32,7 +32,8 @@ pub fn run(verb: &Validate, console: &mut Console) -> Result<u8, Failure> {
     match verb.format.data(problems)? {
         Some(text) => console.print(&text)?,
         None => {
-            console.tell(&problem::render(problems, console.err_has_color()));
+            let told = problem::render(problems, console.err_has_color());
+            console.tell(&if told.is_empty() { told } else { told + "\n" });
             console.print(&summary(checked.catalog.resources.len(), errors, problems.len() - errors))?;
         }
     }

@@ -122,7 +122,10 @@ impl Page<'_> {
             self.line(6, FAINT, &words::cause(&change.cause));
         }
         change.effects.iter().for_each(|effect| self.line(6, NORMAL, effect));
-        change.steps.iter().for_each(|step| self.step(step));
+        // What is far from being done is told, not listed.
+        if !change.waiting.contains(&Waiting::Protected) {
+            change.steps.iter().for_each(|step| self.step(step));
+        }
     }
 
     fn way_out(&mut self, change: &Change, waiting: &Waiting) {

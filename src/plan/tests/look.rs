@@ -23,10 +23,6 @@ fn a_change_and_a_protected_deletion() {
       ! cluster payments   waiting: deletion_protection is on          was acme/clusters/payments.yaml:1
           to delete it: set `deletion_protection: false`, apply, then remove the file
           the cluster goes; its namespace and disks stay: kafka-acme--payments
-          - Kafka kafka-acme--payments/payments
-          - KafkaNodePool kafka-acme--payments/broker
-          - KafkaNodePool kafka-acme--payments/controller
-          - NetworkPolicy kafka-acme--payments/deny
 
     1 to change, 0 to create, 0 to delete, 1 waiting.    plan 211768d4f683
     "#);

@@ -23,7 +23,9 @@ const LIMIT: &str = "yaml-limit";
 impl SyntaxError {
     /// What the parser says, in our words where it is a common mistake.
     pub(super) fn scan(error: &ScanError, text: &str) -> Self {
-        let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
+        // At the end of the file there is nothing to see, so the last thing that stands there is shown.
+        let last = text.trim_end().char_indices().last().map_or(0, |(last, _)| last);
+        let at = error.marker().byte_offset().unwrap_or(text.len()).min(last);
         let (code, message, hint) = match error.kind() {
             ErrorKind::RecursionLimitExceeded => return Self::too_deep(at),
             ErrorKind::TabInIndentation
