@@ -14,7 +14,7 @@ use crate::catalog::ResolvedCluster;
 use crate::render::Manifest;
 use crate::render::cluster_type::{Driver, Traffic};
 use crate::render::sizing::Sizing;
-use crate::spec::{ClusterAccess, ClusterAdvancedConfig, Storage, TenancyMode};
+use crate::spec::{Cluster, ClusterAccess, ClusterAdvancedConfig, Storage, TenancyMode};
 
 /// How a Kafka cluster is rendered.
 pub const DRIVER: Driver = Driver { traffic, objects };
@@ -36,6 +36,25 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     /// Takes the spec apart in full, so that a field that is added to it stops the compiler here.
     fn new(cluster: &'a ResolvedCluster, sizing: &'a Sizing) -> Self {
+        let Cluster {
+            // Who the cluster is, where it is and what kind it is: in its key, its namespace and the driver's choice.
+            organization: _,
+            infrastructure: _,
+            identifier: _,
+            cluster_type: _,
+            tenancy_mode: _,
+            // They are in the sizing.
+            kafka_units: _,
+            // Recorded only.
+            cloud_provider: _,
+            region: _,
+            tags: _,
+            provisioner_name: _,
+            advanced_config,
+            // What is done about the cluster as a whole, which the plan decides.
+            suspend: _,
+            deletion_protection: _,
+        } = &cluster.spec;
         let ClusterAdvancedConfig {
             number_of_zones,
             cluster_access,
@@ -52,7 +71,7 @@ impl<'a> Context<'a> {
             storage,
             // It is in the sizing.
             profile: _,
-        } = &cluster.spec.advanced_config;
+        } = advanced_config;
         Self {
             cluster,
             sizing,
