@@ -33,6 +33,8 @@ fn every_verb_explains_itself() {
         "forget",
         "secret",
         "secret encrypt",
+        "explain",
+        "schema",
     ] {
         let run = tree.run_with(&format!("{verb} --help"), &[("COLUMNS", "100")], "").expect(0);
         all += &format!("$ streamfleet {verb} --help\n{}\n", run.out);

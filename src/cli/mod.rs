@@ -3,6 +3,7 @@
 mod apply;
 mod approve;
 mod console;
+mod explain;
 mod failure;
 mod forget;
 mod format;
@@ -12,6 +13,7 @@ mod plan;
 mod report;
 mod round;
 mod saved;
+mod schema;
 mod secret;
 mod settings;
 mod status;
@@ -60,6 +62,8 @@ enum Verb {
     Apply(apply::Apply),
     Status(status::Status),
     Get(get::Get),
+    Explain(explain::Explain),
+    Schema(schema::Schema),
     Approve(approve::Approve),
     Forget(forget::Forget),
     #[command(subcommand)]
@@ -81,6 +85,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Apply(verb) => apply::run(&verb, &mut console),
         Verb::Status(verb) => status::run(&verb, &mut console),
         Verb::Get(verb) => get::run(&verb, &mut console),
+        Verb::Explain(verb) => explain::run(&verb, &mut console),
+        Verb::Schema(verb) => schema::run(&verb, &mut console),
         Verb::Approve(verb) => approve::run(&verb, &mut console),
         Verb::Forget(verb) => forget::run(&verb, &mut console),
         Verb::Secret(verb) => secret::run(&verb, &mut console),
