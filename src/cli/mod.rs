@@ -2,6 +2,7 @@
 
 mod apply;
 mod approve;
+mod completions;
 mod console;
 mod explain;
 mod failure;
@@ -9,6 +10,7 @@ mod forget;
 mod format;
 mod get;
 mod init;
+mod manual;
 mod plan;
 mod report;
 mod round;
@@ -68,6 +70,8 @@ enum Verb {
     Forget(forget::Forget),
     #[command(subcommand)]
     Secret(secret::Secret),
+    Completions(completions::Completions),
+    Manual(manual::Manual),
 }
 
 /// Parses the arguments, runs the verb and says how it went.
@@ -90,6 +94,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Approve(verb) => approve::run(&verb, &mut console),
         Verb::Forget(verb) => forget::run(&verb, &mut console),
         Verb::Secret(verb) => secret::run(&verb, &mut console),
+        Verb::Completions(verb) => completions::run(&verb, &mut console),
+        Verb::Manual(_) => manual::run(&mut console),
     };
     match result {
         Ok(code) => ExitCode::from(code),
