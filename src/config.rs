@@ -5,6 +5,9 @@ mod units;
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::spec::describe::Description;
 
 pub use units::{UnitCatalogue, UnitSizes};
 
@@ -74,6 +77,16 @@ impl Config {
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         toml::from_str(text)
     }
+}
+
+/// The JSON Schema of the settings.
+pub fn schema() -> Value {
+    crate::spec::schema::of::<Config>()
+}
+
+/// Describes the settings, under a name.
+pub fn describe(name: &str) -> Description {
+    crate::spec::describe::described(name, crate::spec::schema::inlined::<Config>())
 }
 
 #[cfg(test)]

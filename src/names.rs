@@ -225,6 +225,20 @@ impl Kind {
             Kind::Cluster => "clusters",
         }
     }
+
+    /// The kind in a path or on the command line: `base-domain`.
+    pub fn singular(self) -> &'static str {
+        let plural = self.plural();
+        plural.strip_suffix('s').unwrap_or(plural)
+    }
+
+    /// The kind that a person means by `cluster`, `clusters` or `Cluster`.
+    pub fn meant_by(word: &str) -> Option<Kind> {
+        let meant = |kind: &Kind| {
+            [kind.singular(), kind.plural(), kind.as_str()].iter().any(|name| name.eq_ignore_ascii_case(word))
+        };
+        Kind::ALL.into_iter().find(meant)
+    }
 }
 
 impl fmt::Display for Kind {
@@ -544,6 +558,14 @@ mod tests {
         );
         assert!(child.is_within(&parent) && parent.is_within(&parent));
         assert!(!parent.is_within(&child) && !other.is_within(&parent));
+    }
+
+    #[test]
+    fn kinds_are_known_by_each_of_their_names() {
+        for word in ["BaseDomain", "basedomain", "base-domain", "base-domains"] {
+            assert_eq!(Kind::meant_by(word), Some(Kind::BaseDomain), "{word}");
+        }
+        assert_eq!(Kind::meant_by("base"), None);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 mod architecture;
 mod command_line;
 mod examples;
+mod explain;
 mod lifecycle;
 mod mistakes;
+mod schemas;
 mod secrets;
 mod support;
 mod tenants;

@@ -33,11 +33,24 @@ fn every_verb_explains_itself() {
         "forget",
         "secret",
         "secret encrypt",
+        "explain",
+        "schema",
+        "completions",
+        "manual",
     ] {
         let run = tree.run_with(&format!("{verb} --help"), &[("COLUMNS", "100")], "").expect(0);
         all += &format!("$ streamfleet {verb} --help\n{}\n", run.out);
     }
     insta::assert_snapshot!("help", all);
+}
+
+#[test]
+fn shells_and_man_know_every_verb() {
+    let tree = Tree::empty();
+    for words in ["completions bash", "completions zsh", "completions fish", "manual"] {
+        tree.run(words).expect(0).says(&["streamfleet", "validate", "plan", "apply", "explain", "schema"]);
+    }
+    tree.run("completions cmd").expect(64).says(&["invalid value 'cmd'", "bash"]);
 }
 
 #[test]

@@ -25,25 +25,21 @@ const BUCKET: &str = "/advanced_config/tiered_storage_bucket_name";
 const NEW_CLUSTER: &str =
     "describe a new cluster beside it, move the data with MirrorMaker 2, then remove this one";
 
-/// The fields of a spec that can't change after it was first applied, by JSON pointer. What identifies a resource is
+/// The fields of a kind that can't change after they were first applied, by JSON pointer. What identifies a resource is
 /// not among them: with another name it is another resource.
+pub fn immutable_pointers(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Cluster => &[INFRASTRUCTURE, TENANCY_MODE, CLUSTER_TYPE, PROFILE, STORAGE_CLASS],
+        Kind::Fleet => &[TENANCY_MODE, INFRA_TYPE],
+        Kind::Organization | Kind::BaseDomain | Kind::IdentityProvider | Kind::CloudAccount => &[],
+    }
+}
+
+/// What a spec says in the fields that can't change, by JSON pointer.
 pub fn immutable_fields(spec: &Spec) -> BTreeMap<String, Value> {
-    let fields = match spec {
-        Spec::Cluster(cluster) => vec![
-            (INFRASTRUCTURE, json!(cluster.infrastructure)),
-            (TENANCY_MODE, json!(cluster.tenancy_mode)),
-            (CLUSTER_TYPE, json!(cluster.cluster_type)),
-            (PROFILE, json!(cluster.advanced_config.profile)),
-            (STORAGE_CLASS, json!(cluster.advanced_config.storage.class)),
-        ],
-        Spec::Fleet(fleet) => {
-            vec![(TENANCY_MODE, json!(fleet.tenancy_mode)), (INFRA_TYPE, json!(fleet.infra_type))]
-        }
-        Spec::Organization(_) | Spec::BaseDomain(_) | Spec::IdentityProvider(_) | Spec::CloudAccount(_) => {
-            vec![]
-        }
-    };
-    fields.into_iter().map(|(pointer, value)| (pointer.to_owned(), value)).collect()
+    let fields = spec.redacted();
+    let value = |pointer: &&str| fields.pointer(pointer).cloned().unwrap_or_default();
+    immutable_pointers(spec.kind()).iter().map(|pointer| ((*pointer).to_owned(), value(pointer))).collect()
 }
 
 /// Refuses every document that would change what can't change.
@@ -65,10 +61,9 @@ pub(super) fn check(draft: &mut Draft) {
 
 fn changed_fields(draft: &Draft, document: &Document) -> Vec<Finding> {
     let Some(record) = draft.record(&document.key) else { return Vec::new() };
-    let pointers = [INFRASTRUCTURE, TENANCY_MODE, CLUSTER_TYPE, PROFILE, STORAGE_CLASS, INFRA_TYPE];
     let now = immutable_fields(&document.spec);
-    let changed = pointers.into_iter().filter_map(|pointer| {
-        let (before, now) = (record.immutable.get(pointer)?, now.get(pointer)?);
+    let changed = immutable_pointers(document.key.kind).iter().filter_map(|pointer| {
+        let (before, now) = (record.immutable.get(*pointer)?, now.get(*pointer)?);
         (before != now).then(|| immutable_field(&document.key, pointer, before, now))
     });
     changed.collect()

@@ -30,7 +30,7 @@ use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef};
 use crate::problem::{Origin, Problem};
 use crate::spec::{self, SourceId};
 
-pub use immutable::immutable_fields;
+pub use immutable::{immutable_fields, immutable_pointers};
 pub use recorded::{
     Approval, Deletion, LastGood, Recorded, RecordedFleet, RecordedObject, RecordedResource, SecretMark,
 };

@@ -57,14 +57,7 @@ fn parse(what: &str) -> Result<(Kind, Option<&str>), Failure> {
         Some((kind, path)) => (kind, Some(path)),
         None => (what, None),
     };
-    let wanted = kind.to_ascii_lowercase();
-    let named = |kind: &Kind| {
-        let plural = kind.plural();
-        wanted == plural
-            || Some(wanted.as_str()) == plural.strip_suffix('s')
-            || wanted == kind.as_str().to_ascii_lowercase()
-    };
-    match Kind::ALL.into_iter().find(named) {
+    match Kind::meant_by(kind) {
         Some(kind) => Ok((kind, path)),
         None => {
             let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.plural()).collect();

@@ -4,9 +4,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 
 use crate::cli::console::Console;
-use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::names::Identifier;
+use crate::cli::{exit, schema};
+use crate::names::{Identifier, Kind};
 
 /// Write a small tree to start from: an organization, a fleet that is a folder, and a cluster.
 #[derive(Debug, Args)]
@@ -19,8 +19,8 @@ pub struct Init {
     organization: Identifier,
 }
 
-/// The files of the tree, `ORGANIZATION` standing for the organization's identifier.
-const FILES: [(&str, &str); 3] = [
+/// The specs of the tree, `ORGANIZATION` standing for the organization's identifier.
+const SPECS: [(&str, &str); 3] = [
     ("organizations.yaml", include_str!("init/organizations.yaml")),
     ("ORGANIZATION/fleets/main.yaml", include_str!("init/fleet.yaml")),
     ("ORGANIZATION/clusters/first.yaml", include_str!("init/cluster.yaml")),
@@ -28,13 +28,9 @@ const FILES: [(&str, &str); 3] = [
 
 /// Runs the verb.
 pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
-    let files: Vec<(Utf8PathBuf, String)> = FILES
-        .iter()
-        .map(|(path, text)| {
-            let fill = |text: &str| text.replace("ORGANIZATION", verb.organization.as_str());
-            (verb.folder.join(fill(path)), fill(text))
-        })
-        .collect();
+    let fill = |text: &str| text.replace("ORGANIZATION", verb.organization.as_str());
+    let specs = SPECS.iter().map(|(path, text)| Ok((verb.folder.join(fill(path)), fill(text))));
+    let files: Vec<(Utf8PathBuf, String)> = specs.chain(schemas(&verb.folder)).collect::<Result<_, _>>()?;
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         return Err(Failure::new(format!("`{path}` is there already, so nothing was written"))
             .hint("name an empty folder: streamfleet init DIR"));
@@ -46,6 +42,15 @@ pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
     }
     console.print(&format!("\nSee what it would do: streamfleet plan {}\n", verb.folder))?;
     Ok(exit::OK)
+}
+
+/// The schemas that the specs name in their first lines, for editors. They are part of the tree, so that everybody who
+/// has the tree has them: a path to this machine's own files or an address on the web would fail somebody.
+fn schemas(tree: &Utf8Path) -> impl Iterator<Item = Result<(Utf8PathBuf, String), Failure>> {
+    let folder = tree.join("schemas");
+    Kind::ALL
+        .into_iter()
+        .map(move |kind| Ok((folder.join(format!("{}.json", kind.singular())), schema::document_text(kind)?)))
 }
 
 fn write_new(path: &Utf8Path, text: &str) -> std::io::Result<()> {

@@ -2,16 +2,20 @@
 
 mod apply;
 mod approve;
+mod completions;
 mod console;
+mod explain;
 mod failure;
 mod forget;
 mod format;
 mod get;
 mod init;
+mod manual;
 mod plan;
 mod report;
 mod round;
 mod saved;
+mod schema;
 mod secret;
 mod settings;
 mod status;
@@ -60,10 +64,14 @@ enum Verb {
     Apply(apply::Apply),
     Status(status::Status),
     Get(get::Get),
+    Explain(explain::Explain),
+    Schema(schema::Schema),
     Approve(approve::Approve),
     Forget(forget::Forget),
     #[command(subcommand)]
     Secret(secret::Secret),
+    Completions(completions::Completions),
+    Manual(manual::Manual),
 }
 
 /// Parses the arguments, runs the verb and says how it went.
@@ -81,9 +89,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Apply(verb) => apply::run(&verb, &mut console),
         Verb::Status(verb) => status::run(&verb, &mut console),
         Verb::Get(verb) => get::run(&verb, &mut console),
+        Verb::Explain(verb) => explain::run(&verb, &mut console),
+        Verb::Schema(verb) => schema::run(&verb, &mut console),
         Verb::Approve(verb) => approve::run(&verb, &mut console),
         Verb::Forget(verb) => forget::run(&verb, &mut console),
         Verb::Secret(verb) => secret::run(&verb, &mut console),
+        Verb::Completions(verb) => completions::run(&verb, &mut console),
+        Verb::Manual(_) => manual::run(&mut console),
     };
     match result {
         Ok(code) => ExitCode::from(code),

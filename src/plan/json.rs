@@ -42,5 +42,5 @@ impl Plan {
 
 /// The JSON Schema of a plan.
 pub fn schema() -> Value {
-    schemars::schema_for!(Plan).to_value()
+    crate::spec::schema::of::<Plan>()
 }

@@ -13,6 +13,7 @@ pub struct BaseDomain {
     /// The organization that owns the domain. It can't change.
     pub organization: Identifier,
     /// The domain. With managed DNS the organization becomes its first label, unless it already is.
+    #[schemars(example = &"kafka.example.com")]
     pub domain: Domain,
     /// The certificate in PEM, followed by the intermediate ones in the order in which they sign.
     #[schemars(length(min = 1))]

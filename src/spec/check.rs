@@ -7,7 +7,7 @@ mod scalar;
 use serde_json::Value;
 
 use crate::names::Kind;
-pub(super) use scalar::nearest;
+pub use scalar::nearest;
 
 use crate::problem::{Severity, plain};
 use crate::spec::shape::{self, Rule, Shape};

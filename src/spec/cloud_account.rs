@@ -22,7 +22,7 @@ pub struct CloudAccount {
     pub region: Option<String>,
     /// The address of a service that speaks S3, an https URL. Only with `s3`.
     #[serde(default)]
-    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"))]
+    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://minio.example.com:9000")]
     pub endpoint: Option<String>,
     /// The access keys, as an AWS credentials file has them: a `[default]` section with `aws_access_key_id` and
     /// `aws_secret_access_key`.

@@ -16,14 +16,16 @@ pub struct Cluster {
     /// The organization that owns the cluster. It can't change.
     pub organization: Identifier,
     /// The identifier of the fleet that hosts the cluster, in the same organization. It can't change.
+    #[schemars(example = &"eu")]
     pub infrastructure: Identifier,
     /// The cluster's name, unique in its organization. It can't change.
+    #[schemars(example = &"orders")]
     pub identifier: Identifier,
     /// What kind of cluster it is. It can't change.
     pub cluster_type: ClusterType,
     /// How the cluster is kept apart; the same as the fleet's. It can't change.
     pub tenancy_mode: TenancyMode,
-    /// How much throughput, storage and connections the cluster has. More units are more brokers.
+    /// How much throughput, storage and connections the cluster has. More units are more brokers. They only grow.
     #[schemars(range(min = 1, max = 256))]
     pub kafka_units: u32,
     /// The fleet's `infra_type`.
@@ -85,15 +87,15 @@ pub struct ClusterAdvancedConfig {
     /// Give the external listener a private load balancer.
     #[serde(default)]
     pub private_access: bool,
-    /// The Kafka version.
-    #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"), extend("x-expected" = "a Kafka version: MAJOR.MINOR.PATCH"))]
+    /// The Kafka version. It can't go back to an older release, only to an older patch of the same one.
+    #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"), extend("x-expected" = "a Kafka version: MAJOR.MINOR.PATCH"), example = &"4.3.1")]
     pub version: String,
     /// The identifier of the identity provider that clients log in with. By default SCRAM-SHA-512.
     #[serde(default)]
     pub oauth: Option<Identifier>,
-    /// The bucket that takes the older part of the log.
+    /// The bucket that takes the older part of the log. Once it is in use it stays the same.
     #[serde(default)]
-    #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][-a-z0-9.]*[a-z0-9]$"), extend("x-expected" = "the name of a bucket"))]
+    #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][-a-z0-9.]*[a-z0-9]$"), extend("x-expected" = "the name of a bucket"), example = &"acme-kafka-history")]
     pub tiered_storage_bucket_name: Option<String>,
     /// Where that bucket is.
     #[serde(default)]
@@ -130,7 +132,7 @@ pub struct TieredStorageProvider {
 pub struct Storage {
     /// The storage class. By default the fleet's. It can't change.
     #[serde(default)]
-    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"))]
+    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"), example = &"gp3")]
     pub class: Option<String>,
     /// The size of each broker's disk in GiB. By default what the cluster's units give. It only grows.
     #[serde(default)]

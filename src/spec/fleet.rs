@@ -22,6 +22,7 @@ pub struct Fleet {
     /// The base domain under which the fleet's clusters are reached, by its submitted or its derived name.
     /// Needed as soon as a cluster is reached from outside.
     #[serde(default)]
+    #[schemars(example = &"kafka.example.com")]
     pub domain: Option<Domain>,
     /// How clusters are kept apart. It can't change.
     pub tenancy_mode: TenancyMode,
@@ -82,11 +83,11 @@ pub struct FleetAdvancedConfig {
     pub components: Components,
     /// The storage class for clusters that name none. By default the one that Kubernetes marks as default.
     #[serde(default)]
-    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"))]
+    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"), example = &"gp3")]
     pub storage_class: Option<String>,
     /// For a `directory` fleet: the folder, inside the organization's and the fleet's own, that takes the manifests.
     #[serde(default)]
-    #[schemars(length(max = 200), regex(pattern = r"^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$"), extend("x-expected" = "a relative path without dot folders"))]
+    #[schemars(length(max = 200), regex(pattern = r"^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$"), extend("x-expected" = "a relative path without dot folders"), example = &"manifests")]
     pub path: Option<String>,
 }
 
@@ -107,6 +108,6 @@ pub enum Exposure {
 pub struct Components {
     /// The Strimzi operator: `existing` where somebody else runs it, or the version to install.
     #[serde(default)]
-    #[schemars(regex(pattern = r"^(existing|[0-9]+\.[0-9]+\.[0-9]+)$"), extend("x-expected" = "`existing` or a version such as 1.2.0"))]
+    #[schemars(regex(pattern = r"^(existing|[0-9]+\.[0-9]+\.[0-9]+)$"), extend("x-expected" = "`existing` or a version such as 1.2.0"), example = &"existing")]
     pub strimzi: Option<String>,
 }

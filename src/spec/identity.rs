@@ -52,6 +52,17 @@ pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
+/// The fields whose values say which resource a document describes.
+pub fn identity_fields(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Organization => &["identifier"],
+        Kind::BaseDomain => &["organization", "domain"],
+        Kind::IdentityProvider | Kind::CloudAccount | Kind::Fleet | Kind::Cluster => {
+            &["organization", "identifier"]
+        }
+    }
+}
+
 /// What a document of this kind describes; none when its identity can't be read. Why is for the check of its fields
 /// to say, but for a derived domain that is too long.
 pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<ResourceKey> {

@@ -14,14 +14,14 @@ pub struct IdentityProvider {
     /// Its name, unique in its organization. It can't change.
     pub identifier: Identifier,
     /// The issuer that tokens must name, an https URL.
-    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"))]
+    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme")]
     pub issuer: String,
     /// Where the issuer publishes its keys, an https URL.
-    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"))]
+    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme/protocol/openid-connect/certs")]
     pub jwks_uri: String,
     /// Where clients get their tokens, an https URL. Told to clients, never to brokers.
     #[serde(default)]
-    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"))]
+    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme/protocol/openid-connect/token")]
     pub token_endpoint: Option<String>,
     /// The audience that tokens must name.
     #[schemars(length(min = 1, max = 500))]

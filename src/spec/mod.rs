@@ -5,6 +5,7 @@ pub mod certificate;
 mod check;
 mod cloud_account;
 mod cluster;
+pub mod describe;
 mod document;
 mod fields;
 mod fleet;
@@ -17,6 +18,7 @@ mod private_key;
 mod read;
 mod redact;
 mod rules;
+pub mod schema;
 mod secret_value;
 mod shape;
 mod snapshot;
@@ -32,6 +34,7 @@ pub use cluster::{
 pub use document::{Document, Documents, InvalidDocument, ParsedFile, Scope, Spec, Unreadable};
 pub use fields::Fields;
 pub use fleet::{Components, Exposure, Fleet, FleetAdvancedConfig, InfraType, TenancyMode};
+pub use identity::identity_fields;
 pub use identity_provider::IdentityProvider;
 pub use organization::{Member, Organization, Quotas, Role};
 pub use read::read;
@@ -40,6 +43,9 @@ pub use snapshot::{Entry, Snapshot, SourceId};
 
 /// The only value of `apiVersion` in a spec document.
 pub const API_VERSION: &str = "streamfleet/v1";
+
+/// The keys of every document that say what it is.
+pub const HEADER: [&str; 2] = ["apiVersion", "kind"];
 
 /// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: usize = yaml::MAX_BYTES;

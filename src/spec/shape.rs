@@ -4,12 +4,10 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use crate::names::Kind;
-use crate::spec::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
+use crate::spec::schema::fields_of;
 
 /// What a value may be.
 #[derive(Debug)]
@@ -96,27 +94,13 @@ pub struct Field {
 /// The shape of a kind's documents, without `apiVersion` and `kind`.
 pub fn of(kind: Kind) -> &'static Shape {
     static SHAPES: LazyLock<Vec<(Kind, Shape)>> =
-        LazyLock::new(|| Kind::ALL.into_iter().map(|kind| (kind, compile(&schema(kind)))).collect());
+        LazyLock::new(|| Kind::ALL.into_iter().map(|kind| (kind, compile(&fields_of(kind)))).collect());
     static ANYTHING: LazyLock<Shape> = LazyLock::new(|| compile(&Value::Bool(true)));
     SHAPES.iter().find(|(known, _)| *known == kind).map_or(&ANYTHING, |(_, shape)| shape)
 }
 
-fn schema(kind: Kind) -> Value {
-    fn generate<T: JsonSchema>() -> Value {
-        let inline = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-        inline.into_generator().into_root_schema_for::<T>().to_value()
-    }
-    match kind {
-        Kind::Organization => generate::<Organization>(),
-        Kind::BaseDomain => generate::<BaseDomain>(),
-        Kind::IdentityProvider => generate::<IdentityProvider>(),
-        Kind::CloudAccount => generate::<CloudAccount>(),
-        Kind::Fleet => generate::<Fleet>(),
-        Kind::Cluster => generate::<Cluster>(),
-    }
-}
-
-fn compile(schema: &Value) -> Shape {
+/// The shape that a schema describes.
+pub fn compile(schema: &Value) -> Shape {
     // An optional field is "this or null"; the checker takes null for absent before it looks here.
     let schema = without_null(schema);
     let rule = rule(&schema);
@@ -124,11 +108,15 @@ fn compile(schema: &Value) -> Shape {
     Shape { rule, expected, secret: schema["x-secret"] == true }
 }
 
-fn without_null(schema: &Value) -> Value {
+/// The schema of what an optional field takes when it is there, with what is said of the field itself.
+pub fn without_null(schema: &Value) -> Value {
     let mut schema = schema.clone();
     let is_null = |schema: &Value| schema["type"] == "null";
-    if let Some(one) = schema["anyOf"].as_array().and_then(|any| any.iter().find(|s| !is_null(s))) {
-        return one.clone();
+    let one = schema["anyOf"].as_array().and_then(|any| any.iter().find(|s| !is_null(s))).cloned();
+    if let (Some(Value::Object(mut one)), Value::Object(mut outer)) = (one, schema.clone()) {
+        outer.remove("anyOf");
+        one.append(&mut outer);
+        return Value::Object(one);
     }
     if let Some(kind) = schema["type"].as_array().and_then(|any| any.iter().find(|t| **t != "null")).cloned()
     {
@@ -176,7 +164,7 @@ fn rule(schema: &Value) -> Rule {
 }
 
 /// The strings of an enum: a plain one, or one whose values have descriptions.
-fn choices(schema: &Value) -> Option<Vec<String>> {
+pub fn choices(schema: &Value) -> Option<Vec<String>> {
     let texts = |values: Vec<&Value>| -> Option<Vec<String>> {
         values.into_iter().map(|value| value.as_str().map(str::to_owned)).collect()
     };
@@ -264,7 +252,7 @@ mod tests {
     fn every_field_of_every_kind_is_understood() {
         for kind in Kind::ALL {
             assert!(matches!(&of(kind).rule, Rule::Object(fields) if !fields.is_empty()), "{kind}");
-            complete(of(kind), &schema(kind), kind.as_str());
+            complete(of(kind), &fields_of(kind), kind.as_str());
         }
     }
 }

@@ -7,11 +7,9 @@ use serde_json::{Map, Value};
 use super::scalar::nearest;
 use super::{At, Checker, Finding, place};
 use crate::problem::plain;
+use crate::spec::HEADER;
 use crate::spec::shape::{self, Field, Rule, Shape};
 use crate::spec::yaml::{Content, Entry, Node, Scalar, Span};
-
-/// The keys of a document that say what it is; the reader judges their values.
-const HEADER: [&str; 2] = ["apiVersion", "kind"];
 
 impl Checker {
     pub(super) fn object(

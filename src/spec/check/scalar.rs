@@ -113,7 +113,7 @@ fn hint(shape: &Shape, node: &Node<'_>) -> Option<String> {
 }
 
 /// The name that a misspelt one was likely meant to be.
-pub(in crate::spec) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Beyond this length no name comes near, and comparing costs the square of it.
     const LONGEST: usize = 64;
     if word.len() > LONGEST {

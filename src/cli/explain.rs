@@ -1,0 +1,117 @@
+//! `streamfleet explain`: what a field means, from the schema that checks it.
+
+use clap::Args;
+
+use crate::catalog::immutable_pointers;
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use crate::cli::{exit, schema};
+use crate::names::Kind;
+use crate::spec::describe::{self, Description, UnknownField};
+use crate::spec::{HEADER, identity_fields};
+
+/// Explain a field of a document or of the config file: what it means, which values it takes, and whether it can change.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The field, with what it is in: `cluster.advanced_config.storage`, `config.policy`. A kind alone lists its fields.
+    #[arg(value_name = "FIELD")]
+    field: String,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Explain, console: &mut Console) -> Result<u8, Failure> {
+    let mut names = verb.field.split('.');
+    let first = names.next().unwrap_or_default();
+    let kind = Kind::meant_by(first);
+    let root = match kind {
+        Some(kind) => describe::document(kind, kind.singular()),
+        None if first == schema::CONFIG => crate::config::describe(schema::CONFIG),
+        None => return Err(unknown_root(first)),
+    };
+    let names: Vec<&str> = names.collect();
+    let field = root.find(&names).map_err(|unknown| unknown_field(&unknown))?;
+    console.print(&page(&field, kind))?;
+    Ok(exit::OK)
+}
+
+/// A plan is made by us and not by people, so its fields are only in its schema.
+fn unknown_root(name: &str) -> Failure {
+    let roots = Kind::ALL.into_iter().map(Kind::singular).chain([schema::CONFIG]);
+    schema::unknown_name("nothing to explain is called", name, roots)
+}
+
+fn unknown_field(unknown: &UnknownField) -> Failure {
+    let within = unknown.within.join(".");
+    let hint = match &unknown.meant {
+        Some(path) => format!("did you mean `{}`?", path.join(".")),
+        None if unknown.known.is_empty() => format!("it has no fields: streamfleet explain {within}"),
+        None => format!("its fields are {}", unknown.known.join(", ")),
+    };
+    Failure::usage(format!("`{within}` has no field `{}`", unknown.name)).hint(hint)
+}
+
+/// The name, the meaning, the facts in two columns, and what is in it.
+fn page(field: &Description, kind: Option<Kind>) -> String {
+    let mut page = format!("{}\n\n{}\n", field.path.join("."), field.text());
+    let facts = facts(field, kind);
+    if !facts.is_empty() {
+        page += &format!("\n{}", table(&facts));
+    }
+    let choices = field.choices();
+    if !choices.is_empty() {
+        page += &format!("\nValues:\n{}", table(&choices));
+    }
+    let fields = field.fields();
+    if !fields.is_empty() {
+        let mark = |field: &Description| if field.required { "*" } else { "" };
+        let row = |field: &Description| (format!("{}{}", field.name(), mark(field)), field.text());
+        let rows: Vec<(String, String)> = fields.iter().map(row).collect();
+        let note = if fields.iter().any(|field| field.required) { " (* has to be given)" } else { "" };
+        page += &format!("\nFields{note}:\n{}", table(&rows));
+    }
+    page
+}
+
+fn facts(field: &Description, kind: Option<Kind>) -> Vec<(String, String)> {
+    // A whole document is neither required nor changed.
+    if field.path.len() < 2 {
+        return Vec::new();
+    }
+    let required = if field.required { "yes" } else { "no" };
+    let examples = field.examples().join(", ");
+    let facts = [
+        ("value", Some(field.values())),
+        ("required", Some(required.to_owned())),
+        ("default", field.default()),
+        ("example", Some(examples).filter(|examples| !examples.is_empty())),
+        ("can change", kind.and_then(|kind| change(field, kind))),
+    ];
+    facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?))).collect()
+}
+
+/// Whether a field can change once it was applied; none for what every document begins with.
+fn change(field: &Description, kind: Kind) -> Option<String> {
+    let pointer = field.pointer();
+    if HEADER.contains(&field.name()) && field.path.len() == 2 {
+        return None;
+    }
+    if identity_fields(kind).contains(&field.name()) && field.path.len() == 2 {
+        return Some(format!("no: with another one it is another {}", kind.noun()));
+    }
+    if immutable_pointers(kind).contains(&pointer.as_str()) {
+        return Some("no, once it is applied".to_owned());
+    }
+    let inside = format!("{pointer}/");
+    let fixed = immutable_pointers(kind).iter().filter_map(|pointer| pointer.strip_prefix(&inside));
+    let fixed: Vec<String> = fixed.map(|field| field.replace('/', ".")).collect();
+    Some(match fixed.as_slice() {
+        [] => "yes".to_owned(),
+        fixed => format!("yes, but not {}", fixed.join(", ")),
+    })
+}
+
+/// Two columns.
+fn table(rows: &[(String, String)]) -> String {
+    let width = rows.iter().map(|(left, _)| left.chars().count()).max().unwrap_or(0);
+    rows.iter().map(|(left, right)| format!("  {left:width$}  {right}\n")).collect()
+}

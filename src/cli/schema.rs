@@ -1,0 +1,84 @@
+//! `streamfleet schema`: the JSON Schemas, for editors.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::names::Kind;
+use crate::spec;
+
+/// Print the JSON Schema of a kind of document, of the config file or of a plan; or list the names of all.
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// What to print the schema of: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config
+    /// or plan.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Write all schemas to a folder instead, over those of another version.
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    out: Option<Utf8PathBuf>,
+}
+
+/// The name of the config file's schema.
+pub const CONFIG: &str = "config";
+/// The name of the plan's schema.
+const PLAN: &str = "plan";
+
+/// Runs the verb.
+pub fn run(verb: &Schema, console: &mut Console) -> Result<u8, Failure> {
+    match (&verb.name, &verb.out) {
+        (Some(name), _) => console.print(&text(&find(name)?)?)?,
+        (None, Some(folder)) => write_all(folder, console)?,
+        (None, None) => console.print(&names().map(|name| format!("{name}\n")).collect::<String>())?,
+    }
+    Ok(exit::OK)
+}
+
+/// Everything that has a schema.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    Kind::ALL.into_iter().map(Kind::singular).chain([CONFIG, PLAN])
+}
+
+fn find(name: &str) -> Result<Value, Failure> {
+    match (Kind::meant_by(name), name) {
+        (Some(kind), _) => Ok(spec::schema::document(kind)),
+        (None, CONFIG) => Ok(crate::config::schema()),
+        (None, PLAN) => Ok(crate::plan::schema()),
+        _ => Err(unknown_name("there is no schema of", name, names())),
+    }
+}
+
+/// A name that nothing has, after what was looked for under it.
+pub fn unknown_name<'a>(looked_for: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Failure {
+    let names: Vec<&str> = names.collect();
+    let hint = match spec::describe::nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", names.join(", ")),
+    };
+    Failure::usage(format!("{looked_for} `{name}`")).hint(hint)
+}
+
+/// The schema of a kind's documents as a file has it.
+pub fn document_text(kind: Kind) -> Result<String, Failure> {
+    text(&spec::schema::document(kind))
+}
+
+fn text(schema: &Value) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(schema)
+        .map_err(|error| Failure::during("could not write the schema", &error))?;
+    Ok(text + "\n")
+}
+
+fn write_all(folder: &Utf8Path, console: &mut Console) -> Result<(), Failure> {
+    let fail = |path: &Utf8Path, error| Failure::during(format!("could not write `{path}`"), &error);
+    std::fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
+    for name in names() {
+        let path = folder.join(format!("{name}.json"));
+        std::fs::write(&path, text(&find(name)?)?).map_err(|error| fail(&path, error))?;
+        console.print(&format!("wrote {path}\n"))?;
+    }
+    Ok(())
+}

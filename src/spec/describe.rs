@@ -1,0 +1,170 @@
+//! What a field means, for people, from the same schema that checks it.
+
+use serde_json::{Map, Value};
+
+use crate::names::Kind;
+pub use crate::spec::check::nearest;
+use crate::spec::schema::document_fields;
+use crate::spec::shape::{self, Rule};
+
+/// What there is to know of a field, or of a whole document.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// The names that lead to it, the document's first.
+    pub path: Vec<String>,
+    /// Whether what is around it has to have it.
+    pub required: bool,
+    schema: Value,
+}
+
+/// A path that leads to no field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownField {
+    /// What was found before the path went wrong.
+    pub within: Vec<String>,
+    /// The name that isn't there.
+    pub name: String,
+    /// The path that was likely meant.
+    pub meant: Option<Vec<String>>,
+    /// The names that are there.
+    pub known: Vec<String>,
+}
+
+/// Describes the documents of a kind, under a name.
+pub fn document(kind: Kind, name: &str) -> Description {
+    described(name, document_fields(kind))
+}
+
+/// Describes what a schema of [`crate::spec::schema::inlined`] describes, under a name.
+pub(crate) fn described(name: &str, schema: Value) -> Description {
+    Description { path: vec![name.to_owned()], required: true, schema }
+}
+
+impl Description {
+    /// A field at or below this one.
+    ///
+    /// # Errors
+    /// At the first name that isn't there, with the one that was likely meant.
+    pub fn find(&self, names: &[&str]) -> Result<Description, UnknownField> {
+        let Some((name, rest)) = names.split_first() else { return Ok(self.clone()) };
+        let fields = self.fields();
+        match fields.iter().find(|field| field.name() == *name) {
+            Some(field) => field.find(rest),
+            None => Err(self.unknown(name, &fields)),
+        }
+    }
+
+    fn unknown(&self, name: &str, fields: &[Description]) -> UnknownField {
+        let near = nearest(name, fields.iter().map(Description::name));
+        let near = near.and_then(|near| fields.iter().find(|field| field.name() == near).cloned());
+        let meant = near.or_else(|| fields.iter().find_map(|field| field.below(name)));
+        UnknownField {
+            within: self.path.clone(),
+            name: name.to_owned(),
+            meant: meant.map(|field| field.path),
+            known: fields.iter().map(|field| field.name().to_owned()).collect(),
+        }
+    }
+
+    /// A field of this name somewhere below.
+    fn below(&self, name: &str) -> Option<Description> {
+        let fields = self.fields();
+        let here = fields.iter().find(|field| field.name() == name).cloned();
+        here.or_else(|| fields.iter().find_map(|field| field.below(name)))
+    }
+
+    /// The field's own name.
+    pub fn name(&self) -> &str {
+        self.path.last().map_or("", String::as_str)
+    }
+
+    /// The field as a JSON pointer into its document.
+    pub fn pointer(&self) -> String {
+        self.path.iter().skip(1).map(|name| format!("/{name}")).collect()
+    }
+
+    /// What it means: its doc comment, one line a paragraph.
+    pub fn text(&self) -> String {
+        text(&self.schema)
+    }
+
+    /// Which values it takes, in words.
+    pub fn values(&self) -> String {
+        let shape = shape::compile(&self.schema);
+        match &shape.rule {
+            Rule::Text { max, pattern: None, .. } if *max < usize::MAX => {
+                format!("{} of at most {max} characters", shape.expected)
+            }
+            Rule::List { item, max } if *max < usize::MAX => {
+                format!("{} of at most {max}, each {}", shape.expected, item.expected)
+            }
+            Rule::Choice { any_case: true, .. } => format!("{}, in upper or lower case", shape.expected),
+            _ => shape.expected,
+        }
+    }
+
+    /// What it is when it is left out; none where that is nothing, or what its own fields are then.
+    pub fn default(&self) -> Option<String> {
+        scalar(self.schema.get("default")?)
+    }
+
+    /// Values that it could have.
+    pub fn examples(&self) -> Vec<String> {
+        self.schema["examples"].as_array().into_iter().flatten().filter_map(scalar).collect()
+    }
+
+    /// The values of a choice that say what they mean.
+    pub fn choices(&self) -> Vec<(String, String)> {
+        let ways = self.schema["oneOf"].as_array().into_iter().flatten();
+        ways.filter_map(|way| Some((way["const"].as_str()?.to_owned(), text(way)))).collect()
+    }
+
+    /// Its fields, in the order of their names; of a list, those of each entry, and of a value that has several forms,
+    /// those of all.
+    pub fn fields(&self) -> Vec<Description> {
+        self.fields_in(&self.schema)
+    }
+
+    fn fields_in(&self, schema: &Value) -> Vec<Description> {
+        if let Some(properties) = schema["properties"].as_object() {
+            return self.properties(properties, &schema["required"]);
+        }
+        let inner = schema.get("items").into_iter().chain(schema["oneOf"].as_array().into_iter().flatten());
+        let of_each =
+            inner.flat_map(|inner| self.fields_in(inner).into_iter().map(move |field| (inner, field)));
+        // A form is only one of several, so nothing of it has to be there.
+        of_each
+            .map(|(inner, field)| Description {
+                required: field.required && schema["items"] == *inner,
+                ..field
+            })
+            .collect()
+    }
+
+    fn properties(&self, properties: &Map<String, Value>, required: &Value) -> Vec<Description> {
+        let required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|n| n == name));
+        let field = |(name, schema): (&String, &Value)| Description {
+            path: self.path.iter().chain([name]).cloned().collect(),
+            required: required(name),
+            schema: shape::without_null(schema),
+        };
+        properties.iter().map(field).collect()
+    }
+}
+
+fn text(schema: &Value) -> String {
+    schema["description"]
+        .as_str()
+        .unwrap_or_default()
+        .replace("\n\n", "\0")
+        .replace('\n', " ")
+        .replace('\0', "\n")
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,163 @@
+//! The JSON Schemas of documents, for editors and other tools, generated from the spec types.
+//!
+//! They are draft-07: it is what the YAML language server and the TOML language servers understand best, and nothing
+//! that the types say needs more. What the reader accepts, a schema accepts:
+//!
+//! - `null`, `""` and `{}` in an optional field mean that it is absent. Such a field takes its own values or
+//!   [`absent`](ABSENT), a definition without a type or values that an editor would offer.
+//! - Where upper and lower case are the same, the canonical spellings are listed, and so offered and documented; a
+//!   pattern takes the others.
+//!
+//! One difference is left: JSON Schema takes `1.0` for an integer, and the reader does not. What one field means for
+//! another, and one document for another, is the reader's to judge.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::transform_subschemas;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use crate::names::Kind;
+use crate::spec::{
+    API_VERSION, BaseDomain, CloudAccount, Cluster, Fleet, HEADER, IdentityProvider, Organization, shape,
+};
+
+/// Where the schema of `null`, `""` and `{}` stands.
+const ABSENT: &str = "absent";
+
+/// What is said about a value, and does not decide whether it is valid.
+const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "examples"];
+
+/// The schema of a kind's documents, for editors.
+pub fn document(kind: Kind) -> Value {
+    let Value::Object(mut schema) = lenient(&document_fields(kind)) else { return Value::Bool(true) };
+    // Exactly these three: neither a number, a boolean nor a list, and as a string or mapping an empty one.
+    let absent = json!({
+        "$comment": "null, \"\" or {}: the same as leaving the field out",
+        "not": {"type": ["boolean", "number", "array"]},
+        "maxLength": 0,
+        "maxProperties": 0,
+    });
+    schema.insert("definitions".to_owned(), json!({ABSENT: absent}));
+    let mut schema = Schema::from(schema);
+    tidy(&mut schema);
+    schema.to_value()
+}
+
+/// The schema of a type that is no document, for editors: the config, a plan.
+pub fn of<T: JsonSchema>() -> Value {
+    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<T>();
+    tidy(&mut schema);
+    schema.to_value()
+}
+
+/// The schema of a type with every part written out where it is used, and with our own keywords.
+pub(crate) fn inlined<T: JsonSchema>() -> Value {
+    let inline = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+    inline.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// The fields of a kind's documents, without `apiVersion` and `kind`.
+pub(super) fn fields_of(kind: Kind) -> Value {
+    match kind {
+        Kind::Organization => inlined::<Organization>(),
+        Kind::BaseDomain => inlined::<BaseDomain>(),
+        Kind::IdentityProvider => inlined::<IdentityProvider>(),
+        Kind::CloudAccount => inlined::<CloudAccount>(),
+        Kind::Fleet => inlined::<Fleet>(),
+        Kind::Cluster => inlined::<Cluster>(),
+    }
+}
+
+/// All fields of a kind's documents.
+pub(super) fn document_fields(kind: Kind) -> Value {
+    let mut schema = fields_of(kind);
+    let header = [
+        (API_VERSION, "The version of the form of this document."),
+        (kind.as_str(), "What this document describes."),
+    ];
+    for (name, (value, description)) in HEADER.into_iter().zip(header) {
+        schema["properties"][name] = json!({"type": "string", "const": value, "description": description});
+    }
+    let names = schema["required"].as_array().cloned().unwrap_or_default();
+    schema["required"] = HEADER.into_iter().map(Value::from).chain(names).collect();
+    schema
+}
+
+/// The schema that accepts all that the reader does.
+fn lenient(schema: &Value) -> Value {
+    let Value::Object(mut schema) = shape::without_null(schema) else { return schema.clone() };
+    // The default of a mapping is that of its fields, and they say their own.
+    if schema.get("default").is_some_and(Value::is_object) {
+        schema.remove("default");
+    }
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|n| n == name));
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        for (name, field) in fields {
+            *field = lenient(field);
+            if !is_required(name) {
+                *field = or(field.take(), json!({"$ref": format!("#/definitions/{ABSENT}")}));
+            }
+        }
+    }
+    if let Some(items) = schema.get_mut("items") {
+        *items = lenient(items);
+    }
+    if let Some(Value::Array(ways)) = schema.get_mut("oneOf") {
+        ways.iter_mut().for_each(|way| *way = lenient(way));
+    }
+    if let Some(values) = schema.get_mut("additionalProperties").filter(|values| values.is_object()) {
+        *values = or(lenient(values), json!({"type": "null"}));
+    }
+    if schema.get("x-case-insensitive").is_none() {
+        return Value::Object(schema);
+    }
+    let schema = Value::Object(schema);
+    let spellings: Vec<String> =
+        shape::choices(&schema).iter().flatten().map(|value| any_case(value)).collect();
+    or(schema, json!({"type": "string", "pattern": format!("^({})$", spellings.join("|"))}))
+}
+
+/// One schema or another, with what is said about the first said about both.
+fn or(schema: Value, other: Value) -> Value {
+    let Value::Object(mut first) = schema else { return schema };
+    let mut both: Map<String, Value> =
+        ANNOTATIONS.iter().filter_map(|key| first.remove_entry(*key)).collect();
+    let mut ways = match first.remove("anyOf") {
+        Some(Value::Array(ways)) if first.is_empty() => ways,
+        _ => vec![Value::Object(first)],
+    };
+    ways.push(other);
+    both.insert("anyOf".to_owned(), Value::Array(ways));
+    Value::Object(both)
+}
+
+/// A pattern for a word in upper and lower case, as every dialect of regular expressions reads it.
+fn any_case(word: &str) -> String {
+    let either = |c: char| match c.is_ascii_alphabetic() {
+        true => format!("[{}{}]", c.to_ascii_uppercase(), c.to_ascii_lowercase()),
+        false => c.to_string(),
+    };
+    word.chars().map(either).collect()
+}
+
+/// Puts a schema into the words that other programs know.
+fn tidy(schema: &mut Schema) {
+    transform_subschemas(&mut tidy, schema);
+    let Some(schema) = schema.as_object_mut() else { return };
+    if let (Some(Value::String(expected)), true) =
+        (schema.remove("x-expected"), schema.contains_key("pattern"))
+    {
+        // The YAML language server shows it in place of the pattern.
+        schema.insert("patternErrorMessage".to_owned(), json!(format!("expected {expected}")));
+    }
+    // `uint32` and the like are not among the formats of JSON Schema, and strict programs stop at them.
+    if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
+        schema.remove("format");
+    }
+    // It says no more than that the field is optional.
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+    schema.retain(|key, _| !key.starts_with("x-"));
+}

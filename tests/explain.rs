@@ -1,0 +1,92 @@
+//! What `explain` says of fields, to the letter.
+
+use crate::support::Tree;
+
+#[test]
+fn fields_are_explained() {
+    let mut all = String::new();
+    for field in [
+        "cluster.advanced_config.storage",
+        "cluster.advanced_config.storage.size_gib",
+        "cluster.advanced_config.version",
+        "clusters.tenancy_mode",
+        "Cluster.identifier",
+        "cluster.tags",
+        "cluster.tags.key",
+        "base-domain",
+        "fleet.kind",
+        "fleet.advanced_config.kubeconfig",
+        "config.policy.approval_hours",
+    ] {
+        let page = Tree::empty().run(&format!("explain {field}")).expect(0).out;
+        all += &format!("$ streamfleet explain {field}\n{page}\n");
+    }
+    insta::assert_snapshot!("explain", all);
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_was_likely_meant() {
+    for (words, message, hint) in [
+        ("explain clustre", "nothing to explain is called `clustre`", "did you mean `cluster`?"),
+        (
+            "explain topic",
+            "nothing to explain is called `topic`",
+            "there are: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config",
+        ),
+        (
+            "explain cluster.kafka_unit",
+            "`cluster` has no field `kafka_unit`",
+            "did you mean `cluster.kafka_units`?",
+        ),
+        (
+            "explain cluster.oauth",
+            "`cluster` has no field `oauth`",
+            "did you mean `cluster.advanced_config.oauth`?",
+        ),
+        (
+            "explain cluster.advanced_config.storage.colour",
+            "`cluster.advanced_config.storage` has no field `colour`",
+            "its fields are class, on_delete, size_gib",
+        ),
+        (
+            "explain cluster.kafka_units.min",
+            "`cluster.kafka_units` has no field `min`",
+            "it has no fields: streamfleet explain cluster.kafka_units",
+        ),
+        ("explain cluster.", "`cluster` has no field ``", "its fields are"),
+        ("schema fleat", "there is no schema of `fleat`", "did you mean `fleet`?"),
+        (
+            "schema topic",
+            "there is no schema of `topic`",
+            "there are: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config, plan",
+        ),
+    ] {
+        let run = Tree::empty().run(words).expect(64);
+        assert_eq!(run.out, "");
+        let expected = format!("error: {message}\n  help: {hint}");
+        assert!(run.err.starts_with(&expected), "{words}\n{}\n{expected}", run.err);
+    }
+}
+
+/// Whatever has a field can be explained, down to the last one.
+#[test]
+fn every_field_has_a_meaning() {
+    fn walk(tree: &Tree, field: &str, seen: &mut usize) {
+        let page = tree.run(&format!("explain {field}")).expect(0).out;
+        assert!(page.lines().nth(2).is_some_and(|text| text.ends_with('.')), "{page}");
+        *seen += 1;
+        let fields = page.split("\nFields").nth(1).unwrap_or_default();
+        for line in fields.lines().skip(1) {
+            let name = line.split_whitespace().next().unwrap().trim_end_matches('*');
+            walk(tree, &format!("{field}.{name}"), seen);
+        }
+    }
+    let mut seen = 0;
+    let tree = Tree::empty();
+    for root in
+        ["organization", "base-domain", "identity-provider", "cloud-account", "fleet", "cluster", "config"]
+    {
+        walk(&tree, root, &mut seen);
+    }
+    assert!(seen > 100, "{seen}");
+}
