@@ -7,6 +7,7 @@ mod causes;
 mod command_line;
 mod examples;
 mod interrupted;
+mod invariants;
 mod kill;
 mod lifecycle;
 mod mistakes;
