@@ -36,6 +36,9 @@ pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan:
         (Some(record), _, _) if record.deleting => (Status::Deleting, None),
         (_, _, Some(hold @ Hold::Suspended { .. })) => (Status::Suspended, Some(hold.to_string())),
         (None, Some(change), _) => (Status::Pending, first_waiting(change)),
+        (Some(record), Some(change), _) if record.creating && change.verb == Verb::Create => {
+            (Status::Provisioning, first_waiting(change))
+        }
         (None, None, _) => (Status::Pending, None),
         (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. }))) => {
             (Status::Degraded, Some(hold.to_string()))

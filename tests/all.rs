@@ -3,11 +3,16 @@
 #![allow(clippy::disallowed_methods, reason = "the bans are for the core; a test needs the world")]
 
 mod architecture;
+mod causes;
 mod command_line;
 mod examples;
 mod explain;
+mod interrupted;
+mod invariants;
+mod kill;
 mod lifecycle;
 mod mistakes;
+mod pipeline;
 mod schemas;
 mod secrets;
 mod support;

@@ -66,13 +66,13 @@ impl Tree {
     /// A copy of `examples/<name>`, without anything that a run left there.
     pub fn example(name: &str) -> Self {
         let tree = Self::empty();
-        copy(&examples().join(name), &tree.path());
+        copy_if(&examples().join(name), &tree.path(), &|name| !name.starts_with('.'));
         tree
     }
 
     /// A tree without files.
     pub fn empty() -> Self {
-        let folder = TempDir::new().unwrap();
+        let folder = memory_folder();
         fs::create_dir(folder.path().join("tree")).unwrap();
         Self { folder }
     }
@@ -129,6 +129,11 @@ impl Tree {
         fs::read_to_string(self.path().join(file)).unwrap()
     }
 
+    /// A file of the tree that may be no text.
+    pub fn read_bytes(&self, file: &str) -> Vec<u8> {
+        fs::read(self.path().join(file)).unwrap()
+    }
+
     /// Removes a file of the tree.
     pub fn remove(&self, file: &str) {
         fs::remove_file(self.path().join(file)).unwrap();
@@ -148,6 +153,12 @@ impl Tree {
     }
 }
 
+/// A temporary folder, in memory where there is a place for that: the tests of kills and many others wait for the disk a
+/// thousand times, which is right for an installation and makes a test slow.
+pub fn memory_folder() -> TempDir {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
+}
+
 /// A plan's text without what is an installation's own: the plan's id and the fingerprints of secrets.
 pub fn stable(text: &str) -> String {
     let mut stable = text.to_owned();
@@ -163,16 +174,21 @@ pub fn stable(text: &str) -> String {
     stable
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a folder with everything in it.
+pub fn copy(from: &Path, to: &Path) {
+    copy_if(from, to, &|_| true);
+}
+
+fn copy_if(from: &Path, to: &Path, chosen: &dyn Fn(&str) -> bool) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
-        if entry.file_name().to_string_lossy().starts_with('.') {
+        if !chosen(&entry.file_name().to_string_lossy()) {
             continue;
         }
         if entry.path().is_dir() {
-            copy(&entry.path(), &target);
+            copy_if(&entry.path(), &target, chosen);
         } else {
             fs::copy(entry.path(), target).unwrap();
         }

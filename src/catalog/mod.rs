@@ -32,7 +32,8 @@ use crate::spec::{self, SourceId};
 
 pub use immutable::{immutable_fields, immutable_pointers};
 pub use recorded::{
-    Approval, Deletion, LastGood, Recorded, RecordedFleet, RecordedObject, RecordedResource, SecretMark,
+    Approval, Deletion, LastGood, MadeFrom, Recorded, RecordedFleet, RecordedObject, RecordedResource,
+    SecretMark,
 };
 pub use resolve::resolve;
 pub use secrets::{OpenedSecret, Secrets};

@@ -48,8 +48,27 @@ pub struct RecordedResource {
     pub last_good: Option<LastGood>,
     /// Its secrets, by field, as they were last applied.
     pub secrets: BTreeMap<String, SecretMark>,
+    /// What its objects were made from when all of them were last as they should be; none where it has none, or where
+    /// that isn't known.
+    #[serde(default)]
+    pub made_from: Option<MadeFrom>,
+    /// Its creation has begun, and not all of its objects are known to be there. It is recorded all the same, so that
+    /// what was made of it is deleted by the rules that hold for everything.
+    #[serde(default)]
+    pub creating: bool,
     /// Its deletion has begun.
     pub deleting: bool,
+}
+
+/// What the objects of a resource follow from beside its own spec, so that the cause of a change can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MadeFrom {
+    /// The version of the software that rendered them.
+    pub software: String,
+    /// The digest of the installation's settings that manifests depend on.
+    pub settings: Digest,
+    /// What the resource refers to, directly or not, each with the digest of its spec and secrets.
+    pub references: BTreeMap<ResourceKey, Digest>,
 }
 
 /// A spec that was applied.

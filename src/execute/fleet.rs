@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Fault, Progress, Report, Run, failure, is_ready, past, pause};
-use crate::catalog::{Deletion, RecordedObject};
+use crate::catalog::{Deletion, RecordedObject, RecordedResource};
 use crate::names::{Digest, FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb};
 use crate::render::Manifest;
@@ -103,7 +103,11 @@ impl<'a, 'r> Round<'a, 'r> {
 
     async fn begin(&mut self, intent: Intent) -> Result<Option<Session>, Fault> {
         match self.run.targets.get(&self.plan.fleet) {
-            Some(target) => Ok(Some(target.begin(intent).await?)),
+            Some(target) => {
+                self.record_creations()?;
+                pause().await;
+                Ok(Some(target.begin(intent).await?))
+            }
             None if self.left.values().all(|&steps| steps == 0) => Ok(None),
             None => Err(Fault::new(
                 format!(
@@ -113,6 +117,21 @@ impl<'a, 'r> Round<'a, 'r> {
                 "plan again",
             )),
         }
+    }
+
+    /// Records what is about to be made, before anything of it is on the target: were it removed from the specs after a
+    /// kill, nobody would know whose the files are.
+    fn record_creations(&self) -> Result<(), Fault> {
+        let plan = self.plan;
+        let begun = plan.changes.iter().filter(|change| is_ready(change) && change.verb == Verb::Create);
+        let begun =
+            begun.filter(|change| !change.steps.is_empty() && !self.broken.contains(&change.resource));
+        let begun = begun.filter_map(|change| {
+            let record = RecordedResource { creating: true, ..change.record.clone()? };
+            Some((&change.resource, record))
+        });
+        let begun: Vec<_> = begun.collect();
+        Ok(self.run.state.put_resources(begun.iter().map(|(resource, record)| (*resource, record)))?)
     }
 
     /// Records the changes that need no step on the target.

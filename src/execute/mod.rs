@@ -1,7 +1,8 @@
 //! Does what a plan says: exactly the steps of what doesn't wait, and nothing that no step says.
 //!
 //! Killed between any two operations, the next plan finds what is left to do: what is intended is on the target before it is
-//! done, a resource is recorded when all of its steps are done, and forgotten when the target has forgotten it.
+//! done, a new resource is recorded as being created before that, a resource is recorded as its spec says when all of its
+//! steps are done, and forgotten when the target has forgotten it.
 
 mod fleet;
 mod report;
@@ -233,6 +234,7 @@ fn why(change: &Change) -> String {
         (Cause::Spec, Some(origin)) => format!("its spec changed: {origin}"),
         (Cause::Spec, None) => "its spec changed".to_owned(),
         (Cause::Reference { to }, _) => format!("{to}, which it refers to, changed"),
+        (Cause::Settings, _) => "the settings of the installation changed".to_owned(),
         (Cause::Drift { by: Some(by) }, _) => format!("{by} changed it on the target"),
         (Cause::Drift { by: None }, _) => "it was changed on the target".to_owned(),
         (Cause::Software { version }, _) => format!("streamfleet {version} renders it differently"),

@@ -8,11 +8,11 @@ use crate::spec::Spec;
 
 /// Why a resource changes.
 ///
-/// A changed spec explains everything. Without one, what differs only on the target is drift. What we would now write
-/// differently without a spec or a reference having changed is this software's own doing.
+/// A changed spec explains everything. Without one, what differs only on the target is drift, and what is written
+/// differently now follows from something else than it was made from.
 pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     let edited = world.current.get(key).is_some_and(|current| !current.fields.is_empty());
-    if edited || world.recorded(key).is_none() || found.is_empty() {
+    if edited || !world.is_made(key) || found.is_empty() {
         return Cause::Spec;
     }
     if found.iter().all(|found| found.drift.is_some()) {
@@ -22,7 +22,28 @@ pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     let changed = |to: &ResourceKey| world.current.get(to).is_some_and(|current| !current.fields.is_empty());
     match references(world, key).into_iter().find(changed) {
         Some(to) => Cause::Reference { to },
-        None => Cause::Software { version: world.policy.software.clone() },
+        None => earlier(world, key),
+    }
+}
+
+/// Which of the things that the objects were made from changed in an earlier round, which came to no end here: it was
+/// killed, it failed, or the change had to wait. What is made by another version of this software, and what nothing known
+/// explains, is the software's own doing: that asks a person before it disrupts anything.
+fn earlier(world: &World, key: &ResourceKey) -> Cause {
+    let software = Cause::Software { version: world.policy.software.clone() };
+    let before = world.recorded(key).and_then(|record| record.made_from.as_ref());
+    let now = world.current.get(key).and_then(|current| current.record.made_from.as_ref());
+    let (Some(before), Some(now)) = (before, now) else {
+        return software;
+    };
+    if before.software != now.software {
+        return software;
+    }
+    let changed = |to: &ResourceKey| before.references.get(to) != now.references.get(to);
+    match references(world, key).into_iter().find(changed) {
+        Some(to) => Cause::Reference { to },
+        None if before.settings != now.settings => Cause::Settings,
+        None => software,
     }
 }
 

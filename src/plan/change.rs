@@ -31,7 +31,7 @@ fn held(
     let before = world.recorded(&resource.key);
     let differs = !current.fields.is_empty()
         || differences.found.iter().any(|found| found.step.verb != Verb::Delete)
-        || before.is_none();
+        || !world.is_made(&resource.key);
     if matches!(hold, Hold::Unreadable { .. }) && !differs {
         return None;
     }
@@ -67,13 +67,12 @@ fn wanted(
     differences: Differences,
 ) -> Option<Decided> {
     let Differences { found, foreign } = differences;
-    let before = world.recorded(&resource.key);
     let differs = !found.is_empty() || !current.fields.is_empty();
-    let verb = match before {
-        None => Verb::Create,
-        Some(_) if differs => Verb::Update,
-        Some(_) if !foreign.is_empty() => Verb::Keep,
-        Some(_) => return None,
+    let verb = match world.is_made(&resource.key) {
+        false => Verb::Create,
+        true if differs => Verb::Update,
+        true if !foreign.is_empty() => Verb::Keep,
+        true => return None,
     };
     let cause = cause::of(world, &resource.key, &found);
     let judgement = judge(found.iter().filter(|found| found.there).map(|found| &found.step));

@@ -44,12 +44,9 @@ fn delete(world: &World, kept: Change, differences: Differences, suspicious: Opt
     let key = kept.resource.clone();
     let data = Data::of(&key, world.recorded(&key), &differences);
     let (verdict, effects) = outcome(&key, &data, &differences);
-    let mut steps: Vec<_> = differences.found.into_iter().map(|found| found.step).collect();
-    steps.retain(|step| step.verb == Verb::Delete && !data.keeps(&step.object.kind));
-    order::sort(&mut steps);
     let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
     let mut waiting = Vec::new();
-    if on_fleet && world.recorded(&key).is_none_or(|record| record.protected) {
+    if on_fleet && is_protected(world.recorded(&key), &differences) {
         waiting.push(Waiting::Protected);
     }
     waiting.extend(children(world, &key));
@@ -57,6 +54,9 @@ fn delete(world: &World, kept: Change, differences: Differences, suspicious: Opt
         // Approvals are a fleet's, and what lives on none is put back or removed in earnest.
         waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake") });
     }
+    let mut steps: Vec<_> = differences.found.into_iter().map(|found| found.step).collect();
+    steps.retain(|step| step.verb == Verb::Delete && !data.keeps(&step.object.kind));
+    order::sort(&mut steps);
     Change {
         verb: Verb::Delete,
         guarded: key.kind == Kind::Cluster || suspicious.is_some(),
@@ -67,6 +67,13 @@ fn delete(world: &World, kept: Change, differences: Differences, suspicious: Opt
         record: None,
         ..kept
     }
+}
+
+/// Whether a resource may not be deleted. Protection guards what was made: where a creation was stopped before anything
+/// came of it, there is nothing to guard.
+fn is_protected(record: Option<&RecordedResource>, differences: &Differences) -> bool {
+    let nothing_there = differences.foreign.is_empty() && differences.found.iter().all(|found| !found.there);
+    record.is_none_or(|record| record.protected && !(record.creating && nothing_there))
 }
 
 /// What is known of a cluster's disks.

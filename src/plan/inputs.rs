@@ -91,9 +91,11 @@ fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
         immutable,
         last_good,
         secrets,
+        made_from,
+        creating,
         deleting,
     } = record;
-    (id, protected, immutable, last_good, secrets, deleting)
+    (id, protected, immutable, last_good, secrets, made_from, creating, deleting)
 }
 
 /// A hash that is fed with values as JSON, without holding their text.

@@ -12,6 +12,7 @@ mod fleet;
 mod guard;
 mod inputs;
 mod json;
+mod made_from;
 mod model;
 mod observed;
 mod order;
@@ -56,8 +57,7 @@ pub fn plan(
         fleets.extend(fleet);
         problems.extend(refusals);
     }
-    let mut organizations = organization::plan(&world);
-    record::hold_back(&world, &mut organizations, &mut fleets);
+    let organizations = organization::plan(&world);
     let remember = record::stale(&world, &organizations, &fleets);
     let summary = summary::of(&world, &organizations, &fleets, &problems);
     let inputs = inputs::of(&world);

@@ -192,6 +192,9 @@ pub enum Cause {
         /// What changed.
         to: ResourceKey,
     },
+    /// The settings of the installation changed: what a Kafka unit is, which Secrets are written. Whoever runs the
+    /// installation did that on purpose, so like an edit of a spec it needs no approval.
+    Settings,
     /// The target is no longer as it was applied.
     Drift {
         /// Who changed it, where that is known.

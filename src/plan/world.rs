@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Absence, Catalog, Hold, Recorded, RecordedResource, Resource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
+use crate::plan::made_from::Origins;
 use crate::plan::{FieldChange, Observed, Policy, fields, record};
 use crate::render::Desired;
 use crate::spec::Spec;
@@ -23,7 +24,7 @@ pub(super) struct World<'a> {
 
 /// A resource that should exist, compared with its record.
 pub(super) struct Current {
-    /// What of its spec changed.
+    /// What of its spec changed since it was made; empty while it is still being made.
     pub fields: Vec<FieldChange>,
     /// What is remembered of it once it is as its spec says.
     pub record: RecordedResource,
@@ -37,16 +38,11 @@ impl<'a> World<'a> {
         observed: &'a Observed,
         policy: &'a Policy,
     ) -> Self {
-        let current = catalog.resources.iter().map(|(key, resource)| {
-            let before = recorded.resources.get(key);
-            let spec = resource.spec.redacted();
-            let fields = before.map(|before| fields::changes(before, &spec, resource)).unwrap_or_default();
-            let record = record::of(resource, spec, before, !fields.is_empty(), recorded, policy.now);
-            (key, Current { fields, record })
-        });
-        let current = current.collect();
         let owners = owners(catalog, recorded, observed);
-        Self { catalog, desired, recorded, observed, policy, current, owners }
+        let current = BTreeMap::new();
+        let mut world = Self { catalog, desired, recorded, observed, policy, current, owners };
+        world.current = current_of(&world);
+        world
     }
 
     /// Every fleet that should exist, that something is left on, or that something was ever applied to.
@@ -58,6 +54,11 @@ impl<'a> World<'a> {
     /// What was last applied of a resource.
     pub fn recorded(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
         self.recorded.resources.get(key)
+    }
+
+    /// Whether a resource was ever made as a whole.
+    pub fn is_made(&self, key: &ResourceKey) -> bool {
+        self.recorded(key).is_some_and(|record| !record.creating)
     }
 
     /// What the resource says now or, where the specs no longer name it, what it said when it was last applied.
@@ -80,6 +81,21 @@ impl<'a> World<'a> {
         let absence = self.catalog.absent.get(key)?;
         (!self.catalog.resources.get(key).is_some_and(named)).then_some(absence)
     }
+}
+
+/// Every resource that should exist, compared with its record.
+fn current_of<'a>(world: &World<'a>) -> BTreeMap<&'a ResourceKey, Current> {
+    let origins = Origins::of(world);
+    let compare = |(key, resource): (&'a ResourceKey, &'a Resource)| {
+        let before = world.recorded(key);
+        let spec = resource.spec.redacted();
+        let made = before.filter(|before| !before.creating);
+        let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
+        let made_from = origins.made_from(world, key);
+        let record = record::of(world, resource, spec, before, !fields.is_empty(), made_from);
+        (key, Current { fields, record })
+    };
+    world.catalog.resources.iter().map(compare).collect()
 }
 
 /// Who has, or had, something on each fleet: by their specs, by their records, and by what lies on the targets.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::catalog::{
-    Approval, Condition, Deletion, LastGood, RecordedObject, RecordedResource, ResourceStatus, SecretMark,
-    Status,
+    Approval, Condition, Deletion, LastGood, MadeFrom, RecordedObject, RecordedResource, ResourceStatus,
+    SecretMark, Status,
 };
 use crate::names::{Digest, FleetKey, InvalidName, ResourceKey, SpecPath};
 use crate::problem::Origin;
@@ -65,6 +65,8 @@ pub(super) struct Identity {
     #[serde(default)]
     pub(super) immutable: BTreeMap<String, Value>,
     #[serde(default)]
+    pub(super) creating: bool,
+    #[serde(default)]
     pub(super) deleting: bool,
 }
 
@@ -76,6 +78,8 @@ pub(super) struct Detail {
     last_good: Option<Good>,
     #[serde(default)]
     secrets: BTreeMap<String, Mark>,
+    #[serde(default)]
+    made_from: Option<Origins>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,28 +97,68 @@ struct Mark {
     sealed: Option<Digest>,
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Origins {
+    software: String,
+    settings: Digest,
+    #[serde(default)]
+    references: BTreeMap<ResourceKey, Digest>,
+}
+
 /// Splits what is remembered of a resource into what the registry keeps and what the cache keeps.
 pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity, Detail) {
-    let RecordedResource { id, created_at, updated_at, protected, immutable, last_good, secrets, deleting } =
-        resource.clone();
-    let identity = Identity { key: key.clone(), id, created_at, protected, immutable, deleting };
+    let RecordedResource {
+        id,
+        created_at,
+        updated_at,
+        protected,
+        immutable,
+        last_good,
+        secrets,
+        made_from,
+        creating,
+        deleting,
+    } = resource.clone();
+    let identity = Identity { key: key.clone(), id, created_at, protected, immutable, creating, deleting };
     let last_good =
         last_good.map(|LastGood { spec, origin }| Good { spec, path: origin.path, line: origin.line });
     let mark = |SecretMark { fingerprint, sealed }| Mark { fingerprint, sealed };
     let secrets = secrets.into_iter().map(|(field, trace)| (field, mark(trace))).collect();
-    (identity, Detail { updated_at, last_good, secrets })
+    let made_from = made_from.map(|MadeFrom { software, settings, references }| Origins {
+        software,
+        settings,
+        references,
+    });
+    (identity, Detail { updated_at, last_good, secrets, made_from })
 }
 
 /// Puts the halves together again. Without the cache's half, what it held is unknown.
 pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResource {
-    let Identity { key: _, id, created_at, protected, immutable, deleting } = identity.clone();
-    let Detail { updated_at, last_good, secrets } =
-        detail.unwrap_or(Detail { updated_at: created_at, last_good: None, secrets: BTreeMap::new() });
+    let Identity { key: _, id, created_at, protected, immutable, creating, deleting } = identity.clone();
+    let unknown =
+        Detail { updated_at: created_at, last_good: None, secrets: BTreeMap::new(), made_from: None };
+    let Detail { updated_at, last_good, secrets, made_from } = detail.unwrap_or(unknown);
     let last_good =
         last_good.map(|Good { spec, path, line }| LastGood { spec, origin: Origin { path, line } });
     let trace = |Mark { fingerprint, sealed }| SecretMark { fingerprint, sealed };
     let secrets = secrets.into_iter().map(|(field, mark)| (field, trace(mark))).collect();
-    RecordedResource { id, created_at, updated_at, protected, immutable, last_good, secrets, deleting }
+    let made_from = made_from.map(|Origins { software, settings, references }| MadeFrom {
+        software,
+        settings,
+        references,
+    });
+    RecordedResource {
+        id,
+        created_at,
+        updated_at,
+        protected,
+        immutable,
+        last_good,
+        secrets,
+        made_from,
+        creating,
+        deleting,
+    }
 }
 
 /// An object that we made or began to make.

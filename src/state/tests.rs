@@ -48,6 +48,8 @@ fn resource(id: u128) -> RecordedResource {
             SecretMark { fingerprint: Some("f".into()), sealed: Some(Digest::of("s")) },
         )]
         .into(),
+        made_from: None,
+        creating: false,
         deleting: false,
     }
 }

@@ -186,6 +186,8 @@ impl World {
                     .iter()
                     .map(|(name, secret)| (name.clone(), secret.mark.clone()))
                     .collect(),
+                made_from: None,
+                creating: false,
                 deleting: false,
             };
             self.recorded.resources.insert(key.clone(), record);

@@ -77,7 +77,7 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
         !place.output().join("acme/eu/kafka-a").exists(),
         "nothing is put into a namespace that isn't there"
     );
-    assert!(!state.recorded().unwrap().resources.contains_key(&cluster("a")));
+    assert!(state.recorded().unwrap().resources[&cluster("a")].creating, "its creation has begun");
     assert_eq!(fs::read_to_string(&foreign).unwrap(), "theirs: true\n");
     let event = state.events(10).unwrap().into_iter().find(|event| event.resource == Some(cluster("a")));
     assert_eq!(event.unwrap().what, "could not be created");

@@ -179,6 +179,8 @@ fn plan_resource(
             origin: Origin { path: "acme/specs.yaml".parse().unwrap(), line: 1 },
         }),
         secrets: BTreeMap::new(),
+        made_from: None,
+        creating: false,
         deleting: false,
     });
     let verb = match (before, &record) {

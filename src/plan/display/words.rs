@@ -42,6 +42,7 @@ pub(super) fn cause(cause: &Cause) -> String {
     match cause {
         Cause::Spec => String::new(),
         Cause::Reference { to } => format!("because {to} changed"),
+        Cause::Settings => "because the settings of the installation changed".to_owned(),
         Cause::Drift { by: Some(by) } => format!("because {by} changed the target"),
         Cause::Drift { by: None } => "because the target is no longer as it was applied".to_owned(),
         Cause::Software { version } => format!("because streamfleet {version} renders it differently"),

@@ -1,0 +1,56 @@
+//! What objects follow from beside the spec of their own resource, as it is now.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::catalog::{MadeFrom, Resource};
+use crate::config::Config;
+use crate::names::{Digest, Kind, ResourceKey};
+use crate::plan::cause::references;
+use crate::plan::world::World;
+
+/// The digests of everything that objects may follow from, worked out once for all resources.
+pub(super) struct Origins<'a> {
+    settings: Digest,
+    resources: BTreeMap<&'a ResourceKey, Digest>,
+}
+
+impl<'a> Origins<'a> {
+    pub fn of(world: &World<'a>) -> Self {
+        // Nothing refers to clusters.
+        let resources = world.catalog.resources.iter().filter(|(key, _)| key.kind != Kind::Cluster);
+        let resources = resources.map(|(key, resource)| (key, digest(resource))).collect();
+        Self { settings: settings(&world.catalog.config), resources }
+    }
+
+    /// What the objects of a resource follow from; none for what lives on no fleet and has no objects.
+    pub fn made_from(&self, world: &World, key: &ResourceKey) -> Option<MadeFrom> {
+        if !matches!(key.kind, Kind::Fleet | Kind::Cluster) {
+            return None;
+        }
+        let references = references(world, key).into_iter();
+        let known = references.filter_map(|key| Some((self.resources.get(&key)?.clone(), key)));
+        Some(MadeFrom {
+            software: world.policy.software.clone(),
+            settings: self.settings.clone(),
+            references: known.map(|(digest, key)| (key, digest)).collect(),
+        })
+    }
+}
+
+/// The digest of a spec with its secrets. Sealing a secret anew doesn't change it as long as its value is known.
+fn digest(resource: &Resource) -> Digest {
+    let secret = |mark: &crate::catalog::SecretMark| match &mark.fingerprint {
+        Some(fingerprint) => json!(fingerprint),
+        None => json!(mark.sealed),
+    };
+    let secrets: BTreeMap<&String, _> =
+        resource.secrets.iter().map(|(field, it)| (field, secret(&it.mark))).collect();
+    Digest::of_json(&json!([resource.spec.redacted(), secrets]))
+}
+
+/// The digest of the settings that rendering looks at.
+fn settings(config: &Config) -> Digest {
+    Digest::of_json(&json!([config.units, config.secrets.write_to_output]))
+}

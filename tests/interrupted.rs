@@ -1,0 +1,267 @@
+//! A run that is killed between any two steps, and what the next runs make of it, from the disk to the disk.
+
+use std::fs;
+
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::Value;
+use streamfleet::catalog::Recorded;
+use tempfile::TempDir;
+
+use crate::pipeline::{Surroundings, converge, plan_round};
+use crate::support::{Tree, copy, memory_folder};
+
+const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
+const FLEET: &str = "acme/fleets/eu.yaml";
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+
+/// A tree that is brought to one place again and again, since where a tree lies is part of what is recorded.
+struct Stage {
+    tree: Tree,
+    /// The tree before the run that is killed, with its state and output.
+    before: TempDir,
+}
+
+impl Stage {
+    /// Sets the stage: what `first` makes of the quickstart is applied, then edited.
+    async fn new(first: impl Fn(&Tree), edit: impl Fn(&Tree)) -> Stage {
+        let tree = Tree::example("quickstart");
+        let around = Surroundings::default();
+        first(&tree);
+        drop(converge(&tree, &around).await);
+        Self::at(tree, edit)
+    }
+
+    /// Sets the stage before anything was ever applied. The installation has its id and keys.
+    async fn untouched() -> Stage {
+        let tree = Tree::example("quickstart");
+        drop(plan_round(&tree, &Surroundings::default()).await);
+        Self::at(tree, |_| {})
+    }
+
+    fn at(tree: Tree, edit: impl Fn(&Tree)) -> Stage {
+        edit(&tree);
+        let before = memory_folder();
+        copy(&tree.path(), before.path());
+        Stage { tree, before }
+    }
+
+    /// Puts everything back to what it was before the run.
+    fn rewind(&self) {
+        fs::remove_dir_all(self.tree.path()).unwrap();
+        copy(self.before.path(), &self.tree.path());
+    }
+
+    /// Plans and is killed. Says whether the run was over before.
+    async fn kill(&self, polls: usize) -> bool {
+        plan_round(&self.tree, &Surroundings::default()).await.killed_after(polls).await
+    }
+
+    /// What is left when nothing can be done any more, and after how many rounds.
+    async fn end(&self) -> (usize, End) {
+        let (rounds, round) = converge(&self.tree, &Surroundings::default()).await;
+        let waiting: Vec<String> = round.plan.changes().map(|change| change.resource.to_string()).collect();
+        (rounds, End { waiting, recorded: comparable(round.recorded), files: output(&self.tree) })
+    }
+
+    /// Kills the run everywhere, and a second time at another place while it is resumed. The end must be that of a run
+    /// that nobody killed, after as many rounds.
+    async fn kill_everywhere(&self) {
+        let (rounds, expected) = self.end().await;
+        assert_eq!(expected.waiting, [""; 0], "the undisturbed run ends");
+        for first in 0.. {
+            self.rewind();
+            if self.kill(first).await {
+                assert!(first > 10, "there are only {first} places");
+                return;
+            }
+            if first % 3 == 1 {
+                // So that over all first kills the second ones hit early, in the middle and late.
+                self.kill(first * 7 % 41).await;
+            }
+            let (again, end) = self.end().await;
+            assert_same(&end, &expected, &format!("killed after {first} polls"));
+            assert!(again <= rounds, "{again} rounds instead of {rounds}, killed after {first} polls");
+        }
+    }
+}
+
+/// Where an installation came to.
+#[derive(Debug, PartialEq)]
+struct End {
+    waiting: Vec<String>,
+    recorded: Recorded,
+    files: Vec<(String, String)>,
+}
+
+/// Compares two ends piece by piece, so that a difference can be read.
+#[track_caller]
+fn assert_same(found: &End, expected: &End, when: &str) {
+    assert_eq!(found.waiting, expected.waiting, "{when}");
+    let names = |end: &End| end.files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+    assert_eq!(names(found), names(expected), "{when}");
+    for (found, expected) in found.files.iter().zip(&expected.files) {
+        assert_eq!(found, expected, "{when}");
+    }
+    for (key, resource) in &found.recorded.resources {
+        assert_eq!(Some(resource), expected.recorded.resources.get(key), "{key}, {when}");
+    }
+    assert_eq!(found.recorded, expected.recorded, "{when}");
+}
+
+/// What is recorded, without what is random: a Secret's file has a random line, so its digest is random, and its manifest
+/// can't be had from it when the record was lost.
+fn comparable(mut recorded: Recorded) -> Recorded {
+    let objects = recorded.fleets.values_mut().flat_map(|fleet| &mut fleet.objects);
+    for (_, object) in objects.filter(|(key, _)| key.kind == "Secret") {
+        (object.uid, object.manifest) = (None, None);
+    }
+    recorded
+}
+
+/// Every file and folder of the output, to the byte but for what is random.
+pub fn output(tree: &Tree) -> Vec<(String, String)> {
+    let text = |path: &str, bytes: Vec<u8>| {
+        let text = String::from_utf8(bytes).unwrap();
+        if path.ends_with("inventory.json") { inventory_without_random(&text) } else { without_random(&text) }
+    };
+    tree.output().into_iter().map(|(path, bytes)| (text(&path, bytes), path)).map(|(t, p)| (p, t)).collect()
+}
+
+fn without_random(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with("# Random")).collect()
+}
+
+fn inventory_without_random(text: &str) -> String {
+    let mut inventory: Value = serde_json::from_str(text).unwrap();
+    for (key, entry) in inventory["objects"].as_object_mut().unwrap() {
+        if key.contains("|Secret|") {
+            entry["written"]["content"] = Value::Null;
+        }
+    }
+    inventory.to_string()
+}
+
+/// Another certificate for the domain of the quickstart, good for a long time.
+pub fn replace_certificate(tree: &Tree) {
+    let names = ["kafka.acme.example.com", "*.kafka.acme.example.com"];
+    let params = CertificateParams::new(names.map(str::to_owned)).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().pem();
+    let indented = |pem: &str| pem.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    tree.write(
+        DOMAIN,
+        format!(
+            "apiVersion: streamfleet/v1\nkind: BaseDomain\norganization: acme\ndomain: kafka.acme.example.com\n\
+             tls_cert: |\n{}tls_key: |\n{}",
+            indented(&certificate),
+            indented(&key.serialize_pem())
+        ),
+    );
+}
+
+fn more_units(tree: &Tree) {
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+}
+
+pub fn move_folder(tree: &Tree) {
+    tree.write(FLEET, tree.read(FLEET) + "advanced_config:\n  path: manifests\n");
+}
+
+fn add_payments(tree: &Tree) {
+    tree.write("acme/clusters/payments.yaml", tree.read(ORDERS).replace("orders", "payments"));
+}
+
+#[tokio::test]
+async fn the_first_apply_can_be_killed_anywhere() {
+    Stage::untouched().await.kill_everywhere().await;
+}
+
+#[tokio::test]
+async fn a_change_of_units_can_be_killed_anywhere() {
+    Stage::new(|_| {}, more_units).await.kill_everywhere().await;
+}
+
+#[tokio::test]
+async fn a_deletion_with_data_can_be_killed_anywhere() {
+    Stage::new(|_| {}, |tree| tree.remove(SANDBOX)).await.kill_everywhere().await;
+}
+
+#[tokio::test]
+async fn a_new_certificate_can_be_killed_anywhere() {
+    Stage::new(|_| {}, replace_certificate).await.kill_everywhere().await;
+}
+
+#[tokio::test]
+async fn a_new_certificate_of_two_clusters_can_be_killed_anywhere() {
+    Stage::new(add_payments, replace_certificate).await.kill_everywhere().await;
+}
+
+#[tokio::test]
+async fn a_move_of_the_folder_can_be_killed_anywhere() {
+    Stage::new(|_| {}, move_folder).await.kill_everywhere().await;
+}
+
+#[tokio::test]
+async fn several_edits_at_once_can_be_killed_anywhere() {
+    let edit = |tree: &Tree| {
+        more_units(tree);
+        tree.remove(SANDBOX);
+        add_payments(tree);
+        replace_certificate(tree);
+        move_folder(tree);
+    };
+    Stage::new(|_| {}, edit).await.kill_everywhere().await;
+}
+
+#[tokio::test]
+async fn what_was_half_made_and_removed_from_the_specs_is_deleted() {
+    let stage = Stage::untouched().await;
+    stage.tree.remove(SANDBOX);
+    let (_, expected) = stage.end().await;
+    for polls in 0.. {
+        stage.rewind();
+        if stage.kill(polls).await {
+            break;
+        }
+        stage.tree.remove(SANDBOX);
+        let (_, end) = stage.end().await;
+        assert_eq!(end.waiting, [""; 0], "killed after {polls} polls");
+        assert_eq!(end.files, expected.files, "killed after {polls} polls");
+        let keys = |end: &End| end.recorded.resources.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(&end), keys(&expected), "killed after {polls} polls");
+    }
+}
+
+#[tokio::test]
+async fn what_was_half_made_and_protected_stays_and_says_so_and_is_made_whole_when_it_is_back() {
+    let stage = Stage::untouched().await;
+    let (_, expected) = stage.end().await;
+    let (mut stayed, mut went) = (0, 0);
+    for polls in (0..).step_by(3) {
+        stage.rewind();
+        let text = stage.tree.read(ORDERS);
+        if stage.kill(polls).await {
+            break;
+        }
+        let there = stage.tree.output().iter().any(|(path, _)| path.contains("--orders"));
+        stage.tree.remove(ORDERS);
+        let (_, end) = stage.end().await;
+        if there {
+            assert_eq!(end.waiting, ["cluster acme/orders"], "killed after {polls} polls");
+            stayed += 1;
+        } else {
+            assert_eq!(end.waiting, [""; 0], "nothing is there to protect, killed after {polls} polls");
+            assert!(
+                end.files.iter().all(|(path, text)| !path.contains("orders") && !text.contains("orders"))
+            );
+            went += 1;
+        }
+        stage.tree.write(ORDERS, text);
+        let (_, end) = stage.end().await;
+        assert_eq!(end.waiting, [""; 0], "killed after {polls} polls");
+        let paths = |end: &End| end.files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+        assert_eq!(paths(&end), paths(&expected), "killed after {polls} polls");
+    }
+    assert!(stayed > 10 && went > 1, "{stayed} stayed, {went} went");
+}

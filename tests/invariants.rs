@@ -1,0 +1,299 @@
+//! What holds for every tree, tried on small ones that are made at random.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use camino::Utf8PathBuf;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::{Value, json};
+use streamfleet::names::ResourceKey;
+use streamfleet::plan::{Plan, Verb};
+use streamfleet::source::directory;
+use streamfleet::spec;
+
+use crate::pipeline::{Surroundings, converge, plan_round};
+use crate::support::{Tree, examples};
+
+/// A few cases: each goes through the disk many times. `PROPTEST_CASES` asks for more.
+const CASES: u32 = 24;
+
+/// A document, and the folder that it may lie in: the administrator's is the root.
+#[derive(Debug, Clone)]
+struct Document {
+    folder: &'static str,
+    kind: &'static str,
+    name: String,
+    text: String,
+}
+
+fn document(folder: &'static str, kind: &'static str, name: &str, fields: &str) -> Document {
+    let text = format!("apiVersion: streamfleet/v1\nkind: {kind}\nidentifier: {name}\n{fields}");
+    Document { folder, kind, name: name.to_owned(), text }
+}
+
+fn organization(name: &'static str) -> Document {
+    document("", "Organization", name, "quotas:\n  clusters: 4\n  kafka_units: 12\n")
+}
+
+fn fleet(folder: &'static str, name: &str, (tenancy, path, domain): (&str, bool, bool)) -> Document {
+    let tenants = if tenancy == "Dedicated" { 1 } else { 3 };
+    let mut fields = format!(
+        "organization: {folder}\ninfra_type: directory\ntenancy_mode: {tenancy}\nmax_tenants: {tenants}\n\
+         max_kafka_units: 8\ndeletion_protection: false\n"
+    );
+    if domain && folder == "acme" {
+        fields.push_str("domain: kafka.acme.example.com\n");
+    }
+    if path {
+        fields.push_str("advanced_config:\n  path: manifests\n");
+    }
+    document(folder, "Fleet", name, &fields)
+}
+
+#[derive(Debug, Clone)]
+struct ClusterFields {
+    fleet: Index,
+    /// Whether it asks for what its fleet hasn't got.
+    odd: bool,
+    units: u32,
+    dev: bool,
+    external: bool,
+    zones: u32,
+    delete: bool,
+    protected: bool,
+    suspend: bool,
+}
+
+fn cluster(folder: &'static str, name: &str, fleets: &[Document], fields: &ClusterFields) -> Document {
+    let ClusterFields { fleet, odd, units, dev, external, zones, delete, protected, suspend } = fields;
+    let Document { name: fleet, text: fleet_text, .. } = fleet.get(fleets);
+    let tenancy =
+        ["Shared", "Isolated", "Dedicated"].into_iter().find(|mode| fleet_text.contains(mode) != *odd);
+    let tenancy = tenancy.unwrap_or("Shared");
+    let external = *external && (*odd || fleet_text.contains("domain: "));
+    let profile = if *dev { "dev" } else { "standard" };
+    let access = if external { "Internal & External" } else { "Internal" };
+    let on_delete = if *delete { "Delete" } else { "Retain" };
+    let text = format!(
+        "organization: {folder}\ninfrastructure: {fleet}\ncluster_type: kafka\ntenancy_mode: {tenancy}\n\
+         kafka_units: {units}\ndeletion_protection: {protected}\nsuspend: {suspend}\nadvanced_config:\n  \
+         version: 4.3.1\n  profile: {profile}\n  number_of_zones: {zones}\n  cluster_access: {access}\n  \
+         storage:\n    on_delete: {on_delete}\n"
+    );
+    document(folder, "Cluster", name, &text)
+}
+
+fn tenancy() -> impl Strategy<Value = &'static str> {
+    prop_oneof![4 => Just("Shared"), 1 => Just("Isolated"), 1 => Just("Dedicated")]
+}
+
+fn cluster_fields() -> impl Strategy<Value = ClusterFields> {
+    let rarely = || prop::bool::weighted(0.1);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), rarely());
+    (any::<Index>(), rarely(), 1..4_u32, 1..4_u32, flags).prop_map(
+        |(fleet, odd, units, zones, (dev, external, delete, protected, suspend))| {
+            let (units, zones) = if dev { (1, 1) } else { (units, zones) };
+            ClusterFields { fleet, odd, units, dev, external, zones, delete, protected, suspend }
+        },
+    )
+}
+
+/// The documents of one organization. Not all of them are right: what can't be is held, which is part of what is tried.
+fn of_organization(folder: &'static str) -> impl Strategy<Value = Vec<Document>> {
+    let fleets = vec((tenancy(), any::<bool>(), any::<bool>()), 1..3);
+    (fleets, vec(cluster_fields(), 1..4)).prop_map(move |(fleets, clusters)| {
+        let named = |(fields, name): (_, &&str)| fleet(folder, name, fields);
+        let fleets: Vec<Document> = fleets.into_iter().zip(&["eu", "us"]).map(named).collect();
+        let clusters = clusters.iter().zip(["orders", "logs", "events"]);
+        let clusters: Vec<Document> =
+            clusters.map(|(fields, name)| cluster(folder, name, &fleets, fields)).collect();
+        [vec![organization(folder)], fleets, clusters].concat()
+    })
+}
+
+fn documents() -> impl Strategy<Value = Vec<Document>> {
+    let globex = prop::option::of(of_organization("globex"));
+    (of_organization("acme"), globex).prop_map(|(acme, globex)| {
+        let path = "quickstart/acme/base-domains/kafka.acme.example.com.yaml";
+        let text = fs::read_to_string(examples().join(path)).unwrap();
+        let domain = Document { folder: "acme", kind: "BaseDomain", name: "kafka".to_owned(), text };
+        [vec![domain], acme, globex.unwrap_or_default()].concat()
+    })
+}
+
+/// Writes each document to a file of its own. Gives the path of each.
+fn lay_out(tree: &Tree, documents: &[Document]) -> Vec<String> {
+    let write = |document: &Document| {
+        let Document { folder, kind, name, text } = document;
+        let path = format!("{folder}/{kind}-{name}.yaml").trim_start_matches('/').to_owned();
+        tree.write(&path, text);
+        path
+    };
+    documents.iter().map(write).collect()
+}
+
+/// Writes the same documents in another order into other files of the same folders, several to a file.
+fn lay_out_anew(tree: &Tree, documents: &[Document], places: &[(Index, Index)]) {
+    for path in lay_out(tree, documents) {
+        tree.remove(&path);
+    }
+    let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (document, (file, place)) in documents.iter().zip(places.iter().cycle()) {
+        let path = format!("{}/{}.yaml", document.folder, file.index(3));
+        let texts = files.entry(path.trim_start_matches('/').to_owned()).or_default();
+        texts.insert(place.index(texts.len() + 1), &document.text);
+    }
+    for (path, texts) in files {
+        tree.write(&path, texts.join("---\n"));
+    }
+}
+
+/// What is done, without where in the tree that was asked for and what the tree's content is called.
+fn deeds(plan: &Plan) -> Vec<Value> {
+    let deed = |change: &streamfleet::plan::Change| {
+        json!([
+            change.resource,
+            change.verb,
+            change.cause,
+            change.verdict,
+            change.effects,
+            change.waiting,
+            change.steps
+        ])
+    };
+    plan.changes().map(deed).collect()
+}
+
+/// Damages a file: removes it, cuts it short, or replaces a byte.
+#[derive(Debug, Clone)]
+enum Damage {
+    Remove,
+    Cut(Index),
+    Replace(Index, u8),
+}
+
+impl Damage {
+    fn any() -> impl Strategy<Value = Damage> {
+        let byte = prop_oneof![any::<u8>(), prop::sample::select(b"\n :-{}[]\"'#&*|\t".to_vec())];
+        prop_oneof![
+            1 => Just(Damage::Remove),
+            1 => any::<Index>().prop_map(Damage::Cut),
+            4 => (any::<Index>(), byte).prop_map(|(place, byte)| Damage::Replace(place, byte)),
+        ]
+    }
+
+    fn inflict(&self, tree: &Tree, path: &str) {
+        let mut bytes = fs::read(tree.path().join(path)).unwrap();
+        match self {
+            Damage::Remove => return tree.remove(path),
+            Damage::Cut(at) => bytes.truncate(at.index(bytes.len())),
+            Damage::Replace(at, byte) => {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+        }
+        tree.write(path, bytes);
+    }
+}
+
+/// The files in which something can't be read.
+fn unreadable(tree: &Tree) -> BTreeSet<String> {
+    let root = Utf8PathBuf::from_path_buf(tree.path().canonicalize().unwrap()).unwrap();
+    let documents = spec::read(&directory::scan(&root).unwrap(), None);
+    let unreadable = documents.files.iter().filter(|(_, file)| !file.unreadable.is_empty());
+    unreadable.map(|(path, _)| path.to_string()).collect()
+}
+
+/// What would be deleted.
+fn deleted(plan: &Plan) -> Vec<&ResourceKey> {
+    let deleted = plan.changes().filter(|change| change.verb == Verb::Delete && change.waiting.is_empty());
+    deleted.map(|change| &change.resource).collect()
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
+}
+
+fn config() -> ProptestConfig {
+    // The seed of a failure is printed; files of seeds are not kept.
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn plans_are_repeatable_whatever_the_layout_and_empty_after_an_apply(
+        documents in documents(),
+        places in vec(any::<(Index, Index)>(), 1..12),
+    ) {
+        let (tree, around) = (Tree::empty(), Surroundings::default());
+        lay_out(&tree, &documents);
+        block_on(async {
+            let first = plan_round(&tree, &around).await.plan;
+            assert_eq!(plan_round(&tree, &around).await.plan, first);
+            assert_eq!(Plan::from_json(&first.to_json()).unwrap(), first);
+            lay_out_anew(&tree, &documents, &places);
+            assert_eq!(deeds(&plan_round(&tree, &around).await.plan), deeds(&first));
+
+            let (_, last) = converge(&tree, &around).await;
+            assert_eq!(last.plan.step_count(), 0);
+            if first.changes().all(|change| change.waiting.is_empty()) {
+                assert!(last.plan.is_empty(), "{:#?}", deeds(&last.plan));
+            }
+            drop(last);
+            let files = tree.output();
+            // Another layout of the same documents is no change either.
+            for path in fs::read_dir(tree.path()).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_file() { fs::remove_file(path).unwrap() }
+            }
+            for folder in ["acme", "globex"] {
+                let _ = fs::remove_dir_all(tree.path().join(folder));
+            }
+            lay_out(&tree, &documents);
+            let (rounds, _) = converge(&tree, &around).await;
+            assert_eq!(rounds, 0);
+            assert_eq!(tree.output(), files);
+        });
+    }
+
+    #[test]
+    fn damaged_files_delete_nothing(
+        documents in documents(),
+        damages in vec((any::<Index>(), Damage::any()), 1..4),
+        together in any::<bool>(),
+    ) {
+        let (tree, around) = (Tree::empty(), Surroundings::default());
+        let paths = lay_out(&tree, &documents);
+        block_on(async {
+            drop(converge(&tree, &around).await);
+            for (file, damage) in damages {
+                let path = file.get(&paths);
+                if !tree.path().join(path).exists() || fs::read(tree.path().join(path)).unwrap().is_empty() {
+                    continue;
+                }
+                let before = tree.read_bytes(path);
+                damage.inflict(&tree, path);
+                let round = plan_round(&tree, &around).await;
+                let broken = unreadable(&tree);
+                for key in deleted(&round.plan) {
+                    let place = round.recorded.resources[key].last_good.as_ref().unwrap().origin.path.to_string();
+                    let readable = !broken.contains(&place);
+                    let organization = key.organization.as_str();
+                    let in_doubt = broken.iter().any(|path| {
+                        path.starts_with(&format!("{organization}/")) || !path.contains('/')
+                    });
+                    assert!(readable && !in_doubt, "{key} would be deleted though {broken:?} can't be read");
+                    assert!(place == *path || together, "{key} would be deleted, whose file {place} is whole");
+                }
+                drop(round);
+                if !together {
+                    tree.write(path, before);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,93 @@
+//! The binary, killed for real while it applies one edit after the other.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::interrupted::{move_folder, output, replace_certificate};
+use crate::pipeline::{Surroundings, plan_round};
+use crate::support::{Tree, copy, memory_folder};
+
+const FLEET: &str = "acme/fleets/eu.yaml";
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+const KILLS: u32 = 100;
+
+/// SIGKILL.
+const KILL: i32 = 9;
+
+/// One of the edits that follow each other round and round. They come back to where they began, but for what only grows.
+fn edit(tree: &Tree, number: u32, sandbox: &str, fleet: &str) {
+    match number % 6 {
+        0 => tree.remove(SANDBOX),
+        1 => move_folder(tree),
+        2 => replace_certificate(tree),
+        3 => tree.write(SANDBOX, sandbox),
+        4 => tree.write(FLEET, fleet),
+        _ => tree.write(ORDERS, tree.read(ORDERS).replace("value: checkout", "value: checkout2")),
+    }
+    if number == KILLS / 2 {
+        tree.write("acme/clusters/payments.yaml", tree.read(ORDERS).replace("orders", "payments"));
+    }
+}
+
+/// How long a run is let live: fractions of the whole that are spread evenly over it and never the same (multiples of
+/// the golden ratio), so that the kills hit everything from the start of the process to its end.
+fn life(number: u32, whole: Duration) -> Duration {
+    whole.mul_f64((f64::from(number) * 0.618_033_988_749_895).fract())
+}
+
+#[tokio::test]
+async fn a_hundred_kills_later_one_clean_run_ends_where_no_kill_would_have() {
+    let tree = Tree::example("quickstart");
+    let config = "[policy]\ncluster_deletions_per_hour = 1000\n";
+    std::fs::write(tree.beside("config.toml"), config).unwrap();
+    let apply = "apply tree --yes --config config.toml";
+    // An installation that has its id and keys, and has applied nothing.
+    drop(plan_round(&tree, &Surroundings::default()).await);
+    let fresh = memory_folder();
+    copy(&tree.path().join(".streamfleet"), fresh.path());
+
+    let start = Instant::now();
+    tree.run(apply).expect(0);
+    let whole = start.elapsed();
+    let (sandbox, fleet) = (tree.read(SANDBOX), tree.read(FLEET));
+    let mut killed = 0;
+    for number in 0..KILLS {
+        edit(&tree, number, &sandbox, &fleet);
+        let mut child = tree
+            .command(apply)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The one place where a test waits for time to pass: being killed at any moment is what is tested. Nothing
+        // depends on how far the run comes in that time.
+        sleep(life(number, whole));
+        child.kill().unwrap();
+        killed += u32::from(child.wait().unwrap().signal() == Some(KILL));
+    }
+    assert!(killed > KILLS / 4, "only {killed} runs were killed before they ended");
+
+    // A cluster that was deleted and is back has another id, and how often the kills let that happen is chance.
+    tree.remove(SANDBOX);
+    // The certificate of two clusters changes: one disruption at a time makes that two runs.
+    let runs = (1..=4).find(|_| {
+        tree.run(apply);
+        tree.run("plan tree --config config.toml").code == 0
+    });
+    assert!(runs.is_some_and(|runs| runs <= 2), "{runs:?}");
+    let found = output(&tree);
+
+    std::fs::remove_dir_all(tree.path().join(".streamfleet")).unwrap();
+    copy(fresh.path(), &tree.path().join(".streamfleet"));
+    tree.run(apply).expect(0);
+    let expected = output(&tree);
+    let paths = |files: &[(String, String)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+    assert_eq!(paths(&found), paths(&expected));
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(found, expected);
+    }
+}
