@@ -1,12 +1,17 @@
 //! Identifiers as types that cannot be wrong: whoever holds one need not check it again.
 
+mod digest;
+mod keys;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+
+pub use digest::Digest;
+pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
 
 /// A name that its text is not fit to be, and what it would have to be instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +60,7 @@ macro_rules! checked_string {
         }
     };
 }
+use checked_string;
 
 /// The name of an organization, a fleet, a cluster, an identity provider or a cloud account: lower-case
 /// letters, digits and single hyphens, starting with a letter, at most 32 characters.
@@ -254,259 +260,6 @@ impl FromStr for Kind {
             text: text.to_owned(),
             expected: "a kind: Organization, Fleet, Cluster, BaseDomain, IdentityProvider or CloudAccount",
         })
-    }
-}
-
-/// What identifies a resource on one installation: its kind, its organization and its name there.
-///
-/// An organization's own key carries its identifier twice. A base domain is named by its derived domain,
-/// everything else by its identifier.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
-#[schemars(with = "String")]
-pub struct ResourceKey {
-    /// The organization that owns the resource.
-    pub organization: Identifier,
-    /// The resource's kind.
-    pub kind: Kind,
-    /// Its identifier or derived domain.
-    pub name: String,
-}
-
-impl ResourceKey {
-    /// The key of a resource that is named by an identifier.
-    pub fn new(kind: Kind, organization: &Identifier, name: impl Into<String>) -> Self {
-        Self { organization: organization.clone(), kind, name: name.into() }
-    }
-
-    /// The key of an organization.
-    pub fn organization(identifier: &Identifier) -> Self {
-        Self::new(Kind::Organization, identifier, identifier.as_str())
-    }
-
-    /// `acme/orders`, or `acme` for an organization: the key where the kind is known.
-    pub fn path(&self) -> String {
-        match self.kind {
-            Kind::Organization => self.name.clone(),
-            _ => format!("{}/{}", self.organization, self.name),
-        }
-    }
-}
-
-/// For people: `cluster acme/orders`.
-impl fmt::Display for ResourceKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind.noun(), self.path())
-    }
-}
-
-/// For records: `Cluster/acme/orders`.
-impl From<ResourceKey> for String {
-    fn from(key: ResourceKey) -> String {
-        format!("{}/{}/{}", key.kind, key.organization, key.name)
-    }
-}
-
-impl TryFrom<String> for ResourceKey {
-    type Error = InvalidName;
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        let mut parts = text.splitn(3, '/');
-        let (Some(kind), Some(organization), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(InvalidName { text, expected: "a resource: KIND/ORGANIZATION/NAME" });
-        };
-        Ok(Self { kind: kind.parse()?, organization: organization.parse()?, name: name.to_owned() })
-    }
-}
-
-/// What identifies a fleet: a target that is planned, applied and guarded on its own.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
-#[schemars(with = "String")]
-pub struct FleetKey {
-    /// The organization that owns the fleet.
-    pub organization: Identifier,
-    /// The fleet's identifier.
-    pub fleet: Identifier,
-}
-
-impl FleetKey {
-    /// The fleet's key as a resource.
-    pub fn resource(&self) -> ResourceKey {
-        ResourceKey::new(Kind::Fleet, &self.organization, self.fleet.as_str())
-    }
-}
-
-/// `acme/eu`.
-impl fmt::Display for FleetKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.organization, self.fleet)
-    }
-}
-
-impl From<FleetKey> for String {
-    fn from(key: FleetKey) -> String {
-        key.to_string()
-    }
-}
-
-impl TryFrom<String> for FleetKey {
-    type Error = InvalidName;
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        let Some((organization, fleet)) = text.split_once('/') else {
-            return Err(InvalidName { text, expected: "a fleet: ORGANIZATION/FLEET" });
-        };
-        Ok(Self { organization: organization.parse()?, fleet: fleet.parse()? })
-    }
-}
-
-/// The path of a file inside a spec tree: relative, with forward slashes, never leading out of the tree.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct SpecPath(String);
-
-checked_string!(SpecPath);
-
-impl SpecPath {
-    /// The first folder of the path, if the file lies in one.
-    pub fn top_folder(&self) -> Option<&str> {
-        self.0.split_once('/').map(|(top, _)| top)
-    }
-}
-
-impl TryFrom<String> for SpecPath {
-    type Error = InvalidName;
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        let fits = !text.is_empty() && text.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if fits {
-            Ok(Self(text))
-        } else {
-            Err(InvalidName { text, expected: "a relative path inside the spec tree" })
-        }
-    }
-}
-
-/// What identifies an object on a target.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
-#[schemars(with = "String")]
-pub struct ObjectKey {
-    /// The namespace; none for an object of the whole Kubernetes cluster.
-    pub namespace: Option<String>,
-    /// The object's kind: `KafkaNodePool`.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-    /// Its group and version as manifests have them: `v1`, `kafka.strimzi.io/v1`.
-    pub api_version: String,
-}
-
-impl ObjectKey {
-    /// The API group; empty for the core group. Two versions of one group are the same object.
-    pub fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
-    }
-}
-
-/// For people: `KafkaNodePool kafka-acme--orders/broker`.
-impl fmt::Display for ObjectKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
-            None => write!(f, "{} {}", self.kind, self.name),
-        }
-    }
-}
-
-/// For records: `kafka.strimzi.io/v1|KafkaNodePool|kafka-acme--orders|broker`.
-impl From<ObjectKey> for String {
-    fn from(key: ObjectKey) -> String {
-        let namespace = key.namespace.as_deref().unwrap_or_default();
-        format!("{}|{}|{namespace}|{}", key.api_version, key.kind, key.name)
-    }
-}
-
-impl TryFrom<String> for ObjectKey {
-    type Error = InvalidName;
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        let parts: Vec<&str> = text.split('|').collect();
-        let [api_version, kind, namespace, name] = parts[..] else {
-            return Err(InvalidName { text, expected: "an object: API-VERSION|KIND|NAMESPACE|NAME" });
-        };
-        Ok(Self {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-            namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
-            name: name.to_owned(),
-        })
-    }
-}
-
-/// What a secret is the value of: one field of one resource. A sealed value carries this inside and opens
-/// nowhere else.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
-#[schemars(with = "String")]
-pub struct SecretRef {
-    /// The resource that the secret belongs to.
-    pub resource: ResourceKey,
-    /// The field that holds it, without the objects around it: `tls_key`, `kubeconfig`, `credentials`.
-    pub field: String,
-}
-
-/// `BaseDomain/acme/k.example.com#tls_key`.
-impl fmt::Display for SecretRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}#{}", String::from(self.resource.clone()), self.field)
-    }
-}
-
-impl From<SecretRef> for String {
-    fn from(reference: SecretRef) -> String {
-        reference.to_string()
-    }
-}
-
-impl TryFrom<String> for SecretRef {
-    type Error = InvalidName;
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        let Some((resource, field)) = text.rsplit_once('#') else {
-            return Err(InvalidName { text, expected: "a secret: KIND/ORGANIZATION/NAME#FIELD" });
-        };
-        Ok(Self { resource: resource.to_owned().try_into()?, field: field.to_owned() })
-    }
-}
-
-/// A SHA-256 digest in lower-case hexadecimal.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Digest(String);
-
-impl Digest {
-    /// The digest of these bytes.
-    pub fn of(bytes: impl AsRef<[u8]>) -> Self {
-        Self(hex::encode(Sha256::digest(bytes.as_ref())))
-    }
-
-    /// The digest of a JSON value; equal values have equal digests, since objects are kept sorted by key.
-    pub fn of_json(value: &serde_json::Value) -> Self {
-        Self::of(value.to_string())
-    }
-
-    /// All 64 characters.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The first 8 characters, for people.
-    pub fn short(&self) -> &str {
-        self.0.get(..8).unwrap_or(&self.0)
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -1,0 +1,40 @@
+//! Digests of bytes and of JSON.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest in lower-case hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Digest(String);
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of(bytes: impl AsRef<[u8]>) -> Self {
+        Self(hex::encode(Sha256::digest(bytes.as_ref())))
+    }
+
+    /// The digest of a JSON value; equal values have equal digests, since objects are kept sorted by key.
+    pub fn of_json(value: &serde_json::Value) -> Self {
+        Self::of(value.to_string())
+    }
+
+    /// All 64 characters.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first 8 characters, for people.
+    pub fn short(&self) -> &str {
+        self.0.get(..8).unwrap_or(&self.0)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
