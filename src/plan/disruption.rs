@@ -31,7 +31,8 @@ pub(super) fn one_at_a_time(changes: &mut [Change], unhealthy: &BTreeSet<&Resour
     }
 }
 
-/// Whether a change would disrupt a cluster if nothing held it back.
+/// Whether a change would disrupt a cluster if nothing held it back. Disks that grow count: Strimzi restarts a broker
+/// whose file system has to be resized.
 fn disrupts(change: &Change) -> bool {
-    change.waiting.is_empty() && change.verdict == Verdict::RollingRestart
+    change.waiting.is_empty() && matches!(change.verdict, Verdict::StorageGrowth | Verdict::RollingRestart)
 }

@@ -359,6 +359,17 @@ fn one_cluster_of_a_fleet_is_disrupted_at_a_time() {
 }
 
 #[test]
+fn disks_that_grow_restart_brokers_so_they_grow_cluster_by_cluster() {
+    let mut lab = Lab::with(&["a", "b"]);
+    for name in ["a", "b"] {
+        lab.cluster(name, json!({"advanced_config.storage": {"size_gib": 2000}}));
+    }
+    let plan = lab.plan();
+    assert_eq!(change(&plan, "Cluster/acme/a").verdict, Verdict::StorageGrowth);
+    assert_eq!(running(&plan), ["acme/a"]);
+}
+
+#[test]
 fn a_cluster_that_does_not_work_is_repaired_first() {
     let mut lab = Lab::with(&["a", "b"]);
     for name in ["a", "b"] {
