@@ -9,7 +9,7 @@ use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::plan::{FleetPlan, Guard};
+use crate::plan::{FleetPlan, Guard, Waiting};
 use crate::state::AuditEntry;
 
 /// Approve the guarded steps of one fleet, by the id that the plan prints beside them.
@@ -43,24 +43,30 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     };
     let approval = Approval { fleet: fleet.fleet.clone(), id: guard.id.clone(), by: round::actor(), at: now };
     state.approve(approval).map_err(|error| Failure::of_state("could not record the approval", &error))?;
-    let what = format!("approved {} on fleet {}: {}", guard.id, fleet.fleet, guarded_changes(fleet));
+    let what =
+        format!("approved {} on fleet {}: {}", guard.id, fleet.fleet, guarded_changes(fleet, &guard.id));
     let entry = AuditEntry { at: now, who: round::actor(), what, plan: Some(round.plan.id.clone()) };
     state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
     console.print(&format!(
         "Approved {} on fleet {}: {}.\nIt is used by the next apply: streamfleet apply {}\n",
         guard.id,
         fleet.fleet,
-        guarded_changes(fleet),
+        guarded_changes(fleet, &guard.id),
         round.settings.tree_as_given
     ))?;
     Ok(exit::OK)
 }
 
-fn guarded_changes(fleet: &FleetPlan) -> String {
+fn asks_for(waiting: &Waiting, id: &str) -> bool {
+    matches!(waiting, Waiting::Approval { id: asked, .. } if asked == id)
+}
+
+/// What the approval is for, as the plan showed it beside the id.
+fn guarded_changes(fleet: &FleetPlan, id: &str) -> String {
     let named: Vec<String> = fleet
         .changes
         .iter()
-        .filter(|change| change.guarded)
+        .filter(|change| change.waiting.iter().any(|waiting| asks_for(waiting, id)))
         .map(|change| format!("{} {}", change.verb, change.resource))
         .collect();
     named.join(", ")

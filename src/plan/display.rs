@@ -150,9 +150,13 @@ impl Page<'_> {
     }
 
     fn summary(&mut self, plan: &Plan) {
-        let Summary { create, change, delete, waiting, unchanged, errors: _, warnings: _ } = plan.summary;
+        let Summary { create, change, delete, waiting, unchanged, errors, warnings: _ } = plan.summary;
         let id = self.paint(FAINT, &format!("plan {}", plan.id));
         let line = match (create + change + delete + waiting, unchanged) {
+            (0, _) if errors == 1 => "Nothing is done, and 1 problem stands in the way of more.".to_owned(),
+            (0, _) if errors > 1 => {
+                format!("Nothing is done, and {errors} problems stand in the way of more.")
+            }
             (0, 0) => "Nothing to do: there are no resources.".to_owned(),
             (0, 1) => "Nothing to do: 1 resource is as its spec says.".to_owned(),
             (0, unchanged) => format!("Nothing to do: {unchanged} resources are as their specs say."),

@@ -113,11 +113,14 @@ fn held(hold: &Hold) -> String {
 pub(super) fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     Some(match waiting {
         Waiting::Protected => {
-            "to delete it: set `deletion_protection: false`, apply, then remove the file".to_owned()
+            "to delete it: put it back with `deletion_protection: false`, apply, then remove it again"
+                .to_owned()
         }
         Waiting::Approval { id, .. } => format!("to approve: streamfleet approve {id} {tree}"),
         Waiting::ForeignObject { object } => {
-            format!("to go on: remove {object} by hand, or give {} another name", change.resource)
+            format!(
+                "to go on: where streamfleet made {object}, restore the target's inventory; otherwise move it away"
+            )
         }
         Waiting::Held(Hold::OverCapacity { limited_by, what, .. }) => {
             format!("to go on: raise `{what}` of {limited_by}, or use less")
@@ -200,14 +203,14 @@ mod tests {
         it may be in acme/x.yaml:3, which can't be read
           to go on: mend acme/x.yaml
         deletion_protection is on
-          to delete it: set `deletion_protection: false`, apply, then remove the file
+          to delete it: put it back with `deletion_protection: false`, apply, then remove it again
         approval, since a fleet may lose 1 cluster an hour without it
           to approve: streamfleet approve 03b369592dea specs
         one disruption at a time, cluster acme/orders comes first
         the target can't be reached: connection refused
         `kubeconfig` of fleet acme/eu can't be opened here: no file
         Secret ns/tls is there and isn't ours
-          to go on: remove Secret ns/tls by hand, or give cluster acme/orders another name
+          to go on: where streamfleet made Secret ns/tls, restore the target's inventory; otherwise move it away
         cluster acme/orders has to go first
         cluster acme/orders and 2 more have to go first
         refused, disks only grow

@@ -21,7 +21,7 @@ fn a_change_and_a_protected_deletion() {
                 - broker
                 storage:
       ! cluster payments   waiting: deletion_protection is on          was acme/clusters/payments.yaml:1
-          to delete it: set `deletion_protection: false`, apply, then remove the file
+          to delete it: put it back with `deletion_protection: false`, apply, then remove it again
           the cluster goes; its namespace and disks stay: kafka-acme--payments
 
     1 to change, 0 to create, 0 to delete, 1 waiting.    plan d1a8d1f921b8
