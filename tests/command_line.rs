@@ -127,6 +127,16 @@ fn status_says_how_everything_stands() {
 }
 
 #[test]
+fn a_cluster_whose_file_is_gone_is_still_in_the_status_while_it_is_there() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    tree.remove("acme/clusters/orders.yaml");
+    tree.run("status tree")
+        .expect(0)
+        .says(&["cluster acme/orders   Healthy       deletion_protection is on"]);
+}
+
+#[test]
 fn colours_are_for_terminals_and_can_be_asked_for_or_refused() {
     let tree = Tree::example("quickstart");
     let plain = tree.run("plan tree").expect(2);

@@ -1,5 +1,7 @@
 //! `streamfleet status`: how is everything?
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use clap::Args;
 use serde::Serialize;
 
@@ -11,7 +13,8 @@ use crate::cli::format::Format;
 use crate::cli::round::{self, Access, Round};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::interface::{self, Standing};
-use crate::names::ResourceKey;
+use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::spec::Spec;
 
 /// Show how every fleet and cluster stands, and what an interrupted apply left.
 #[derive(Debug, Args)]
@@ -45,21 +48,36 @@ pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Fleets in order, each followed by its clusters.
+/// Fleets in order, each followed by its clusters: those of the tree, and those that are there still.
 fn lines(round: &Round) -> Vec<Line> {
     let catalog = &round.checked.catalog;
+    let mut clusters = clusters(round);
     let mut lines = Vec::new();
     for fleet in catalog.fleets.values() {
         lines.push(line(round, fleet.key.resource(), Some(fleet.kafka_units), Some(fleet.clusters)));
-        let clusters = catalog.resources.values().filter(|resource| match &resource.spec {
-            crate::spec::Spec::Cluster(cluster) => {
-                cluster.organization == fleet.key.organization && cluster.infrastructure == fleet.key.fleet
-            }
-            _ => false,
-        });
-        lines.extend(clusters.map(|resource| line(round, resource.key.clone(), None, None)));
+        let clusters = clusters.remove(&fleet.key).unwrap_or_default();
+        lines.extend(clusters.into_iter().map(|cluster| line(round, cluster, None, None)));
     }
     lines
+}
+
+fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
+    let mut clusters: BTreeMap<FleetKey, BTreeSet<ResourceKey>> = BTreeMap::new();
+    for resource in round.checked.catalog.resources.values() {
+        if let Spec::Cluster(cluster) = &resource.spec {
+            let fleet = FleetKey {
+                organization: cluster.organization.clone(),
+                fleet: cluster.infrastructure.clone(),
+            };
+            clusters.entry(fleet).or_default().insert(resource.key.clone());
+        }
+    }
+    for plan in &round.plan.fleets {
+        let changed = plan.changes.iter().map(|change| &change.resource);
+        let changed = changed.filter(|resource| resource.kind == Kind::Cluster).cloned();
+        clusters.entry(plan.fleet.clone()).or_default().extend(changed);
+    }
+    clusters
 }
 
 fn line(round: &Round, resource: ResourceKey, kafka_units: Option<Gauge>, clusters: Option<Gauge>) -> Line {
