@@ -21,6 +21,12 @@ pub enum SourceError {
         /// The root as it was given.
         path: Utf8PathBuf,
     },
+    /// What is in the root kept changing while it was read.
+    #[error("can't read the spec tree {path}: the tree keeps changing")]
+    Changing {
+        /// The root as it was given.
+        path: Utf8PathBuf,
+    },
 }
 
 impl SourceError {
@@ -35,6 +41,7 @@ impl SourceError {
                 _ => "check the folder's permissions and owner",
             },
             SourceError::NotUtf8 { .. } => "rename the folders on the way to it",
+            SourceError::Changing { .. } => "wait until nothing writes to it any more, and try again",
         }
     }
 }

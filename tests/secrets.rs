@@ -158,3 +158,82 @@ fn rotating_changes_only_the_sealed_blocks() {
     assert_eq!(kept(&before), kept(&after));
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
 }
+
+#[test]
+fn a_key_whose_line_breaks_were_lost_is_told_and_not_shown() {
+    const FILE: &str = "acme/base-domains/kafka.acme.example.com.yaml";
+    let key = secrets_of("quickstart").remove(0);
+    let folded = key.replace('\n', " ");
+    let words: Vec<&str> = key.lines().filter(|line| !line.starts_with("-----")).collect();
+    let plain = Tree::example("quickstart");
+    plain.edit(FILE, "tls_key: |", "tls_key:");
+    let elsewhere = |form: &str| {
+        let tree = Tree::example("quickstart");
+        let text = tree.read(FILE);
+        let (before, _) = text.split_once("tls_key: |").unwrap();
+        tree.write(FILE, format!("{before}tls_key: {form}\n"));
+        tree
+    };
+    let file = elsewhere("{from_file: key}");
+    file.write(".streamfleet/secrets/acme/key", &folded);
+    let variable = elsewhere("{from_env: KEY}");
+    let sealed = elsewhere("x");
+    let block =
+        sealed.run_with("secret encrypt BaseDomain/acme/kafka.acme.example.com#tls_key tree", &[], &folded);
+    let text = sealed.read(FILE).replace("tls_key: x\n", &block.expect(0).out);
+    sealed.write(FILE, text);
+    for tree in [plain, file, variable, sealed] {
+        for verb in ["validate tree", "plan tree", "plan tree --format json", "get base-domains tree"] {
+            let run = tree.run_with(verb, &[("STREAMFLEET_SECRET_ACME__KEY", &folded)], "");
+            let run = run.says_nothing_of(&words);
+            if verb.starts_with("validate") {
+                run.expect(1)
+                    .says(&["lost its line breaks", "write `tls_key: |` and indent the lines below it"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn git_sees_nothing_of_what_is_kept_in_a_tree() {
+    for words in ["apply tree --yes", "plan tree --out plan.json", "secret recipient tree"] {
+        let tree = Tree::example("quickstart");
+        let git = |words: &str| {
+            let mut command = std::process::Command::new("git");
+            let output = command.args(words.split(' ')).current_dir(tree.path()).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        git("init -q");
+        git("add .");
+        let before = git("status --porcelain --untracked-files=all");
+        tree.run(words);
+        assert!(tree.path().join(".streamfleet/state/fingerprint.key").exists());
+        tree.write(".streamfleet/secrets/acme/key", "hunter2");
+        assert_eq!(git("status --porcelain --untracked-files=all"), before, "{words}");
+    }
+}
+
+#[test]
+fn rotations_at_the_same_time_lose_no_identity() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    let words = "secret rotate tree";
+    let children: Vec<_> = (0..4).map(|_| tree.command(words).spawn().unwrap()).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let keys = tree.read(".streamfleet/state/identity.age-keys");
+    assert_eq!(keys.lines().filter(|line| line.starts_with("AGE-SECRET-KEY-")).count(), 5);
+}
+
+#[test]
+fn lost_keys_are_not_replaced_in_silence() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    for file in ["identity.age-keys", "fingerprint.key"] {
+        tree.remove(&format!(".streamfleet/state/{file}"));
+    }
+    tree.run("apply tree --yes").expect(1).says(&["are missing from", "restore both from the backup"]);
+    assert!(!tree.path().join(".streamfleet/state/fingerprint.key").exists());
+}

@@ -5,6 +5,7 @@ use clap::Args;
 
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
+use crate::cli::settings::{IGNORE_ALL, OWN_FOLDER};
 use crate::cli::{exit, schema};
 use crate::names::{Identifier, Kind};
 
@@ -30,7 +31,10 @@ const SPECS: [(&str, &str); 3] = [
 pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
     let fill = |text: &str| text.replace("ORGANIZATION", verb.organization.as_str());
     let specs = SPECS.iter().map(|(path, text)| Ok((verb.folder.join(fill(path)), fill(text))));
-    let files: Vec<(Utf8PathBuf, String)> = specs.chain(schemas(&verb.folder)).collect::<Result<_, _>>()?;
+    // Secrets are put there by hand, maybe before anything has run.
+    let ignore = Ok((verb.folder.join(OWN_FOLDER).join(".gitignore"), IGNORE_ALL.to_owned()));
+    let files: Vec<(Utf8PathBuf, String)> =
+        specs.chain(schemas(&verb.folder)).chain([ignore]).collect::<Result<_, _>>()?;
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         return Err(Failure::new(format!("`{path}` is there already, so nothing was written"))
             .hint("name an empty folder: streamfleet init DIR"));

@@ -137,12 +137,23 @@ fn policy(settings: &Settings, now: Timestamp) -> Policy {
     }
 }
 
+/// Before anything is written to the tree's own folder, git is told to leave it alone: it holds keys.
+fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
+    match access {
+        Access::ReadOnly => Ok(()),
+        Access::Write => settings
+            .ignore_own_folder()
+            .map_err(|error| Failure::during("could not keep `.streamfleet` in the tree out of git", &error)),
+    }
+}
+
 /// Opens the state and passes on what it has to say about its own health.
 pub fn open_state(
     settings: &Settings,
     access: Access,
     console: &mut Console,
 ) -> Result<Option<State>, Failure> {
+    prepare(settings, access)?;
     let opened = match access {
         Access::ReadOnly => State::open_existing(&settings.state_dir),
         Access::Write => State::open(&settings.state_dir).map(Some),
@@ -164,6 +175,7 @@ pub fn secret_store(settings: &Settings, access: Access) -> Result<SecretStore, 
 /// The keys of the installation. Without any, a dry run can still compare what it can't open; it makes none that it would
 /// leave behind.
 pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> {
+    prepare(settings, access)?;
     let keyring = match access {
         Access::Write => Keyring::load_or_create(&settings.state_dir),
         Access::ReadOnly => match Keyring::load(&settings.state_dir) {

@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::cli::{exit, saved};
-use crate::names::{Domain, Identifier, Kind, SecretRef, SpecPath};
+use crate::names::{Digest, Domain, Identifier, Kind, SecretRef, SpecPath};
 use crate::secret::{self, Keyring};
 use crate::source::directory;
 use crate::spec::Entry;
@@ -132,12 +132,21 @@ fn read_value(console: &mut Console) -> Result<SecretString, Failure> {
 fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let mut keyring = round::keyring(&settings, Access::Write)?;
-    keyring.add_identity().map_err(|error| Failure::of_secret("could not make a new identity", &error))?;
+    // Held to the end, so that two rotations don't seal the same files.
+    let _lock = keyring
+        .add_identity()
+        .map_err(|error| Failure::of_secret("could not make a new identity", &error))?;
     let rotated = rotated(&settings, &keyring)?;
     let mut blocks = 0;
-    for Rotated { file, text, sealed } in &rotated {
-        saved::replace(&settings.tree.join(file.as_str()), text.as_bytes())
-            .map_err(|error| Failure::during(format!("could not write `{file}`"), &error))?;
+    for Rotated { file, read, text, sealed } in &rotated {
+        let path = settings.tree.join(file.as_str());
+        let attempt = || format!("could not write `{file}`");
+        let now = std::fs::read(&path).map_err(|error| Failure::during(attempt(), &error))?;
+        if Digest::of(&now) != *read {
+            return Err(Failure::new(format!("{}: it changed since it was read", attempt()))
+                .hint("run it again; what is not sealed again yet still opens with the older identity"));
+        }
+        saved::replace(&path, text.as_bytes()).map_err(|error| Failure::during(attempt(), &error))?;
         console.print(&format!("{file}: {sealed} sealed again\n"))?;
         blocks += sealed;
     }
@@ -148,6 +157,8 @@ fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
 /// A file with its blocks sealed again.
 struct Rotated {
     file: SpecPath,
+    /// The digest of what was read.
+    read: Digest,
     text: String,
     sealed: usize,
 }
@@ -160,9 +171,10 @@ fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<Rotated>, Failu
     let mut rotated = Vec::new();
     for (file, entry) in &snapshot.entries {
         let attempt = || format!("could not seal the secrets of `{file}` again; no file was changed");
-        let text = match entry {
-            Entry::File { bytes, .. } => {
-                std::str::from_utf8(bytes).map_err(|error| Failure::during(attempt(), &error))?
+        let (text, digest) = match entry {
+            Entry::File { bytes, digest } => {
+                let text = std::str::from_utf8(bytes).map_err(|error| Failure::during(attempt(), &error))?;
+                (text, digest)
             }
             Entry::Unreadable { message, hint, .. } => {
                 return Err(Failure::new(format!("{}: {message}", attempt())).hint(hint.clone()));
@@ -171,7 +183,7 @@ fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<Rotated>, Failu
         let (text, sealed) = secret::rotate_text(text, file, keyring)
             .map_err(|error| Failure::of_secret(attempt(), &error))?;
         if sealed > 0 {
-            rotated.push(Rotated { file: file.clone(), text, sealed });
+            rotated.push(Rotated { file: file.clone(), read: digest.clone(), text, sealed });
         }
     }
     Ok(rotated)

@@ -1,10 +1,17 @@
 //! Which tree, state, output and secrets a verb works with: from flags, the environment, a config file or the defaults.
 
+use std::io::{self, Write as _};
+
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 
 use crate::cli::failure::Failure;
 use crate::config::Config;
+
+/// The folder in a tree for what is kept there by default, with a dot, so that no spec is read from it.
+pub const OWN_FOLDER: &str = ".streamfleet";
+/// A `.gitignore` that ignores everything beside and below it, itself too.
+pub const IGNORE_ALL: &str = "*\n";
 
 /// The spec tree and the installation that a verb works with.
 #[derive(Debug, Args)]
@@ -62,7 +69,7 @@ impl Settings {
         let config = config.as_deref().map(read_config).transpose()?.unwrap_or_default();
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
             let given = flag.as_ref().or(file.as_ref()).cloned();
-            given.unwrap_or_else(|| tree.join(".streamfleet").join(name))
+            given.unwrap_or_else(|| tree.join(OWN_FOLDER).join(name))
         };
         Ok(Settings {
             state_dir: choose(state_dir, &config.state_dir, "state"),
@@ -72,6 +79,23 @@ impl Settings {
             tree,
             config,
         })
+    }
+
+    /// Makes git leave the folder in the tree alone, where anything is kept in it. A file that is there already stays.
+    ///
+    /// # Errors
+    /// When the folder or the file can't be written.
+    pub fn ignore_own_folder(&self) -> io::Result<()> {
+        let own = self.tree.join(OWN_FOLDER);
+        if ![&self.state_dir, &self.output_dir, &self.secrets_dir].iter().any(|dir| dir.starts_with(&own)) {
+            return Ok(());
+        }
+        std::fs::create_dir_all(&own)?;
+        match std::fs::File::create_new(own.join(".gitignore")) {
+            Ok(mut file) => file.write_all(IGNORE_ALL.as_bytes()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -1,15 +1,27 @@
 //! Text of users, made fit for a message.
 
+use std::borrow::Cow;
+
 /// The longest piece of a user's text in a message, in characters.
 const MAX: usize = 60;
 
 /// A piece of a user's text as a message quotes it: shortened, and without anything that a terminal obeys.
 pub fn plain(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX).map(harmless).collect();
-    if shown.len() < text.len() && text.chars().nth(MAX).is_some() {
+    let open = without_user_info(text);
+    let mut shown: String = open.chars().take(MAX).map(harmless).collect();
+    if open.chars().nth(MAX).is_some() {
         shown.push('…');
     }
     shown
+}
+
+/// The text without the user name and password of a URL.
+fn without_user_info(text: &str) -> Cow<'_, str> {
+    let parts = text.split_once("://").and_then(|(scheme, rest)| {
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        rest[..end].rfind('@').map(|at| format!("{scheme}://…{}", &rest[at..]))
+    });
+    parts.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 /// The character, or U+FFFD in place of one that would command a terminal or reorder what is read: controls and

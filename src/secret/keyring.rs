@@ -17,7 +17,9 @@ use super::SecretError;
 use super::envelope::{self, NotOpened};
 use crate::catalog::SecretMark;
 use crate::names::{Digest, SecretRef};
-use files::{Existing, make_private_dir, read_private, require_private, write_private};
+use files::{make_private_dir, read_private, require_private, was_used, write_private};
+
+pub use files::KeyLock;
 
 /// The file of the age identities, in the form of `age-keygen`, newest first.
 const IDENTITIES: &str = "identity.age-keys";
@@ -49,7 +51,7 @@ impl Keyring {
     ///
     /// # Errors
     /// When the folder or a key can be read by others, when a key can't be read or is damaged, or when one of the two
-    /// files is missing. Nothing is ever replaced: a lost key is a lost secret.
+    /// files is missing from a folder that was used before. Nothing is ever replaced: a lost key is a lost secret.
     pub fn load(dir: &Utf8Path) -> Result<Option<Keyring>, SecretError> {
         if !require_private(dir)? {
             return Ok(None);
@@ -65,26 +67,35 @@ impl Keyring {
                     .ok_or_else(|| damaged(&dir.join(FINGERPRINT), "it is not 64 hexadecimal characters"))?,
                 dir: Some(dir.to_owned()),
             })),
+            // A first start was killed between the two.
+            _ if !was_used(dir)? => Ok(None),
             (None, Some(_)) => Err(half(dir, IDENTITIES, FINGERPRINT)),
             (Some(_), None) => Err(half(dir, FINGERPRINT, IDENTITIES)),
         }
     }
 
-    /// Reads the keys of a state folder, and makes them, and the folder, where there are none.
+    /// Reads the keys of a state folder, and makes them, and the folder, where there are none. A first start that was
+    /// killed between the two files is finished.
     ///
     /// # Errors
-    /// Those of [`Keyring::load`], and when the keys can't be written.
+    /// Those of [`Keyring::load`], when both files are missing from a folder that was used before, and when the keys can't
+    /// be written.
     pub fn load_or_create(dir: &Utf8Path) -> Result<Keyring, SecretError> {
-        if let Some(keyring) = Self::load(dir)? {
-            return Ok(keyring);
-        }
-        let mut keyring = Self::ephemeral()?;
         make_private_dir(dir)?;
-        let key = Zeroizing::new(hex::encode(*keyring.fingerprint_key) + "\n");
-        write_private(dir, FINGERPRINT, &key, Existing::Kept)?;
-        write_private(dir, IDENTITIES, &keyring.identity_file(), Existing::Kept)?;
-        keyring.dir = Some(dir.to_owned());
-        Ok(keyring)
+        let _lock = KeyLock::take(dir)?;
+        if was_used(dir)? {
+            return Self::load(dir)?.ok_or_else(|| both_missing(dir));
+        }
+        // Nothing is recorded yet that a key was needed for, so one that is missing was never made.
+        let made = Self::ephemeral()?;
+        if read_private(&dir.join(IDENTITIES))?.is_none() {
+            write_private(dir, IDENTITIES, &made.identity_file())?;
+        }
+        if read_private(&dir.join(FINGERPRINT))?.is_none() {
+            let key = Zeroizing::new(hex::encode(*made.fingerprint_key) + "\n");
+            write_private(dir, FINGERPRINT, &key)?;
+        }
+        Self::load(dir)?.ok_or_else(|| both_missing(dir))
     }
 
     /// Keys that are kept nowhere: what is sealed to them is lost with the process. For checks that only plan.
@@ -109,20 +120,21 @@ impl Keyring {
     }
 
     /// Adds a new identity, which everything is sealed to from now on. The old ones stay, to open what was sealed to
-    /// them.
+    /// them, and so do those that another process added in the meantime. Nobody else adds one while the lock is held.
     ///
     /// # Errors
-    /// When the file can't be written. The keys are as before then.
-    pub fn add_identity(&mut self) -> Result<(), SecretError> {
-        self.identities.insert(0, Identity::generate());
-        let written = match &self.dir {
-            Some(dir) => write_private(dir, IDENTITIES, &self.identity_file(), Existing::Replaced),
-            None => Ok(()),
+    /// When the file can't be read again or written. The keys are as before then.
+    pub fn add_identity(&mut self) -> Result<KeyLock, SecretError> {
+        let Some(dir) = self.dir.clone() else {
+            self.identities.insert(0, Identity::generate());
+            return Ok(KeyLock::of_nothing());
         };
-        if written.is_err() {
-            self.identities.remove(0);
-        }
-        written
+        let lock = KeyLock::take(&dir)?;
+        let mut next = Self::load(&dir)?.ok_or_else(|| both_missing(&dir))?;
+        next.identities.insert(0, Identity::generate());
+        write_private(&dir, IDENTITIES, &next.identity_file())?;
+        *self = next;
+        Ok(lock)
     }
 
     /// Opens a sealed block for the field that it stands in.
@@ -203,8 +215,32 @@ fn half(dir: &Utf8Path, missing: &str, there: &str) -> SecretError {
     SecretError::new(
         "key-file-missing",
         format!("the key file {missing} is missing from {dir}, where {there} is"),
+        format!("restore it from the backup; if it is lost for good, {}", make_anew(dir, missing)),
+    )
+}
+
+fn both_missing(dir: &Utf8Path) -> SecretError {
+    SecretError::new(
+        "key-file-missing",
         format!(
-            "restore it from the backup; if nothing was ever sealed or applied, remove {there} and start again"
+            "the key files {IDENTITIES} and {FINGERPRINT} are missing from {dir}, which was used with them"
+        ),
+        format!(
+            "restore both from the backup: without them no sealed secret can be opened; if they are lost for good, {}, \
+             and {}",
+            make_anew(dir, IDENTITIES),
+            make_anew(dir, FINGERPRINT)
         ),
     )
+}
+
+/// How a person replaces a file that is lost. It is never done for them: it may be that only a disk is not mounted.
+fn make_anew(dir: &Utf8Path, file: &str) -> String {
+    match file {
+        IDENTITIES => format!("make a new one with `age-keygen -o {dir}/{file}` and seal every secret again"),
+        _ => format!(
+            "make a new one with `(umask 077; openssl rand -hex 32 > {dir}/{file})`, after which every secret counts as \
+             changed"
+        ),
+    }
 }

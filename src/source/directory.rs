@@ -6,8 +6,10 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -17,31 +19,60 @@ use crate::spec::{Entry, Snapshot, SourceId};
 
 /// The largest file that is read, in bytes: what the reader of specs takes.
 const MAX_BYTES: u64 = crate::spec::MAX_FILE_BYTES as u64;
-/// The most files of a tree: ten times what the largest known installation would have.
+/// The most files, links and folders in one top folder, and beside the top folders: ten times what the largest known
+/// installation would have in all.
 const MAX_FILES: usize = 100_000;
 /// The deepest folder. A tree of people is a few levels deep.
 const MAX_FOLDERS: usize = 64;
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;
+/// How often a tree that changes while it is read is read again.
+const SCANS: u32 = 5;
+/// How long to wait before a tree is read for the second time; it is twice that before each further time, 0.3 s in all,
+/// so that a checkout of some files is over by then.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Reads all spec files below a folder. What can't be read is in the snapshot as such, since it is not nothing.
 ///
-/// Names that begin with a dot are skipped. Links are followed as long as they stay in the tree.
+/// Names that begin with a dot are skipped. A link is followed as long as it stays in its own top folder, and one beside
+/// the top folders as long as it stays in the tree, but never into a folder that is skipped.
 ///
 /// # Errors
-/// When the folder itself is not there or can't be listed.
+/// When the folder itself is not there or can't be listed, or when what is in it keeps changing.
 pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
-    let names = list(&real).map_err(failed)?;
-    let mut scan =
-        Scan { root: &real, entries: BTreeMap::new(), inside: Vec::new(), folders: 0, full: false };
-    scan.inside.push(real.clone());
-    scan.folder("", names);
-    let entries = scan.entries;
+    let entries = still_entries(&real, &mut || {})
+        .map_err(failed)?
+        .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     Ok(Snapshot { source: SourceId(real.to_string()), revision: revision(&entries), git: false, entries })
+}
+
+/// The entries of a tree that stood still: a second look finds the same files. Otherwise a file that was moved from a
+/// folder not yet read to one already read would be in neither, and look as if it was removed. None where the root's own
+/// entries keep changing; what keeps changing further in is unreadable.
+fn still_entries(
+    root: &Utf8Path,
+    between: &mut dyn FnMut(),
+) -> io::Result<Option<BTreeMap<SpecPath, Entry>>> {
+    for attempt in 0..SCANS {
+        if attempt > 0 {
+            std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
+        }
+        let mut first = Scan::of(root, Look::Read)?;
+        between();
+        let second = Scan::of(root, Look::List)?;
+        if first.root_stamp == second.root_stamp && first.seen == second.seen {
+            return Ok(Some(first.entries));
+        }
+        if attempt + 1 == SCANS && first.root_stamp == second.root_stamp {
+            first.distrust(&second);
+            return Ok(Some(first.entries));
+        }
+    }
+    Ok(None)
 }
 
 /// The digest of all paths and contents. What can't be read counts with the reason.
@@ -70,20 +101,62 @@ fn list(folder: &Utf8Path) -> io::Result<Names> {
     Ok(names)
 }
 
-struct Scan<'a> {
-    root: &'a Utf8Path,
-    entries: BTreeMap<SpecPath, Entry>,
-    /// The real paths of the folders that the scan is in, to see a link that leads back to one.
-    inside: Vec<Utf8PathBuf>,
-    /// How many folders were entered; links can make few folders look like very many.
-    folders: usize,
-    full: bool,
+/// What a scan is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// The contents of files.
+    Read,
+    /// Which files there are.
+    List,
 }
 
-impl Scan<'_> {
+/// What changes when a file or folder does: device, number, size in bytes, and when it and its place last changed.
+type Stamp = (u64, u64, u64, i64, i64, i64, i64);
+
+fn stamp(data: &Metadata) -> Stamp {
+    let (changed, placed) = ((data.mtime(), data.mtime_nsec()), (data.ctime(), data.ctime_nsec()));
+    (data.dev(), data.ino(), data.size(), changed.0, changed.1, placed.0, placed.1)
+}
+
+struct Scan<'a> {
+    root: &'a Utf8Path,
+    look: Look,
+    root_stamp: Stamp,
+    entries: BTreeMap<SpecPath, Entry>,
+    /// Each spec file and folder that there is; without a stamp where it can't be looked at.
+    seen: BTreeMap<SpecPath, Option<Stamp>>,
+    /// The real paths of the folders that the scan is in, to see a link that leads back to one. The first is the root, the
+    /// second the top folder.
+    inside: Vec<Utf8PathBuf>,
+    /// How many files, links and folders were found in the top folder that the scan is in, or beside the top folders.
+    /// Links can make few of them look like very many.
+    count: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn of(root: &'a Utf8Path, look: Look) -> io::Result<Self> {
+        let root_stamp = stamp(&fs::metadata(root)?);
+        let names = list(root)?;
+        let (entries, seen) = (BTreeMap::new(), BTreeMap::new());
+        let mut scan =
+            Scan { root, look, root_stamp, entries, seen, inside: vec![root.to_owned()], count: 0 };
+        scan.folder("", names);
+        Ok(scan)
+    }
+
+    /// Takes what a second look found to be other than it was for unreadable.
+    fn distrust(&mut self, second: &Scan<'_>) {
+        let paths: BTreeSet<_> = self.seen.keys().chain(second.seen.keys()).cloned().collect();
+        for path in paths.into_iter().filter(|path| self.seen.get(path) != second.seen.get(path)) {
+            let message = "it keeps changing while the tree is read".to_owned();
+            let hint = "wait until it is written, or write it beside the tree and rename it";
+            self.entries.insert(path, unreadable("unstable-tree", message, hint));
+        }
+    }
+
     fn folder(&mut self, folder: &str, names: Names) {
         for (name, readable) in names.into_iter().filter(|(name, _)| !name.starts_with('.')) {
-            if self.full {
+            if self.count > MAX_FILES {
                 return;
             }
             let place = self.inside.last().map_or(self.root, |real| real).join(&name);
@@ -100,22 +173,23 @@ impl Scan<'_> {
     }
 
     fn add(&mut self, path: SpecPath, entry: Entry) {
-        if self.entries.len() < MAX_FILES {
+        if self.counts(&path) {
             self.entries.insert(path, entry);
-        } else {
-            self.stop(path);
         }
     }
 
-    fn stop(&mut self, path: SpecPath) {
-        self.full = true;
-        let message = format!(
-            "the tree has more than {MAX_FILES} files or folders, and this one and those after it are not read"
-        );
-        let hint = "give a folder that holds nothing but specs";
-        // At the root, so that everyone's deletions wait: what is not read may be anyone's.
-        let place = SpecPath::try_from(path.as_str().replace('/', "_")).unwrap_or(path);
-        self.entries.insert(place, unreadable("too-many-files", message, hint));
+    /// Counts one more, and says once when that is too many. What stands in other top folders is read all the same.
+    fn counts(&mut self, path: &SpecPath) -> bool {
+        self.count += 1;
+        if self.count == MAX_FILES + 1 {
+            let message = format!(
+                "its top folder has more than {MAX_FILES} files or folders, and this one and those after it are not \
+                 read"
+            );
+            let hint = "leave nothing but specs in the folder";
+            self.entries.insert(path.clone(), unreadable("too-many-files", message, hint));
+        }
+        self.count <= MAX_FILES
     }
 
     /// Looks at one name. Its place is in a folder's real path, so that a link back is seen as one.
@@ -124,13 +198,16 @@ impl Scan<'_> {
             Ok(real) => real,
             // A file that went away since the folder was listed is gone; a link that leads nowhere is a mistake.
             Err(Refused::Gone) => return,
+            // It may be a folder full of specs, whatever its name is.
             Err(Refused::Because(entry)) => {
-                if is_spec(&path) || fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink()) {
-                    self.add(path, *entry);
-                }
+                self.seen.insert(path.clone(), None);
+                self.add(path, *entry);
                 return;
             }
         };
+        if data.is_dir() || is_spec(&path) {
+            self.seen.insert(path.clone(), Some(stamp(&data)));
+        }
         match (data.is_dir(), is_spec(&path)) {
             (true, true) => self.add(
                 path,
@@ -142,7 +219,9 @@ impl Scan<'_> {
             ),
             (true, false) => self.enter(path, real),
             (false, true) if data.is_file() => {
-                if let Some(entry) = read_file(&place) {
+                if self.look == Look::Read
+                    && let Some(entry) = read_file(&real)
+                {
                     self.add(path, entry);
                 }
             }
@@ -161,15 +240,20 @@ impl Scan<'_> {
         } else if self.inside.len() > MAX_FOLDERS {
             let message = format!("it lies more than {MAX_FOLDERS} folders deep");
             self.add(path, unreadable("too-deep", message, "move it further up"));
-        } else if self.folders >= MAX_FILES {
-            self.stop(path);
-        } else {
-            self.folders += 1;
+        } else if self.counts(&path) {
             match list(&real) {
                 Ok(names) => {
+                    let beside = self.count;
+                    let top = self.inside.len() == 1;
+                    if top {
+                        self.count = 0;
+                    }
                     self.inside.push(real);
                     self.folder(path.as_str(), names);
                     self.inside.pop();
+                    if top {
+                        self.count = beside;
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => self.add(path, failed("unreadable-folder", "can't list the folder", &error)),
@@ -186,7 +270,16 @@ impl Scan<'_> {
         }
     }
 
-    /// The real place of a path, if it lies in the tree.
+    /// Whether a real path is the content of a volume beside a link: Kubernetes mounts a ConfigMap as a link to
+    /// `..data/NAME`, where `..data` is itself a link to a folder such as `..2026_01_31_00_00_00.1`.
+    fn is_mounted(&self, real: &Utf8Path) -> bool {
+        let beside = self.inside.last().and_then(|folder| real.strip_prefix(folder).ok());
+        let mut names = beside.into_iter().flat_map(Utf8Path::components).map(|name| name.as_str());
+        names.next().is_some_and(|volume| volume.starts_with(".."))
+            && !names.any(|name| name.starts_with('.'))
+    }
+
+    /// The real place of a path, if it lies where a link may lead.
     fn resolve(&self, place: &Utf8Path) -> Result<(Utf8PathBuf, Metadata), Refused> {
         let refuse = |entry| Refused::Because(Box::new(entry));
         let link = match fs::symlink_metadata(place) {
@@ -204,19 +297,39 @@ impl Scan<'_> {
                 "mend the link or remove it",
             ))
         })?;
-        let outside = || {
-            let message = "it is a link that leads out of the spec tree".to_owned();
-            refuse(unreadable("link-out-of-tree", message, "put a copy of the file into the tree"))
+        let stray = |code, where_to: &str| {
+            let hint = "put a copy in place of the link";
+            refuse(unreadable(code, format!("it is a link that leads {where_to}"), hint))
         };
+        let outside = || stray("link-out-of-tree", "out of the spec tree");
         let real = Utf8PathBuf::from_path_buf(real).map_err(|_| outside())?;
-        if !real.starts_with(self.root) {
-            return Err(outside());
+        let top = self.inside.get(1).map_or(self.root, |top| top);
+        match real.strip_prefix(top) {
+            Ok(inner) if is_hidden(inner) && !self.is_mounted(&real) => {
+                return Err(stray(
+                    "link-to-hidden",
+                    "to where names begin with a dot, which are not for specs",
+                ));
+            }
+            Ok(_) => {}
+            Err(_) if real.starts_with(self.root) => {
+                return Err(stray(
+                    "link-out-of-folder",
+                    "out of its top folder, to what may be somebody else's",
+                ));
+            }
+            Err(_) => return Err(outside()),
         }
         let data = fs::metadata(&real).map_err(|error| {
             refuse(failed("unreadable-file", "can't look at what the link leads to", &error))
         })?;
         Ok((real, data))
     }
+}
+
+/// Whether any name of a path begins with a dot.
+fn is_hidden(path: &Utf8Path) -> bool {
+    path.components().any(|name| name.as_str().starts_with('.'))
 }
 
 enum Refused {

@@ -6,7 +6,7 @@ use x509_parser::error::X509Error;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
 
-use super::material::{Fault, Part, pem_blocks};
+use super::material::{Fault, Part, UNKNOWN_LABEL, pem_blocks};
 use super::private_key::PrivateKey;
 
 pub use super::private_key::to_pkcs8_pem;
@@ -67,8 +67,7 @@ impl Certificate {
 /// # Errors
 /// Where the text isn't PEM, holds no certificate, or holds something else beside it.
 pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<Fault>> {
-    let blocks =
-        pem_blocks(text).map_err(|label| vec![damaged(&format!("its `{label}` block does not end"))])?;
+    let blocks = pem_blocks(text).map_err(|error| vec![error.fault(Part::Certificate, damaged)])?;
     if blocks.is_empty() {
         return Err(vec![fault(
             "certificate-not-pem",
@@ -88,7 +87,12 @@ pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<Fault>> {
             )),
             (label, _) => faults.push(fault(
                 "certificate-foreign-block",
-                format!("the certificate has a `{label}` block beside it"),
+                match label {
+                    UNKNOWN_LABEL => {
+                        "the certificate has a block beside it that is not known here".to_owned()
+                    }
+                    label => format!("the certificate has a `{label}` block beside it"),
+                },
                 "leave only `CERTIFICATE` blocks: the domain's own first, then the intermediate ones",
             )),
         }

@@ -10,6 +10,7 @@ use crate::names::Kind;
 pub use scalar::nearest;
 
 use crate::problem::{Severity, plain};
+use crate::spec::redact;
 use crate::spec::shape::{self, Rule, Shape};
 use crate::spec::yaml::{Content, Node, Scalar, Span};
 
@@ -126,6 +127,7 @@ impl Checker {
             _ => match scalar::exact(shape, node, at.name) {
                 Ok(value) => Some(value),
                 Err(finding) => {
+                    self.hide_suspects(node);
                     self.findings.push(*finding);
                     None
                 }
@@ -176,6 +178,7 @@ impl Checker {
     }
 
     fn wrong_type(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) {
+        self.hide_suspects(node);
         let message =
             format!("`{}`: expected {}, found {}", at.name, shape.expected, found(node, shape.secret));
         self.findings.push(Finding::new(place(node, at), "wrong-type", message));
@@ -262,6 +265,22 @@ impl Checker {
         let found = shared.filter(|(alias, _)| !known.contains(&Some(*alias)));
         let findings: Vec<Finding> = found.map(|(alias, _)| alias_of_secret(*alias)).collect();
         self.findings.extend(findings);
+    }
+
+    /// Hides the values of a misplaced node whose keys are those of secrets.
+    fn hide_suspects(&mut self, node: &Node<'_>) {
+        match &node.content {
+            Content::Mapping(entries) => {
+                for entry in entries {
+                    match entry.name().is_none_or(redact::is_suspect) {
+                        true => self.hide(&entry.value),
+                        false => self.hide_suspects(&entry.value),
+                    }
+                }
+            }
+            Content::Sequence(items) => items.iter().for_each(|item| self.hide_suspects(item)),
+            Content::Scalar { .. } | Content::Tagged => {}
+        }
     }
 
     /// Hides every value of a node, and what its aliases stand for; keys stay.

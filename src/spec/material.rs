@@ -44,10 +44,64 @@ impl Fault {
 
 /// One block of a PEM text: from its `-----BEGIN` line to its `-----END` line.
 pub(crate) struct PemBlock<'a> {
-    /// What it says it holds: `CERTIFICATE`, `RSA PRIVATE KEY`.
-    pub label: &'a str,
+    /// What it says it holds: `CERTIFICATE`, `RSA PRIVATE KEY`. One of [`LABELS`] or [`UNKNOWN_LABEL`], never a piece of
+    /// the text, so that a message may say it.
+    pub label: &'static str,
     /// The whole block.
     text: &'a str,
+}
+
+/// The labels that are told apart: those of RFC 7468, section 4, and what `openssl` and `ssh-keygen` write.
+const LABELS: [&str; 15] = [
+    "CERTIFICATE",
+    "X509 CERTIFICATE",
+    "TRUSTED CERTIFICATE",
+    "CERTIFICATE REQUEST",
+    "X509 CRL",
+    "PKCS7",
+    "CMS",
+    "PUBLIC KEY",
+    "PRIVATE KEY",
+    "ENCRYPTED PRIVATE KEY",
+    "RSA PRIVATE KEY",
+    "EC PRIVATE KEY",
+    "DSA PRIVATE KEY",
+    "OPENSSH PRIVATE KEY",
+    "EC PARAMETERS",
+];
+
+/// Stands for every other label.
+pub(crate) const UNKNOWN_LABEL: &str = "UNKNOWN";
+
+/// Why a PEM text can't be taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PemError {
+    /// The first block that does not end, or ends without a beginning, has this label.
+    Unfinished(&'static str),
+    /// A BEGIN or END is not a line of its own: line breaks were lost.
+    NotALine,
+}
+
+impl PemError {
+    /// The error as a fault of the certificate or the key. `damaged` is the fault for a text that is damaged.
+    pub fn fault(self, part: Part, damaged: impl Fn(&str) -> Fault) -> Fault {
+        let (code, what, field) = match part {
+            Part::Key => ("key-on-one-line", "private key", "tls_key"),
+            Part::Certificate | Part::Kubeconfig => ("certificate-on-one-line", "certificate", "tls_cert"),
+        };
+        match self {
+            PemError::Unfinished(UNKNOWN_LABEL) => damaged("one of its blocks does not end"),
+            PemError::Unfinished(label) => damaged(&format!("its `{label}` block does not end")),
+            PemError::NotALine => Fault::new(
+                part,
+                code,
+                format!("the {what} has lost its line breaks: its BEGIN and END are not lines of their own"),
+                format!(
+                    "in YAML, write `{field}: |` and indent the lines below it; anywhere else, keep its lines"
+                ),
+            ),
+        }
+    }
 }
 
 impl PemBlock<'_> {
@@ -67,61 +121,94 @@ impl PemBlock<'_> {
 /// Takes a PEM text apart. Text between blocks is a comment, as `openssl` writes it.
 ///
 /// # Errors
-/// The label of the first block that does not end.
-pub(crate) fn pem_blocks(text: &str) -> Result<Vec<PemBlock<'_>>, &str> {
+/// Where a block does not end or line breaks are missing. Nothing of the text is in the error.
+pub(crate) fn pem_blocks(text: &str) -> Result<Vec<PemBlock<'_>>, PemError> {
     let mut blocks = Vec::new();
-    let mut open: Option<(usize, &str)> = None;
+    let mut open: Option<(usize, &'static str)> = None;
     let mut position = 0;
     for line in text.split_inclusive('\n') {
         let (start, end) = (position, position + line.len());
         position = end;
-        if let Some(label) = label_of(line, "-----BEGIN ") {
-            if let Some((_, unfinished)) = open {
-                return Err(unfinished);
+        match (boundary(line)?, open.take()) {
+            (None, unchanged) => open = unchanged,
+            (Some(Boundary::Begin(label)), None) => open = Some((start, label)),
+            (Some(Boundary::End(label)), Some((from, begun))) if begun == label => {
+                blocks.push(PemBlock { label, text: &text[from..end] });
             }
-            open = Some((start, label));
-        } else if let Some(label) = label_of(line, "-----END ") {
-            match open.take() {
-                Some((from, begun)) if begun == label => {
-                    blocks.push(PemBlock { label, text: &text[from..end] });
-                }
-                Some((_, begun)) => return Err(begun),
-                None => return Err(label),
+            (_, Some((_, label))) | (Some(Boundary::End(label)), None) => {
+                return Err(PemError::Unfinished(label));
             }
         }
     }
-    open.map_or(Ok(blocks), |(_, unfinished)| Err(unfinished))
+    open.map_or(Ok(blocks), |(_, unfinished)| Err(PemError::Unfinished(unfinished)))
+}
+
+/// A line that begins or ends a block, with its label.
+enum Boundary {
+    Begin(&'static str),
+    End(&'static str),
+}
+
+/// What a line begins or ends; nothing for any other line.
+fn boundary(line: &str) -> Result<Option<Boundary>, PemError> {
+    let line = line.trim_end();
+    if let Some(label) = label_of(line, "-----BEGIN ") {
+        return Ok(Some(Boundary::Begin(label)));
+    }
+    if let Some(label) = label_of(line, "-----END ") {
+        return Ok(Some(Boundary::End(label)));
+    }
+    match line.contains("-----BEGIN") || line.contains("-----END") {
+        true => Err(PemError::NotALine),
+        false => Ok(None),
+    }
 }
 
 /// The label of a line such as `-----BEGIN CERTIFICATE-----`.
-fn label_of<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
-    line.trim_end().strip_prefix(prefix)?.strip_suffix("-----")
+fn label_of(line: &str, prefix: &str) -> Option<&'static str> {
+    let label = line.strip_prefix(prefix)?.strip_suffix("-----")?;
+    // A hyphen would be that of a second boundary on the line; what is between them is the block itself.
+    (!label.contains('-')).then(|| LABELS.into_iter().find(|known| *known == label).unwrap_or(UNKNOWN_LABEL))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn labels(text: &str) -> Result<Vec<&str>, &str> {
+    fn labels(text: &str) -> Result<Vec<&str>, PemError> {
         Ok(pem_blocks(text)?.iter().map(|block| block.label).collect())
     }
 
     #[test]
     fn a_text_is_taken_apart_and_comments_are_passed_over() {
-        let text = "Bag Attributes\n-----BEGIN A-----\r\nAAAA\r\n-----END A-----\r\nx\n-----BEGIN B-----\n-----END B-----";
-        assert_eq!(labels(text), Ok(vec!["A", "B"]));
+        let text = "Bag Attributes\n-----BEGIN CMS-----\r\nAAAA\r\n-----END CMS-----\r\nx\n-----BEGIN B-----\n\
+             -----END B-----";
+        assert_eq!(labels(text), Ok(vec!["CMS", "UNKNOWN"]));
         assert_eq!(labels("no PEM at all"), Ok(vec![]));
     }
 
     #[test]
     fn a_block_that_does_not_end_is_named() {
         for text in [
-            "-----BEGIN A-----\nAAAA\n",
-            "-----BEGIN A-----\n-----BEGIN B-----\n-----END B-----\n",
-            "-----BEGIN A-----\n-----END B-----\n",
-            "-----END A-----\n",
+            "-----BEGIN CMS-----\nAAAA\n",
+            "-----BEGIN CMS-----\n-----BEGIN PKCS7-----\n-----END PKCS7-----\n",
+            "-----BEGIN CMS-----\n-----END PKCS7-----\n",
+            "-----END CMS-----\n",
         ] {
-            assert_eq!(labels(text), Err("A"), "{text}");
+            assert_eq!(labels(text), Err(PemError::Unfinished("CMS")), "{text}");
+        }
+    }
+
+    #[test]
+    fn line_breaks_that_were_lost_are_told_as_such() {
+        for text in [
+            "-----BEGIN CMS----- AAAA -----END CMS-----",
+            "-----BEGIN CMS-----AAAA-----END CMS-----\n",
+            "  -----BEGIN CMS-----\n  AAAA\n  -----END CMS-----\n",
+            "-----BEGIN CMS-----\nAAAA -----END CMS-----\n",
+            "-----BEGIN CMS----- AAAA\n",
+        ] {
+            assert_eq!(labels(text), Err(PemError::NotALine), "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-use super::material::{Fault, Part, PemBlock, pem_blocks};
+use super::material::{Fault, Part, PemBlock, UNKNOWN_LABEL, pem_blocks};
 
 #[cfg(test)]
 mod tests;
@@ -47,6 +47,7 @@ impl PrivateKey {
             "PRIVATE KEY" => read_pkcs8,
             "RSA PRIVATE KEY" => read_rsa,
             "EC PRIVATE KEY" => read_ec,
+            UNKNOWN_LABEL => return Err(unknown_type("in a form that is not known here")),
             label => return Err(unknown_type(&format!("in the form `{label}`"))),
         };
         let der = block.decode().ok_or_else(|| damaged("its base64 can't be decoded"))?;
@@ -78,7 +79,7 @@ impl PrivateKey {
 
 /// The only private key of a PEM text.
 fn the_key(text: &str) -> Result<PemBlock<'_>, Fault> {
-    let blocks = pem_blocks(text).map_err(|label| damaged(&format!("its `{label}` block does not end")))?;
+    let blocks = pem_blocks(text).map_err(|error| error.fault(Part::Key, damaged))?;
     if blocks.iter().any(|block| block.label == "CERTIFICATE") {
         return Err(fault(
             "certificate-in-key",

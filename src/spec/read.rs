@@ -18,6 +18,9 @@ use crate::spec::{
     rules,
 };
 
+/// The most problems that are told of one file: more than anybody mends before looking again.
+const MAX_PROBLEMS: usize = 100;
+
 /// Reads a tree. A file that is as it was in `previous` is not parsed again.
 pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
     let known = |path: &SpecPath, digest: &Digest| {
@@ -56,7 +59,20 @@ fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
     for draft in drafts {
         draft.finish(&masked, path, &mut file);
     }
+    limit_problems(&mut file.problems, &masked);
     file
+}
+
+/// Cuts the problems of one file short, so that nobody's file drowns those of the others.
+fn limit_problems(problems: &mut Vec<Problem>, text: &MaskedText) {
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
+    if more == 0 {
+        return;
+    }
+    // What is cut may have been errors, so what stands for it is one.
+    problems.truncate(MAX_PROBLEMS);
+    let problem = Problem::error("more-problems", format!("{more} more problems in this file"));
+    problems.push(problem.at(text.whole(), "").hint("mend the others first"));
 }
 
 /// The text of a file that may be parsed: not too long, UTF-8, printable.
@@ -146,6 +162,7 @@ fn secrets(text: &str, drafts: &[Draft]) -> Vec<Span> {
     if drafts.iter().any(|draft| !draft.structured) {
         secrets.extend(redact::suspects(text));
     }
+    secrets.extend(redact::hidden_anywhere(text));
     secrets
 }
 

@@ -32,7 +32,11 @@ pub fn suspects(text: &str) -> Vec<Span> {
         inside = inside.before(line);
         let (hidden_from, next) = inside.judge(line);
         match hidden_from {
-            Some(from) => spans.push(Span { start: at + from, end: at + line.len() }),
+            Some(from) => {
+                spans.push(Span { start: at + from, end: at + line.len() });
+                // The word may stand in a comment behind the value.
+                spans.extend(runs(&line[..from], at));
+            }
             None => spans.extend(runs(line, at)),
         }
         inside = next;
@@ -102,6 +106,38 @@ fn after_word(line: &str) -> Option<usize> {
     Some(separator.unwrap_or(end))
 }
 
+/// What is a secret even in a text whose structure is known, where it is no value: a tag or an anchor behind the key of a
+/// secret, which may be the secret itself without its quotes, and user names and passwords in URLs.
+pub fn hidden_anywhere(text: &str) -> Vec<Span> {
+    let mut spans = user_info(text);
+    let mut at = 0;
+    for line in text.split_inclusive(['\n', '\r']) {
+        let from = after_word(line).filter(|from| line[*from..].contains(['!', '&', '*']));
+        spans.extend(from.map(|from| Span { start: at + from, end: at + line.len() }));
+        at += line.len();
+    }
+    spans
+}
+
+/// User names and passwords in URLs: what stands between `://` and `@`.
+fn user_info(text: &str) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text[at..].find("://") {
+        let start = at + found + "://".len();
+        let authority = text[start..].find(|c: char| c.is_whitespace() || "/?#\"'".contains(c));
+        let end = authority.map_or(text.len(), |length| start + length);
+        spans.extend(text[start..end].rfind('@').map(|length| Span { start, end: start + length }));
+        at = start;
+    }
+    spans
+}
+
+/// Whether a key looks like that of a secret.
+pub fn is_suspect(key: &str) -> bool {
+    after_word(key).is_some()
+}
+
 /// Long runs of what base64 is made of.
 fn runs(line: &str, at: usize) -> impl Iterator<Item = Span> {
     let coded = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '_' | '-');
@@ -133,6 +169,16 @@ mod tests {
     }
 
     #[test]
+    fn user_info_is_found_in_every_url() {
+        let found = |text: &'static str| -> Vec<&str> {
+            user_info(text).into_iter().map(|span| &text[span.start..span.end]).collect()
+        };
+        assert_eq!(found("a: https://u:PW@h/x@y, http://h2/@ 'https://v@h'"), ["u:PW", "v"]);
+        assert_eq!(found("https://u:P@W@h"), ["u:P@W"]);
+        assert_eq!(found("u:PW@h https://h ://"), [""; 0]);
+    }
+
+    #[test]
     fn what_may_be_a_secret_is_hidden_and_the_rest_is_shown() {
         for (text, expected) in [
             ("tls_key: hunter2", "tls_key: …"),
@@ -147,6 +193,7 @@ mod tests {
             ("x: AAAAAAAAAAAAAAAAAAAAAAAA", "x: …"),
             ("x: ä AAAAAAAAAAAAAAAAAAAAAAAA y", "x: ä ************************ y"),
             ("kafka_units: two", "kafka_units: two"),
+            ("x: AAAAAAAAAAAAAAAAAAAAAAAA # the token", "x: ************************ # the token"),
         ] {
             assert_eq!(redacted(text), expected, "{text}");
         }

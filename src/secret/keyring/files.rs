@@ -1,21 +1,72 @@
 //! Files that nobody else may read, written whole or not at all.
 
-use std::fs::{DirBuilder, File};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead as _, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
 use camino::Utf8Path;
 use zeroize::Zeroizing;
 
 use crate::secret::SecretError;
 
-/// What becomes of a file that is there already.
-#[derive(Clone, Copy)]
-pub(super) enum Existing {
-    /// It stays, and writing fails.
-    Kept,
-    /// It is replaced.
-    Replaced,
+/// The file whose lock is held by whoever writes keys.
+const LOCK: &str = "keys.lock";
+/// How the names of unfinished key files begin.
+const UNFINISHED: &str = ".keys-";
+/// The file that grows by a line with everything that the installation does. Its first line is its id.
+const REGISTRY: &str = "registry.jsonl";
+
+/// The keys are this process's to write until this is dropped.
+#[must_use = "the keys are free for others to write as soon as this is dropped"]
+#[derive(Debug)]
+pub struct KeyLock(Option<File>);
+
+impl KeyLock {
+    /// Waits until no other process writes keys. What one that was killed left unfinished is removed.
+    pub(super) fn take(dir: &Utf8Path) -> Result<KeyLock, SecretError> {
+        let path = dir.join(LOCK);
+        let take = || -> io::Result<File> {
+            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+            file.lock()?;
+            remove_unfinished(dir)?;
+            Ok(file)
+        };
+        take().map(Some).map(KeyLock).map_err(|error| not_written(&path, &error))
+    }
+
+    /// The lock of keys that no other process has.
+    pub(super) fn of_nothing() -> KeyLock {
+        KeyLock(None)
+    }
+}
+
+impl Drop for KeyLock {
+    fn drop(&mut self) {
+        // Closing the file isn't enough: a process that is just being started still has it, for a moment.
+        drop(self.0.as_ref().map(File::unlock));
+    }
+}
+
+fn remove_unfinished(dir: &Utf8Path) -> io::Result<()> {
+    for entry in dir.read_dir_utf8()? {
+        let entry = entry?;
+        if entry.file_name().starts_with(UNFINISHED) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the installation of a state folder has done anything yet, but to give itself an id.
+pub(super) fn was_used(dir: &Utf8Path) -> Result<bool, SecretError> {
+    let path = dir.join(REGISTRY);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(not_read(&path, &error)),
+    };
+    let lines: io::Result<Vec<Vec<u8>>> = io::BufReader::new(file).split(b'\n').take(2).collect();
+    lines.map(|lines| lines.len() > 1).map_err(|error| not_read(&path, &error))
 }
 
 /// Whether a file or folder is there, and refuses one that others can read or write.
@@ -52,22 +103,14 @@ pub(super) fn read_private(path: &Utf8Path) -> Result<Option<Zeroizing<String>>,
 }
 
 /// Writes a file that only its owner can read. After a crash there is the whole of it or nothing new.
-pub(super) fn write_private(
-    dir: &Utf8Path,
-    name: &str,
-    text: &str,
-    existing: Existing,
-) -> Result<(), SecretError> {
+pub(super) fn write_private(dir: &Utf8Path, name: &str, text: &str) -> Result<(), SecretError> {
     let path = dir.join(name);
     let write = || -> io::Result<()> {
         // Temporary files are made with mode 0600.
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(dir)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
-        match existing {
-            Existing::Kept => file.persist_noclobber(&path)?,
-            Existing::Replaced => file.persist(&path)?,
-        };
+        file.persist(&path)?;
         File::open(dir)?.sync_all()
     };
     write().map_err(|error| not_written(&path, &error))

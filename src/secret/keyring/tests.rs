@@ -55,7 +55,7 @@ fn keys_are_made_once_for_their_owner_alone_and_stay() {
     let read = Keyring::load(&dir).unwrap().unwrap();
     assert_eq!(read.recipient(), made.recipient());
     assert_eq!(*read.fingerprint_key, *made.fingerprint_key);
-    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2, "no temporary file is left");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 3, "no temporary file is left beside keys and lock");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn after_a_new_identity_the_old_one_still_opens() {
     let mut keyring = Keyring::load_or_create(folder.path()).unwrap();
     let before = keyring.recipient();
     let old = seal(&before, &reference(), &"hunter2".into()).unwrap();
-    keyring.add_identity().unwrap();
+    drop(keyring.add_identity().unwrap());
     assert_ne!(keyring.recipient(), before);
     let read = Keyring::load(folder.path()).unwrap().unwrap();
     assert_eq!(read.recipient(), keyring.recipient());
@@ -129,19 +129,75 @@ fn damaged_or_missing_keys_are_never_replaced() {
         assert_eq!(folder.refusal(), expected);
         assert_eq!(std::fs::read_to_string(folder.path().join(file)).unwrap(), text);
     }
-    for (missing, there) in [(IDENTITIES, FINGERPRINT), (FINGERPRINT, IDENTITIES)] {
+    let identity =
+        format!("make a new one with `age-keygen -o DIR/{IDENTITIES}` and seal every secret again");
+    let fingerprint = format!(
+        "make a new one with `(umask 077; openssl rand -hex 32 > DIR/{FINGERPRINT})`, after which every secret counts as \
+         changed"
+    );
+    let one = |missing: &str, there: &str, anew: &str| {
+        format!(
+            "the key file {missing} is missing from DIR, where {there} is (restore it from the backup; if it is lost \
+             for good, {anew})"
+        )
+    };
+    let both = format!(
+        "the key files {IDENTITIES} and {FINGERPRINT} are missing from DIR, which was used with them (restore both from \
+         the backup: without them no sealed secret can be opened; if they are lost for good, {identity}, and \
+         {fingerprint})"
+    );
+    let cases: [(&[&str], String); 3] = [
+        (&[IDENTITIES], one(IDENTITIES, FINGERPRINT, &identity)),
+        (&[FINGERPRINT], one(FINGERPRINT, IDENTITIES, &fingerprint)),
+        (&[IDENTITIES, FINGERPRINT], both),
+    ];
+    for (missing, expected) in cases {
         let folder = Folder::new();
         Keyring::load_or_create(folder.path()).unwrap();
-        std::fs::remove_file(folder.path().join(missing)).unwrap();
-        assert_eq!(
-            folder.refusal(),
-            format!(
-                "the key file {missing} is missing from DIR, where {there} is (restore it from the backup; \
-                 if nothing was ever sealed or applied, remove {there} and start again)"
-            )
-        );
-        assert!(!folder.path().join(missing).exists());
+        folder.write("registry.jsonl", "{\"id\"}\n{\"applied\"}\n");
+        for file in missing {
+            std::fs::remove_file(folder.path().join(file)).unwrap();
+        }
+        assert_eq!(folder.refusal(), expected);
+        assert!(missing.iter().all(|file| !folder.path().join(file).exists()));
     }
+}
+
+#[test]
+fn a_first_start_that_was_killed_is_finished() {
+    for missing in [&[IDENTITIES] as &[&str], &[FINGERPRINT], &[IDENTITIES, FINGERPRINT]] {
+        let folder = Folder::new();
+        let before = Keyring::load_or_create(folder.path()).unwrap();
+        // The state gives itself an id before there are keys.
+        folder.write("registry.jsonl", "{\"id\"}\n");
+        folder.write(".keys-x1y2z3", "AGE-SECRET-KEY-1HALF");
+        for file in missing {
+            std::fs::remove_file(folder.path().join(file)).unwrap();
+        }
+        let after = Keyring::load_or_create(folder.path()).unwrap();
+        assert_eq!(after.recipient() == before.recipient(), !missing.contains(&IDENTITIES));
+        assert_eq!(*after.fingerprint_key == *before.fingerprint_key, !missing.contains(&FINGERPRINT));
+        assert!(!folder.path().join(".keys-x1y2z3").exists());
+    }
+}
+
+#[test]
+fn identities_that_are_added_at_the_same_time_all_stay() {
+    let folder = Folder::new();
+    Keyring::load_or_create(folder.path()).unwrap();
+    let recipients: Vec<String> = std::thread::scope(|scope| {
+        let add = || {
+            let mut keyring = Keyring::load(folder.path()).unwrap().unwrap();
+            drop(keyring.add_identity().unwrap());
+            keyring.recipient()
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(add)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let kept = Keyring::load(folder.path()).unwrap().unwrap();
+    let kept: Vec<String> = kept.identities.iter().map(|identity| identity.to_public().to_string()).collect();
+    assert_eq!(kept.len(), 9);
+    assert!(recipients.iter().all(|recipient| kept.contains(recipient)));
 }
 
 #[test]

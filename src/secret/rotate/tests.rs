@@ -16,7 +16,7 @@ fn file() -> SpecPath {
 fn rotated() -> (Keyring, String) {
     let mut keyring = Keyring::ephemeral().unwrap();
     let armour = seal(&keyring.recipient(), &reference(), &"hunter2".into()).unwrap();
-    keyring.add_identity().unwrap();
+    drop(keyring.add_identity().unwrap());
     (keyring, armour)
 }
 
@@ -98,7 +98,7 @@ fn several_blocks_of_a_file_are_sealed_again_each_for_its_own_field() {
     let mut keyring = Keyring::ephemeral().unwrap();
     let [one, two] = [reference(), other.clone()]
         .map(|reference| seal(&keyring.recipient(), &reference, &"hunter2".into()).unwrap());
-    keyring.add_identity().unwrap();
+    drop(keyring.add_identity().unwrap());
     let text = literal(&one, "|", "\n") + "---\n" + &literal(&two, "|-", "\n");
     let (after, count) = rotate_text(&text, &file(), &keyring).unwrap();
     assert_eq!(count, 2);

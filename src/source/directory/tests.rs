@@ -63,12 +63,12 @@ fn links_are_followed_inside_of_the_tree_only() {
             "a/b/y.yaml: 2",
             "a/x.yaml: 1",
             "in.yaml: 1",
-            "out.yaml: [link-out-of-tree] it is a link that leads out of the spec tree (put a copy of the file into \
-             the tree)",
-            "outfolder: [link-out-of-tree] it is a link that leads out of the spec tree (put a copy of the file into \
-             the tree)",
-            "shared/up/b: [link-cycle] it is a link to a/b, which contains it (remove the link)",
-            "shared/up/x.yaml: 1",
+            "out.yaml: [link-out-of-tree] it is a link that leads out of the spec tree (put a copy in place of the \
+             link)",
+            "outfolder: [link-out-of-tree] it is a link that leads out of the spec tree (put a copy in place of the \
+             link)",
+            "shared/up: [link-out-of-folder] it is a link that leads out of its top folder, to what may be somebody \
+             else's (put a copy in place of the link)",
             "shared/y.yaml: 2",
             "z.yaml: [broken-link] can't follow the link: No such file or directory (os error 2) (mend the link or \
              remove it)",
@@ -116,4 +116,137 @@ fn a_root_that_is_not_a_folder_is_an_error() {
         assert_eq!(error.hint(), hint);
         assert!(error.to_string().starts_with("can't read the spec tree /"), "{error}");
     }
+}
+
+#[test]
+fn links_lead_neither_into_dot_folders_nor_into_other_top_folders() {
+    let tree = Tree::new(&[
+        (".streamfleet/secrets/acme/pw", "hunter2"),
+        ("acme/x.yaml", "1"),
+        ("globex/.own/y.yaml", "2"),
+        ("globex/z.yaml", "3"),
+    ]);
+    for (target, link) in [
+        ("../.streamfleet/secrets/acme/pw", "globex/pw.yaml"),
+        ("../.streamfleet", "globex/sf"),
+        ("../acme/x.yaml", "globex/x.yaml"),
+        ("../acme", "globex/acme"),
+        ("..", "globex/up"),
+        (".own/y.yaml", "globex/own.yaml"),
+        ("z.yaml", "globex/fine.yaml"),
+        (".streamfleet", "sf"),
+        (".streamfleet/secrets/acme/pw", "pw.yaml"),
+        ("acme/x.yaml", "fine.yaml"),
+    ] {
+        symlink(target, tree.path().join(link)).unwrap();
+    }
+    let copy = "(put a copy in place of the link)";
+    let other = format!(
+        "[link-out-of-folder] it is a link that leads out of its top folder, to what may be somebody else's {copy}"
+    );
+    let hidden = format!(
+        "[link-to-hidden] it is a link that leads to where names begin with a dot, which are not for specs {copy}"
+    );
+    assert_eq!(
+        tree.scan(),
+        [
+            "acme/x.yaml: 1".to_owned(),
+            "fine.yaml: 1".to_owned(),
+            format!("globex/acme: {other}"),
+            "globex/fine.yaml: 3".to_owned(),
+            format!("globex/own.yaml: {hidden}"),
+            format!("globex/pw.yaml: {other}"),
+            format!("globex/sf: {other}"),
+            format!("globex/up: {other}"),
+            format!("globex/x.yaml: {other}"),
+            "globex/z.yaml: 3".to_owned(),
+            format!("pw.yaml: {hidden}"),
+            format!("sf: {hidden}"),
+        ]
+    );
+}
+
+#[test]
+fn what_kubernetes_mounts_is_read() {
+    for folder in ["", "acme/"] {
+        let data = format!("{folder}..2026_01_31_00_00_00.1");
+        let tree = Tree::new(&[(&format!("{data}/x.yaml"), "1"), (&format!("{data}/sub/y.yaml"), "2")]);
+        let at = tree.path().join(folder);
+        symlink("..2026_01_31_00_00_00.1", at.join("..data")).unwrap();
+        symlink("..data/x.yaml", at.join("x.yaml")).unwrap();
+        symlink("..data/sub", at.join("sub")).unwrap();
+        assert_eq!(tree.scan(), [format!("{folder}sub/y.yaml: 2"), format!("{folder}x.yaml: 1")]);
+    }
+}
+
+/// What is in the tree when `between` happens between each two looks at it.
+fn entries(tree: &Tree, between: &mut dyn FnMut()) -> Option<Vec<String>> {
+    let root = tree.path().canonicalize_utf8().unwrap();
+    let show = |(path, entry): (&SpecPath, &Entry)| match entry {
+        Entry::File { .. } => path.to_string(),
+        Entry::Unreadable { code, message, hint } => format!("{path}: [{code}] {message} ({hint})"),
+    };
+    still_entries(&root, between).unwrap().map(|entries| entries.iter().map(show).collect())
+}
+
+#[test]
+fn a_file_that_is_moved_during_the_scan_is_found() {
+    let tree = Tree::new(&[("acme/a/x.yaml", "1"), ("acme/b/y.yaml", "1")]);
+    let (from, to) = (tree.path().join("acme/b/y.yaml"), tree.path().join("acme/a/y.yaml"));
+    let found = entries(&tree, &mut || drop(fs::rename(&from, &to))).unwrap();
+    assert_eq!(found, ["acme/a/x.yaml", "acme/a/y.yaml"]);
+}
+
+#[test]
+fn what_keeps_changing_is_unreadable_and_the_rest_is_read() {
+    let tree = Tree::new(&[("acme/x.yaml", "1"), ("globex/y.yaml", "1")]);
+    let file = tree.path().join("acme/x.yaml");
+    let mut text = String::new();
+    let mut grow = || {
+        text.push('x');
+        fs::write(&file, &text).unwrap();
+    };
+    assert_eq!(
+        entries(&tree, &mut grow).unwrap(),
+        [
+            "acme/x.yaml: [unstable-tree] it keeps changing while the tree is read (wait until it is written, or write \
+             it beside the tree and rename it)",
+            "globex/y.yaml",
+        ]
+    );
+    let mut number = 0;
+    let mut add = || {
+        number += 1;
+        fs::write(tree.path().join(format!("{number}.yaml")), "1").unwrap();
+    };
+    assert_eq!(entries(&tree, &mut add), None);
+    let error = SourceError::Changing { path: "tree".into() };
+    assert_eq!(
+        format!("{error} ({})", error.hint()),
+        "can't read the spec tree tree: the tree keeps changing (wait until nothing writes to it any more, and try again)"
+    );
+}
+
+#[test]
+fn too_many_files_in_one_top_folder_leave_the_others_alone() {
+    let tree = Tree::new(&[("acme/x.yaml", "1"), ("zulu/y.yaml", "1")]);
+    for name in 0..=MAX_FILES {
+        // A broken link is the cheapest thing that counts.
+        symlink("nowhere", tree.path().join(format!("acme/a{name}"))).unwrap();
+    }
+    let snapshot = scan(tree.path()).unwrap();
+    let told = snapshot.entries.iter().filter_map(|(path, entry)| match entry {
+        Entry::Unreadable { code: "too-many-files", message, hint } => {
+            Some(format!("{}: {message} ({hint})", path.top_folder().unwrap_or_default()))
+        }
+        _ => None,
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            "acme: its top folder has more than 100000 files or folders, and this one and those after it are not read \
+          (leave nothing but specs in the folder)"
+        ]
+    );
+    assert!(snapshot.entries.contains_key(&"zulu/y.yaml".parse::<SpecPath>().unwrap()));
 }

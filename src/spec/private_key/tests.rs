@@ -107,6 +107,20 @@ fn each_unusable_key_is_told_with_the_way_out() {
             format!("key-damaged: the private key is damaged: its `PRIVATE KEY` block does not end {again}"),
         ),
         (
+            sample!("rsa-pkcs8").replace('\n', " "),
+            "key-on-one-line: the private key has lost its line breaks: its BEGIN and END are not lines of their own \
+             (in YAML, write `tls_key: |` and indent the lines below it; anywhere else, keep its lines)"
+                .to_owned(),
+        ),
+        (
+            "-----BEGIN HUNTER2-----\n-----END HUNTER2-----\n".to_owned(),
+            format!("key-unknown-type: the private key is in a form that is not known here {types}"),
+        ),
+        (
+            "-----BEGIN HUNTER2-----\n".to_owned(),
+            format!("key-damaged: the private key is damaged: one of its blocks does not end {again}"),
+        ),
+        (
             sample!("rsa-pkcs8").replacen("MII", "M*I", 1),
             format!("key-damaged: the private key is damaged: its base64 can't be decoded {again}"),
         ),

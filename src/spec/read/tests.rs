@@ -254,3 +254,34 @@ fn what_the_source_could_not_read_is_unreadable() {
     assert_eq!((problem.code.as_str(), problem.message.as_str()), ("unreadable-folder", "denied"));
     assert_eq!(documents.files.values().next().unwrap().unreadable[0].top_folder.as_deref(), Some("acme"));
 }
+
+#[test]
+fn what_may_be_a_secret_is_hidden_where_it_is_no_value() {
+    let account =
+        "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: a\nprovider: aws\n";
+    for text in [
+        format!("{account}credentials: !hunter2\n"),
+        format!("{account}credentials: &hunter2\n"),
+        format!("{account}credentials: *hunter2\n"),
+        format!("{account}credentials: !hunter2 x\n"),
+        format!("{account}credentials: {{from_fiel: &hunter2 hunter2}}\n"),
+        CLUSTER.replace("infrastructure: eu", "infrastructure: {credentials: hunter2}"),
+        CLUSTER.replace("infrastructure: eu", "infrastructure: [{x: {password: [hunter2]}}]"),
+        CLUSTER.replace("infrastructure: eu", "infrastructure: https://u:hunter2@h"),
+        CLUSTER.replace("infrastructure: eu", "https://u:hunter2@h: eu"),
+    ] {
+        let told = report(text.as_bytes());
+        assert!(told.contains("error: ") && !told.contains("hunter2"), "{text}\n{told}");
+    }
+}
+
+#[test]
+fn the_problems_of_one_file_are_cut_short() {
+    let keys: String = (0..150).map(|number| format!("x{number}: 1\n")).collect();
+    let file = file(format!("{CLUSTER}{keys}"));
+    assert_eq!(file.problems.len(), MAX_PROBLEMS + 1);
+    let last = file.problems.last().unwrap();
+    assert_eq!(last.message, "50 more problems in this file");
+    assert_eq!(last.hint.as_deref(), Some("mend the others first"));
+    assert!(last.is_error() && file.documents.is_empty());
+}
