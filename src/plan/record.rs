@@ -31,6 +31,8 @@ pub(super) fn of(
         protected: protection(&resource.spec),
         immutable,
         last_good: Some(LastGood { spec, origin: resource.origin.clone() }),
+        path: Some(resource.origin.path.clone()),
+        suspended: false,
         secrets: resource
             .secrets
             .iter()
