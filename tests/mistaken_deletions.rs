@@ -156,3 +156,43 @@ fn removing_one_document_and_renaming_another_of_a_file_deletes_neither() {
     tree.write("acme/clusters/more.yaml", two);
     deletes_nothing(&tree, &["cluster acme/a", "cluster acme/b"]);
 }
+
+#[test]
+fn what_is_suspended_is_not_deleted() {
+    for file in ["acme/fleets/main.yaml", ACME] {
+        let tree = applied();
+        let text = tree.read(file);
+        tree.write(file, format!("{text}suspend: true\n"));
+        tree.run("apply tree --yes");
+        tree.remove(ACME);
+        deletes_nothing(&tree, &["suspend is true on", "suspend: false"]);
+        lose_cache(&tree);
+        deletes_nothing(&tree, &["suspend is true on", "suspend: false"]);
+        // The way out.
+        tree.write(
+            "acme/fleets/main.yaml",
+            tree.read("acme/fleets/main.yaml").replace("suspend: true\n", ""),
+        );
+        if file == ACME {
+            tree.write(ACME, text);
+            tree.run("apply tree --yes").expect(0);
+            tree.remove(ACME);
+        }
+        tree.run("apply tree --yes").expect(0);
+        assert!(!paths(&tree).iter().any(|path| path.contains("acme/main/kafka-acme--events/")));
+    }
+}
+
+#[test]
+fn protection_that_is_turned_on_holds_whatever_else_waits() {
+    for (from, to) in
+        [("kafka_units: 1", "kafka_units: 60"), ("infrastructure: main", "infrastructure: other")]
+    {
+        let tree = applied();
+        tree.edit(ACME, "deletion_protection: false", "deletion_protection: true");
+        tree.edit(ACME, from, to);
+        tree.run("apply tree --yes");
+        tree.remove(ACME);
+        deletes_nothing(&tree, &["deletion_protection is on"]);
+    }
+}

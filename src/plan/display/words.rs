@@ -122,6 +122,9 @@ pub(super) fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<
         Waiting::Held(Hold::OverCapacity { limited_by, what, .. }) => {
             format!("to go on: raise `{what}` of {limited_by}, or use less")
         }
+        Waiting::Held(Hold::Suspended { by }) if *by == change.resource && change.verb == Verb::Delete => {
+            format!("to delete it: put {by} back with `suspend: false`, apply, then remove it")
+        }
         Waiting::Held(Hold::Suspended { by }) => format!("to go on: set `suspend: false` on {by}"),
         Waiting::UnreadableFile { origin } => format!("to go on: mend {}", origin.path),
         Waiting::Held(
