@@ -11,6 +11,7 @@ mod interrupted;
 mod invariants;
 mod kill;
 mod lifecycle;
+mod mistaken_deletions;
 mod mistakes;
 mod pipeline;
 mod schemas;

@@ -1,20 +1,21 @@
-//! What to think of a recorded resource that no document names. Only one answer lets it be deleted.
+//! What to think of a recorded resource that no document names. Only one answer lets it be deleted, and that one has to
+//! be clean: whatever hints at a mistake makes the absence suspicious.
+
+mod suspicion;
 
 use std::collections::BTreeMap;
 
 use crate::catalog::draft::{Draft, Finding};
 use crate::catalog::{Absence, Hold, RecordedResource};
 use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
-use crate::problem::{Origin, Problem};
-use crate::spec::ParsedFile;
+use crate::problem::Problem;
 
 /// Says of every recorded resource that no document names why that is, and keeps those that may only be missing.
 pub(super) fn classify(draft: &mut Draft) {
     let renamed = renames(draft);
     let recorded = draft.recorded;
     for (key, record) in &recorded.resources {
-        // `root` exists without a document.
-        if draft.claims.contains_key(key) || is_root(key) {
+        if !is_gone(draft, key) {
             continue;
         }
         let absence = match renamed.get(key) {
@@ -35,72 +36,33 @@ pub(super) fn classify(draft: &mut Draft) {
     }
 }
 
-fn is_root(key: &ResourceKey) -> bool {
-    key.kind == Kind::Organization && key.name == Identifier::ROOT
+/// Whether no document names a resource. `root` exists without one.
+fn is_gone(draft: &Draft, key: &ResourceKey) -> bool {
+    let is_root = key.kind == Kind::Organization && key.name == Identifier::ROOT;
+    !is_root && !draft.claims.contains_key(key)
 }
 
 fn judge(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Absence {
     if let Some(unreadable) = draft.unreadable_for(&key.organization) {
         return Absence::Unknown { unreadable: unreadable.clone() };
     }
-    let origin = record.last_good.as_ref().map(|last_good| &last_good.origin);
-    match suspicion(draft, key, origin) {
+    match suspicion::of(draft, key, record) {
         Some(why) => Absence::Suspicious { why },
         None => Absence::Removed,
     }
 }
 
-/// Why the absence is likely a mistake.
-fn suspicion(draft: &Draft, key: &ResourceKey, origin: Option<&Origin>) -> Option<String> {
-    if let Some(last) = changed_source(draft) {
-        return Some(format!("the spec tree is {} now and was {last} before", draft.documents.source.0));
-    }
-    if draft.documents.files.values().all(|file| is_empty(file)) {
-        return Some("the spec tree has no documents at all".to_owned());
-    }
-    if let Some(path) = emptied_file(draft, key, origin) {
-        return Some(format!("{path} is empty now"));
-    }
-    // A folder that became an organization's makes the documents of others in it void, which must not delete them.
-    let displaced = draft
-        .displaced
-        .iter()
-        .find(|(displaced, at)| displaced == key && origin.is_some_and(|origin| origin.path == at.path));
-    displaced.map(|(_, at)| format!("{} still names it, in what is another organization's folder now", at))
-}
-
-fn changed_source<'a>(draft: &Draft<'a>) -> Option<&'a str> {
-    let last = draft.recorded.source.as_ref()?;
-    (*last != draft.documents.source).then_some(last.0.as_str())
-}
-
-/// The file that held the resource and holds nothing now. Where the record doesn't say which file that was, any empty
-/// one in which it may have been.
-fn emptied_file<'a>(draft: &Draft<'a>, key: &ResourceKey, origin: Option<&Origin>) -> Option<&'a SpecPath> {
-    let files = &draft.documents.files;
-    let may_have_held = |path: &SpecPath| match origin {
-        Some(origin) => origin.path == *path,
-        None => path
-            .top_folder()
-            .and_then(|folder| draft.organizations.get(folder))
-            .is_none_or(|owner| *owner == key.organization),
-    };
-    files.iter().find(|(path, file)| is_empty(file) && may_have_held(path)).map(|(path, _)| path)
-}
-
-fn is_empty(file: &ParsedFile) -> bool {
-    file.documents.is_empty() && file.invalid.is_empty() && file.unreadable.is_empty()
-}
-
-/// The resources whose place another new one of their kind has taken, each with that new one.
+/// The resources in whose file a new one has appeared, each with that new one.
 fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
-    if changed_source(draft).is_some() {
+    if suspicion::changed_source(draft).is_some() {
         return BTreeMap::new();
     }
     let mut before: BTreeMap<&SpecPath, Vec<(u32, &ResourceKey)>> = BTreeMap::new();
-    for (key, record) in &draft.recorded.resources {
-        if let Some(last_good) = record.last_good.as_ref().filter(|_| !record.deleting) {
-            before.entry(&last_good.origin.path).or_default().push((last_good.origin.line, key));
+    for (key, record) in draft.recorded.resources.iter().filter(|(_, record)| !record.deleting) {
+        // Without the cache the line isn't known, and neither is the order.
+        let line = record.last_good.as_ref().map_or(0, |last_good| last_good.origin.line);
+        if let Some(path) = record.stood_in() {
+            before.entry(path).or_default().push((line, key));
         }
     }
     let mut after: BTreeMap<&SpecPath, Vec<(u32, &ResourceKey)>> = BTreeMap::new();
@@ -115,45 +77,47 @@ fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
     pairs.map(|(old, new)| (old.clone(), new.clone())).collect()
 }
 
+/// What each resource that is gone from a file may have become: the new one at its place, or else any new one of its
+/// kind. Each counts, or else removing one document and renaming another would hide the rename.
 fn renames_in_file<'k>(
     draft: &Draft,
     before: &[(u32, &'k ResourceKey)],
     after: &[(u32, &'k ResourceKey)],
 ) -> Vec<(&'k ResourceKey, &'k ResourceKey)> {
-    let is_gone = |key: &ResourceKey| !draft.claims.contains_key(key) && !is_root(key);
-    let is_new = |key: &ResourceKey| !draft.recorded.resources.contains_key(key);
-    let only = |resources: &[(u32, &'k ResourceKey)], kind: Kind, fits: &dyn Fn(&ResourceKey) -> bool| {
-        let mut fitting = resources.iter().filter(|(_, key)| key.kind == kind && fits(key));
-        fitting.next().filter(|_| fitting.next().is_none()).map(|(_, key)| *key)
+    let may_be = |old: &ResourceKey, new: &ResourceKey| {
+        let same_name = old.organization == new.organization && old.name == new.name;
+        !draft.recorded.resources.contains_key(new) && (new.kind == old.kind || same_name)
     };
-    let gone = before.iter().enumerate().filter(|(_, (_, key))| is_gone(key));
+    let gone = before.iter().enumerate().filter(|(_, (_, key))| is_gone(draft, key));
     gone.filter_map(|(index, (_, old))| {
-        let at_its_place = after.get(index).map(|(_, key)| *key);
-        let successor = at_its_place.filter(|new| new.kind == old.kind && is_new(new)).or_else(|| {
-            only(before, old.kind, &is_gone)?;
-            only(after, old.kind, &is_new)
-        })?;
-        Some((*old, successor))
+        let at_its_place = after.get(index).into_iter();
+        let successor = at_its_place.chain(after).find(|(_, new)| may_be(old, new));
+        successor.map(|(_, new)| (*old, *new))
     })
     .collect()
 }
 
 fn refuse_rename(draft: &mut Draft, old: &ResourceKey, new: &ResourceKey) {
     let Some(document) = draft.claims.get(new).and_then(|claim| claim.document) else { return };
-    let pointer = match (new.kind, old.organization == new.organization) {
-        (_, false) => "/organization",
-        (Kind::BaseDomain, true) => "/domain",
-        (_, true) => "/identifier",
+    let (pointer, message) = match new.kind {
+        kind if kind != old.kind => ("/kind", format!("{old} can't become {new}")),
+        _ if old.organization != new.organization => ("/organization", cannot_be_renamed(old, new)),
+        Kind::BaseDomain => ("/domain", cannot_be_renamed(old, new)),
+        _ => ("/identifier", cannot_be_renamed(old, new)),
     };
-    let noun = old.kind.noun();
+    let noun = new.kind.noun();
     let replace = match old.kind {
         Kind::Cluster => "move its data there with MirrorMaker 2",
         _ => "let everything refer to that one",
     };
-    let problem = Problem::error("renamed", format!("{old} can't be renamed to `{}`", new.path())).hint(format!(
+    let problem = Problem::error("renamed", message).hint(format!(
         "put `{}` back, which stays as it was applied; to replace it, describe the new {noun} in a file of its own, \
          {replace}, then remove the old one",
         old.path()
     ));
     draft.refuse(document, [Finding::new(pointer, format!("`{}` stood here", old.path()), problem)]);
+}
+
+fn cannot_be_renamed(old: &ResourceKey, new: &ResourceKey) -> String {
+    format!("{old} can't be renamed to `{}`", new.path())
 }

@@ -1,8 +1,8 @@
 //! Which document speaks for which resource.
 //!
 //! Organizations don't trust each other, and the owners of a top folder are not the owners of the rest of the tree.
-//! So a document where it may not be is refused before anything else looks at it: it can't hold, double or delete
-//! what it names.
+//! So a document where it may not be is refused before anything else looks at it: it can't double or delete
+//! what it names. All that it does is make a removal of that need approval, since it may be the very document, misplaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 

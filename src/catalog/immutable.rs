@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::catalog::draft::{Draft, Finding};
-use crate::catalog::versions;
+use crate::catalog::{capacity, versions};
 use crate::config::UnitCatalogue;
 use crate::names::{Kind, ResourceKey};
 use crate::problem::Problem;
@@ -132,12 +132,11 @@ fn smaller_disks(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Opti
     })
 }
 
-/// The disk that a broker has at least: as the spec says, or its share of what its units give. What rendering adds to
-/// that share for overhead is not counted.
+/// The disk of a broker: as the spec says, or as follows from its units.
 fn disk_gib(cluster: &Cluster, units: &UnitCatalogue) -> u32 {
-    let sizes = units.sizes(cluster.advanced_config.profile);
-    let share = sizes.storage_gib.div_ceil(sizes.brokers_per_unit.max(1));
-    cluster.advanced_config.storage.size_gib.unwrap_or(share)
+    let config = &cluster.advanced_config;
+    let sizes = units.sizes(config.profile);
+    config.storage.size_gib.unwrap_or_else(|| sizes.disk_gib(capacity::units(cluster)))
 }
 
 fn older_kafka(before: &Cluster, now: &Cluster) -> Option<Finding> {

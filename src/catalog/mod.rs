@@ -82,8 +82,31 @@ pub struct Resource {
     pub fields: spec::Fields,
     /// Why it is left as it is; none when it is to be made as the spec says.
     pub hold: Option<Hold>,
+    /// What its document asks for against being deleted, which is heard at once, whatever else of it waits.
+    pub safeguards: Safeguards,
     /// The trace of each of its secrets, by field, as they are now.
     pub secrets: BTreeMap<String, ResolvedSecret>,
+}
+
+/// What keeps a resource from being deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Safeguards {
+    /// `deletion_protection` is true.
+    pub protected: bool,
+    /// `suspend` is true.
+    pub suspended: bool,
+}
+
+impl Safeguards {
+    /// What a spec asks for. Only fleets and clusters can.
+    pub fn of(spec: &spec::Spec) -> Self {
+        let (protected, suspended) = match spec {
+            spec::Spec::Fleet(fleet) => (fleet.deletion_protection, fleet.suspend),
+            spec::Spec::Cluster(cluster) => (cluster.deletion_protection, cluster.suspend),
+            _ => (false, false),
+        };
+        Self { protected, suspended }
+    }
 }
 
 /// Why a resource that should exist is left as it is.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::names::{Digest, FleetKey, Identifier, ObjectKey, ResourceKey};
+use crate::names::{Digest, FleetKey, Identifier, ObjectKey, ResourceKey, SpecPath};
 use crate::problem::Origin;
 use crate::spec::SourceId;
 
@@ -46,6 +46,12 @@ pub struct RecordedResource {
     pub immutable: BTreeMap<String, Value>,
     /// The spec that was last applied; none when the cache was lost.
     pub last_good: Option<LastGood>,
+    /// The file that it stood in, which outlives a lost cache; none in records of versions that didn't keep it.
+    #[serde(default)]
+    pub path: Option<SpecPath>,
+    /// Whether `suspend` was last true in its document. What is suspended isn't deleted.
+    #[serde(default)]
+    pub suspended: bool,
     /// Its secrets, by field, as they were last applied.
     pub secrets: BTreeMap<String, SecretMark>,
     /// What its objects were made from when all of them were last as they should be; none where it has none, or where
@@ -133,6 +139,13 @@ pub struct Deletion {
     pub cluster: ResourceKey,
     /// When its deletion began.
     pub at: Timestamp,
+}
+
+impl RecordedResource {
+    /// The file that it stood in when it was last applied, where that is known.
+    pub fn stood_in(&self) -> Option<&SpecPath> {
+        self.last_good.as_ref().map(|last_good| &last_good.origin.path).or(self.path.as_ref())
+    }
 }
 
 impl Recorded {

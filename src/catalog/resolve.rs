@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::catalog::draft::{Basis, Draft, Settled};
 use crate::catalog::{
-    Catalog, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains, hosts,
-    identity, immutable, references, renderable,
+    Catalog, Recorded, Resource, Safeguards, Secrets, absence, capacity, certificates, credentials, domains,
+    hosts, identity, immutable, references, renderable,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -85,6 +85,7 @@ fn resources(draft: &Draft) -> BTreeMap<ResourceKey, Resource> {
             spec: settled.spec.clone(),
             fields: fields.map(|document| document.fields.clone()).unwrap_or_default(),
             hold: settled.hold.clone(),
+            safeguards: document.map(|document| Safeguards::of(&document.spec)).unwrap_or_default(),
             secrets: credentials::for_settled(draft, key, settled),
         };
         (key.clone(), resource)

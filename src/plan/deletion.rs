@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::catalog::{Absence, RecordedResource};
+use crate::catalog::{Absence, Hold, RecordedResource};
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::plan::change::mention;
 use crate::plan::diff::{Differences, Found};
@@ -49,6 +49,7 @@ fn delete(world: &World, kept: Change, differences: Differences, suspicious: Opt
     if on_fleet && is_protected(world.recorded(&key), &differences) {
         waiting.push(Waiting::Protected);
     }
+    waiting.extend(suspension(world, &key));
     waiting.extend(children(world, &key));
     if let Some(why) = suspicious.filter(|_| !on_fleet) {
         // Approvals are a fleet's, and what lives on none is put back or removed in earnest.
@@ -76,6 +77,22 @@ fn is_protected(record: Option<&RecordedResource>, differences: &Differences) ->
     record.is_none_or(|record| record.protected && !(record.creating && nothing_there))
 }
 
+/// Somebody asked to leave it alone, or all of its fleet. Where the spec that asked is gone too, its record tells.
+fn suspension(world: &World, key: &ResourceKey) -> Option<Waiting> {
+    let fleet = world.recorded(key).and_then(|record| fleet_of_record(key, record));
+    let mut asked = [Some(key.clone()), fleet.map(|fleet| fleet.resource())].into_iter().flatten();
+    let by = asked.find(|by| is_suspended(world, by))?;
+    Some(Waiting::Held(Hold::Suspended { by }))
+}
+
+fn is_suspended(world: &World, key: &ResourceKey) -> bool {
+    match world.catalog.resources.get(key) {
+        Some(resource) if resource.hold.is_none() => false,
+        Some(resource) if resource.safeguards.suspended => true,
+        _ => world.recorded(key).is_some_and(|record| record.suspended),
+    }
+}
+
 /// What is known of a cluster's disks.
 struct Data {
     /// Whether everything that holds data may go: `on_delete: Delete` was applied, and nothing says otherwise.
@@ -93,9 +110,8 @@ impl Data {
             }
             _ => None,
         };
-        // What neither the record nor a node pool speaks about stays.
-        let known = applied.is_some() || !claims.is_empty();
-        let may_go = known && applied != Some(false) && claims.iter().all(|claim| *claim);
+        // Anybody may have edited a node pool, so it alone lets nothing go that wouldn't go with it anyway.
+        let may_go = applied == Some(true) && claims.iter().all(|claim| *claim);
         Self { may_go, goes: may_go || claims.contains(&true) }
     }
 

@@ -117,7 +117,7 @@ impl Page<'_> {
         change.waiting.iter().skip(1).for_each(|waiting| {
             self.line(6, WAITS, &format!("also waiting: {}", waiting));
         });
-        change.waiting.iter().for_each(|waiting| self.way_out(waiting));
+        change.waiting.iter().for_each(|waiting| self.way_out(change, waiting));
         if change.cause != Cause::Spec {
             self.line(6, FAINT, &words::cause(&change.cause));
         }
@@ -128,8 +128,8 @@ impl Page<'_> {
         }
     }
 
-    fn way_out(&mut self, waiting: &Waiting) {
-        if let Some(way_out) = words::way_out(waiting, self.reader.tree) {
+    fn way_out(&mut self, change: &Change, waiting: &Waiting) {
+        if let Some(way_out) = words::way_out(change, waiting, self.reader.tree) {
             self.line(6, NORMAL, &way_out);
         }
     }

@@ -90,12 +90,14 @@ fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
         protected,
         immutable,
         last_good,
+        path,
+        suspended,
         secrets,
         made_from,
         creating,
         deleting,
     } = record;
-    (id, protected, immutable, last_good, secrets, made_from, creating, deleting)
+    (id, protected, immutable, last_good, path, suspended, secrets, made_from, creating, deleting)
 }
 
 /// A hash that is fed with values as JSON, without holding their text.

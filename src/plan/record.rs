@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::catalog::{LastGood, MadeFrom, RecordedResource, Resource, immutable_fields};
+use crate::catalog::{LastGood, MadeFrom, RecordedResource, Resource, Safeguards, immutable_fields};
 use crate::names::ResourceKey;
 use crate::plan::world::World;
 use crate::plan::{FleetPlan, OrganizationPlan};
-use crate::spec::Spec;
 
 /// The record that a resource gets. Its id, its birth and the fields that can't change are kept from the one before.
 pub(super) fn of(
@@ -20,17 +19,18 @@ pub(super) fn of(
     made_from: Option<MadeFrom>,
 ) -> RecordedResource {
     let now = world.policy.now;
-    let immutable = match before {
-        Some(before) if !before.immutable.is_empty() => before.immutable.clone(),
-        _ => immutable_fields(&resource.spec),
-    };
+    // What was first applied stays; a field that an older version didn't know as one of them is added.
+    let mut immutable = immutable_fields(&resource.spec);
+    immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
     RecordedResource {
         id: world.recorded.id_of(&resource.key),
         created_at: before.map_or(now, |before| before.created_at),
         updated_at: before.filter(|_| !changed).map_or(now, |before| before.updated_at),
-        protected: protection(&resource.spec),
+        protected: Safeguards::of(&resource.spec).protected,
         immutable,
         last_good: Some(LastGood { spec, origin: resource.origin.clone() }),
+        path: Some(resource.origin.path.clone()),
+        suspended: resource.safeguards.suspended,
         secrets: resource
             .secrets
             .iter()
@@ -42,16 +42,8 @@ pub(super) fn of(
     }
 }
 
-/// Whether a spec protects its resource from deletion. Only fleets and clusters can say so.
-fn protection(spec: &Spec) -> bool {
-    match spec {
-        Spec::Fleet(fleet) => fleet.deletion_protection,
-        Spec::Cluster(cluster) => cluster.deletion_protection,
-        _ => false,
-    }
-}
-
-/// The records that are out of date though nothing visible changes: the cache was lost, a document moved in its file.
+/// The records that are out of date though nothing visible changes: the cache was lost, a document moved in its file, or
+/// a document that waits asks not to be deleted.
 pub(super) fn stale(
     world: &World,
     organizations: &[OrganizationPlan],
@@ -60,9 +52,23 @@ pub(super) fn stale(
     let shown = organizations.iter().flat_map(|plan| &plan.changes);
     let shown: BTreeSet<&ResourceKey> =
         shown.chain(fleets.iter().flat_map(|plan| &plan.changes)).map(|change| &change.resource).collect();
-    let steady = world.catalog.resources.values().filter(|resource| resource.hold.is_none());
-    let steady = steady.filter(|resource| !shown.contains(&resource.key));
-    let record = |resource: &Resource| world.current.get(&resource.key).map(|now| now.record.clone());
-    let stale = steady.filter_map(|resource| Some((resource.key.clone(), record(resource)?)));
+    let record = |resource: &Resource| {
+        if resource.hold.is_none() && !shown.contains(&resource.key) {
+            return world.current.get(&resource.key).map(|now| now.record.clone());
+        }
+        Some(safeguarded(world.recorded(&resource.key)?, resource.safeguards))
+    };
+    let resources = world.catalog.resources.values();
+    let stale = resources.filter_map(|resource| Some((resource.key.clone(), record(resource)?)));
     stale.filter(|(key, record)| world.recorded(key) != Some(record)).collect()
+}
+
+/// A record with what guards against deletion turned on, which can't wait. It is turned off when all of the document is
+/// applied.
+fn safeguarded(before: &RecordedResource, safeguards: Safeguards) -> RecordedResource {
+    RecordedResource {
+        protected: before.protected || safeguards.protected,
+        suspended: before.suspended || safeguards.suspended,
+        ..before.clone()
+    }
 }

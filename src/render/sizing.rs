@@ -44,15 +44,7 @@ pub struct Sizing {
     pub rebalances: bool,
 }
 
-const GIB: u128 = 1 << 30;
-
 impl Sizing {
-    /// The room for the operating system and Kafka's own files on a broker's disk, in GiB.
-    const STORAGE_MARGIN_GIB: u128 = 10;
-    /// How long producers may go on at full rate when a disk is counted as full but its quota has not yet taken hold,
-    /// in seconds.
-    const FULL_DISK_REACTION_SECONDS: u128 = 60;
-
     /// The size of a cluster by its units, its profile and its own wishes.
     pub fn of(cluster: &ResolvedCluster, units: &UnitCatalogue) -> Self {
         let config = &cluster.spec.advanced_config;
@@ -66,7 +58,7 @@ impl Sizing {
 
     fn by_units(units: u32, sizes: &UnitSizes) -> Self {
         let &UnitSizes {
-            brokers_per_unit,
+            brokers_per_unit: _,
             controllers,
             replication_factor,
             min_insync_replicas,
@@ -75,7 +67,7 @@ impl Sizing {
             connections,
             connection_rate,
             partitions,
-            storage_gib,
+            storage_gib: _,
             broker_cpu_millis,
             broker_memory_mib,
             broker_heap_mib,
@@ -84,11 +76,9 @@ impl Sizing {
             controller_heap_mib,
             controller_storage_gib,
         } = sizes;
-        let brokers = brokers_per_unit.saturating_mul(units).max(1);
+        let brokers = sizes.brokers(units);
         let replication_factor = replication_factor.clamp(1, brokers);
-        let share_u64 = |each: u64| each.saturating_mul(u64::from(units)).div_ceil(u64::from(brokers));
-        let share = |each: u32| u32::try_from(share_u64(u64::from(each))).unwrap_or(u32::MAX);
-        let ingress_bytes_per_second = share_u64(ingress_bytes_per_second);
+        let share = |each: u32| u32::try_from(sizes.share(units, u64::from(each))).unwrap_or(u32::MAX);
         Self {
             brokers,
             controllers,
@@ -97,31 +87,19 @@ impl Sizing {
             broker_cpu_millis,
             broker_memory_mib,
             broker_heap_mib,
-            storage_gib: Self::disk_gib(
-                u128::from(storage_gib) * u128::from(units) * GIB / u128::from(brokers),
-                u128::from(ingress_bytes_per_second) * u128::from(replication_factor),
-            ),
+            storage_gib: sizes.disk_gib(units),
             controller_cpu_millis,
             controller_memory_mib,
             controller_heap_mib,
             controller_storage_gib,
-            ingress_bytes_per_second,
-            egress_bytes_per_second: share_u64(egress_bytes_per_second),
+            ingress_bytes_per_second: sizes.share(units, ingress_bytes_per_second),
+            egress_bytes_per_second: sizes.share(units, egress_bytes_per_second),
             connections: share(connections),
             connection_rate: share(connection_rate),
             partitions: partitions.saturating_mul(units),
             // With one broker there is nowhere to move a partition, and Strimzi refuses Cruise Control.
             rebalances: brokers > 1,
         }
-    }
-
-    /// The disk that holds so many bytes of records while so many bytes a second are written to it, in whole GiB:
-    /// records, margin and what is written before a quota takes hold, plus 5 % for the file system's own use.
-    fn disk_gib(records: u128, written_per_second: u128) -> u32 {
-        let content = records
-            + Self::STORAGE_MARGIN_GIB * GIB
-            + written_per_second.saturating_mul(Self::FULL_DISK_REACTION_SECONDS);
-        u32::try_from(content.saturating_mul(105).div_ceil(100 * GIB)).unwrap_or(u32::MAX)
     }
 
     /// Bytes a second that reach a broker when its quotas are used up: what producers send, and what the other

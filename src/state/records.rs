@@ -68,6 +68,10 @@ pub(super) struct Identity {
     pub(super) creating: bool,
     #[serde(default)]
     pub(super) deleting: bool,
+    #[serde(default)]
+    pub(super) path: Option<SpecPath>,
+    #[serde(default)]
+    pub(super) suspended: bool,
 }
 
 /// The rest of what is remembered of a resource: all of it can be had again from the specs.
@@ -114,12 +118,16 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
         protected,
         immutable,
         last_good,
+        path,
+        suspended,
         secrets,
         made_from,
         creating,
         deleting,
     } = resource.clone();
-    let identity = Identity { key: key.clone(), id, created_at, protected, immutable, creating, deleting };
+    let key = key.clone();
+    let identity =
+        Identity { key, id, created_at, protected, immutable, creating, deleting, path, suspended };
     let last_good =
         last_good.map(|LastGood { spec, origin }| Good { spec, path: origin.path, line: origin.line });
     let mark = |SecretMark { fingerprint, sealed }| Mark { fingerprint, sealed };
@@ -134,7 +142,8 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
 
 /// Puts the halves together again. Without the cache's half, what it held is unknown.
 pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResource {
-    let Identity { key: _, id, created_at, protected, immutable, creating, deleting } = identity.clone();
+    let Identity { key: _, id, created_at, protected, immutable, creating, deleting, path, suspended } =
+        identity.clone();
     let unknown =
         Detail { updated_at: created_at, last_good: None, secrets: BTreeMap::new(), made_from: None };
     let Detail { updated_at, last_good, secrets, made_from } = detail.unwrap_or(unknown);
@@ -154,6 +163,8 @@ pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResou
         protected,
         immutable,
         last_good,
+        path,
+        suspended,
         secrets,
         made_from,
         creating,

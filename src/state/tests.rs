@@ -43,6 +43,8 @@ fn resource(id: u128) -> RecordedResource {
             spec: json!({"kafka_units": 1}),
             origin: Origin { path: "acme/orders.yaml".parse().unwrap(), line: 3 },
         }),
+        path: None,
+        suspended: false,
         secrets: [(
             "tls_key".to_owned(),
             SecretMark { fingerprint: Some("f".into()), sealed: Some(Digest::of("s")) },

@@ -91,8 +91,8 @@ fn a_size_below_what_the_units_gave_is_a_smaller_disk() {
     world.apply();
     world.edit("acme/orders.yaml", "  version: 4.3.1\n", "  version: 4.3.1\n  storage:\n    size_gib: 100\n");
     world.check(&format!(
-        "error smaller-disks acme/orders.yaml:12 [was 334] the disks of a broker can't shrink from 334 to 100 GiB
-         = set `size_gib` to 334 or more; for smaller disks, {NEW}
+        "error smaller-disks acme/orders.yaml:12 [was 364] the disks of a broker can't shrink from 364 to 100 GiB
+         = set `size_gib` to 364 or more; for smaller disks, {NEW}
          held cluster acme/orders: invalid (1), rendered"
     ));
 }
@@ -122,4 +122,12 @@ fn a_storage_class_that_clusters_have_from_their_fleet_cannot_change() {
          the new class in new clusters
          held fleet acme/eu: invalid (1)",
     );
+}
+
+#[test]
+fn spelling_out_the_disk_that_units_give_and_taking_it_away_is_no_change() {
+    let mut world = World::new();
+    let sized = cluster("acme", "orders", 1, "  storage:\n    size_gib: 364\n");
+    world.apply().put("acme/orders.yaml", &sized).check("");
+    world.apply().put("acme/orders.yaml", &cluster("acme", "orders", 1, "")).check("");
 }

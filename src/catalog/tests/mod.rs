@@ -181,6 +181,8 @@ impl World {
                 protected: false,
                 immutable: immutable_fields(&resource.spec),
                 last_good: Some(LastGood { spec: resource.spec.redacted(), origin: resource.origin.clone() }),
+                path: Some(resource.origin.path.clone()),
+                suspended: false,
                 secrets: resource
                     .secrets
                     .iter()

@@ -178,6 +178,8 @@ fn plan_resource(
             spec: text.clone(),
             origin: Origin { path: "acme/specs.yaml".parse().unwrap(), line: 1 },
         }),
+        path: None,
+        suspended: false,
         secrets: BTreeMap::new(),
         made_from: None,
         creating: false,

@@ -110,7 +110,7 @@ fn held(hold: &Hold) -> String {
 }
 
 /// What a person can do about it; none where waiting is all. `tree` is how the person names the spec tree.
-pub(super) fn way_out(waiting: &Waiting, tree: &str) -> Option<String> {
+pub(super) fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     Some(match waiting {
         Waiting::Protected => {
             "to delete it: put it back with `deletion_protection: false`, apply, then remove it again"
@@ -124,6 +124,9 @@ pub(super) fn way_out(waiting: &Waiting, tree: &str) -> Option<String> {
         }
         Waiting::Held(Hold::OverCapacity { limited_by, what, .. }) => {
             format!("to go on: raise `{what}` of {limited_by}, or use less")
+        }
+        Waiting::Held(Hold::Suspended { by }) if *by == change.resource && change.verb == Verb::Delete => {
+            format!("to delete it: put {by} back with `suspend: false`, apply, then remove it")
         }
         Waiting::Held(Hold::Suspended { by }) => format!("to go on: set `suspend: false` on {by}"),
         Waiting::UnreadableFile { origin } => format!("to go on: mend {}", origin.path),
@@ -142,6 +145,7 @@ pub(super) fn way_out(waiting: &Waiting, tree: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::names::{ObjectKey, ResourceKey};
+    use crate::plan::change::mention;
     use crate::problem::Origin;
 
     fn key(text: &str) -> ResourceKey {
@@ -185,8 +189,9 @@ mod tests {
             Waiting::Children { count: 3, example: cluster() },
             Waiting::Refused { why: "disks only grow".into() },
         ];
+        let change = mention(&cluster(), None);
         let lines = waits.iter().map(|wait| {
-            let way_out = way_out(wait, "specs").map(|way_out| format!("\n  {way_out}"));
+            let way_out = way_out(&change, wait, "specs").map(|way_out| format!("\n  {way_out}"));
             waiting(wait) + &way_out.unwrap_or_default()
         });
         insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{
     Absence, Approval, Catalog, Deletion, Gauge, Hold, Recorded, RecordedObject, ResolvedFleet,
-    ResolvedSecret, Resource, SecretMark,
+    ResolvedSecret, Resource, Safeguards, SecretMark,
 };
 use crate::config::Config;
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey, SecretRef};
@@ -118,6 +118,7 @@ impl Lab {
             let reference = SecretRef { resource: key.clone(), field: field.to_owned() };
             (field.to_owned(), ResolvedSecret { reference, mark, unavailable: None })
         });
+        let safeguards = Safeguards::of(&spec);
         let resource = Resource {
             id: self.recorded.id_of(&key),
             key: key.clone(),
@@ -126,6 +127,7 @@ impl Lab {
             spec,
             fields: fields.into(),
             hold: None,
+            safeguards,
         };
         self.revision += 1;
         self.resources.insert(key, resource);
@@ -177,6 +179,7 @@ impl Lab {
             spec: resource.spec.clone(),
             fields: resource.fields.clone(),
             hold: resource.hold.clone(),
+            safeguards: resource.safeguards,
             secrets: resource.secrets.clone(),
         };
         Catalog {
