@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::catalog::Hold;
+use crate::names::Kind;
 use crate::plan::{Cause, Change, FieldChange, Verb, Waiting};
 
 /// The longest value that is printed in a line.
@@ -124,6 +125,10 @@ pub(super) fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<
         }
         Waiting::Held(Hold::Suspended { by }) => format!("to go on: set `suspend: false` on {by}"),
         Waiting::UnreadableFile { origin } => format!("to go on: mend {}", origin.path),
+        Waiting::Unreachable { .. } if change.verb != Verb::Create && change.resource.kind == Kind::Fleet => {
+            let fleet = format!("{}/{}", change.resource.organization, change.resource.name);
+            format!("if what it held is gone for good: streamfleet forget {fleet} {tree}")
+        }
         Waiting::Held(
             Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. } | Hold::Dependency { .. },
         )

@@ -1,0 +1,75 @@
+//! Targets and states that were damaged, lost, restored or moved.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::support::Tree;
+
+const FOLDER: &str = ".streamfleet/output/acme/main";
+const INVENTORY: &str = ".streamfleet/output/acme/main/.streamfleet-inventory.json";
+
+/// An installation that was applied, none of it protected.
+fn unprotected() -> Tree {
+    let tree = Tree::example("two-organizations");
+    let specs: Vec<String> = crate::support::files(&tree.path())
+        .into_iter()
+        .map(|(path, _)| path)
+        .filter(|path| path.contains("/fleets/") || path.contains("/clusters/"))
+        .collect();
+    for path in specs {
+        let text = tree.read(&path).replace("deletion_protection: true\n", "");
+        let text = if text.contains("deletion_protection") {
+            text
+        } else {
+            text.replacen("identifier:", "deletion_protection: false\nidentifier:", 1)
+        };
+        tree.write(&path, text);
+    }
+    tree.run("apply tree --yes").expect(0);
+    tree
+}
+
+#[test]
+fn a_target_that_cant_be_read_is_never_fine() {
+    let harms: [(&dyn Fn(&Tree), &str); 4] = [
+        (&|tree| tree.write(INVENTORY, "{"), "it is damaged"),
+        (
+            &|tree| {
+                tree.remove(INVENTORY);
+                fs::create_dir(tree.path().join(INVENTORY)).unwrap();
+            },
+            "something that streamfleet did not make is there",
+        ),
+        (
+            &|tree| {
+                tree.remove(INVENTORY);
+                symlink("/dev/null", tree.path().join(INVENTORY)).unwrap();
+            },
+            "something that streamfleet did not make is there",
+        ),
+        (
+            &|tree| {
+                let folder = tree.path().join(FOLDER);
+                fs::rename(&folder, tree.beside("moved")).unwrap();
+                symlink(tree.beside("moved"), folder).unwrap();
+            },
+            "something that streamfleet did not make is there",
+        ),
+    ];
+    for (harm, reason) in harms {
+        let tree = unprotected();
+        harm(&tree);
+        tree.run("plan tree").expect(3).says(&[
+            "fleet acme/main   directory, Unreachable",
+            "the target can't be reached: cannot ",
+            reason,
+            "if what it held is gone for good: streamfleet forget acme/main tree",
+            "1 waiting",
+        ]);
+        tree.run("apply tree --yes").expect(3);
+        let status = tree.run("status tree").expect(0).out;
+        let lines: Vec<&str> = status.lines().filter(|line| line.contains("acme/")).collect();
+        assert!(lines.len() > 1, "{status}");
+        assert!(lines.iter().all(|line| line.contains("Unreachable") && line.contains(reason)), "{status}");
+    }
+}
