@@ -73,3 +73,13 @@ fn a_target_that_cant_be_read_is_never_fine() {
         assert!(lines.iter().all(|line| line.contains("Unreachable") && line.contains(reason)), "{status}");
     }
 }
+
+#[test]
+fn a_fleet_whose_file_and_cache_are_gone_is_deleted_all_the_same() {
+    let tree = unprotected();
+    fs::remove_dir_all(tree.path().join(".streamfleet/state/cache-v1")).unwrap();
+    tree.remove("acme/clusters/events.yaml");
+    tree.remove("acme/fleets/main.yaml");
+    tree.run("apply tree --yes").expect(3).says(&["- cluster events"]);
+    tree.run("plan tree").says(&["fleet main"]);
+}
