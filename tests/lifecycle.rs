@@ -214,13 +214,29 @@ fn over_capacity_waits_and_the_rest_proceeds() {
 }
 
 #[test]
-fn a_fleet_is_forgotten_only_by_name_and_nothing_is_touched() {
+fn a_fleet_is_forgotten_only_by_name_and_only_when_its_target_is_gone() {
     let tree = applied();
     let before = tree.output();
     tree.run("forget acme/us tree --yes").expect(1).says(&["no fleet acme/us is recorded", "acme/eu"]);
-    tree.run("forget acme/eu tree").expect(64).says(&["--yes"]);
-    tree.run("forget acme/eu tree --yes").expect(0).says(&["Forgot fleet acme/eu"]);
+    tree.run("forget acme/eu tree --yes").expect(1).says(&[
+        "could not forget fleet acme/eu: its target is still there, and `",
+        ".streamfleet-inventory.json` names what is ours",
+        "to delete its clusters, remove their specs and apply; to give up what is there, move the fleet's folder away and \
+         forget it then",
+    ]);
     assert_eq!(tree.output(), before);
+    tree.run("plan tree").expect(0);
+
+    std::fs::rename(tree.path().join(".streamfleet/output/acme"), tree.beside("away")).unwrap();
+    tree.run("forget acme/eu tree").expect(64).says(&["--yes"]);
+    let forgot = tree.run("forget acme/eu tree --yes").expect(0);
+    forgot.says(&["Forgot cluster acme/orders.", "Forgot cluster acme/sandbox.", "Forgot fleet acme/eu."]);
+    tree.run("plan tree").expect(2).says(&["+ fleet eu", "+ cluster orders", "3 to create"]);
+    tree.remove(ORDERS);
+    tree.remove(SANDBOX);
+    tree.remove("acme/fleets/eu.yaml");
+    let plan = tree.run("plan tree").expect(0).out;
+    assert!(plan.contains("Nothing to do") && !plan.contains("acme/eu"), "{plan}");
 }
 
 fn paths(tree: &Tree) -> Vec<String> {

@@ -152,7 +152,7 @@ impl Run<'_> {
             (None, Verb::Delete) => {
                 state.remove_resource(&change.resource, now)?;
                 if let Some(fleet) = fleet.filter(|fleet| fleet.resource() == change.resource) {
-                    state.forget_fleet(fleet)?;
+                    state.forget_target(fleet)?;
                 }
             }
             (None, _) => {}

@@ -223,26 +223,17 @@ impl State {
     pub fn remove_resource(&self, key: &ResourceKey, now: Timestamp) -> Result<(), StateError> {
         let mut registry = locked(&self.registry);
         if registry.facts.resources.contains_key(key) {
-            let generation = registry.facts.generations.get(key).copied().unwrap_or(0).saturating_add(1);
-            registry.add(vec![Entry::Removed { key: key.clone(), at: now, generation }])?;
+            let removal = registry.facts.removal(key.clone(), now);
+            registry.add(vec![removal])?;
         }
         drop(registry);
+        self.forget_details(key)
+    }
+
+    fn forget_details(&self, key: &ResourceKey) -> Result<(), StateError> {
         let key = text(key.clone());
         self.cache.remove(Table::Resources, key.as_bytes())?;
         self.cache.remove(Table::Status, key.as_bytes())
-    }
-
-    /// Forgets a resource with all its objects, though they may still be there: for a target that is gone for good.
-    ///
-    /// # Errors
-    /// When the registry or the cache can't be written.
-    pub fn forget_resource(&self, key: &ResourceKey, now: Timestamp) -> Result<(), StateError> {
-        for (fleet, recorded) in self.recorded_fleets()? {
-            for (object, _) in recorded.objects.iter().filter(|(_, object)| object.owner == *key) {
-                self.remove_object(&fleet, object)?;
-            }
-        }
-        self.remove_resource(key, now)
     }
 
     /// Records an object as it was applied.
@@ -292,11 +283,36 @@ impl State {
         self.cache.put(Table::Targets, fleet.to_string().as_bytes(), &Seen { observed_at: at })
     }
 
+    /// Forgets a fleet, its clusters and everything about its target, though it may all still be there: for a target that
+    /// is gone for good. The registry forgets all of it or nothing; what is made anew under these keys gets other ids.
+    /// Gives what was forgotten.
+    ///
+    /// # Errors
+    /// When the registry or the cache can't be written.
+    pub fn forget_fleet(&self, fleet: &FleetKey, now: Timestamp) -> Result<Vec<ResourceKey>, StateError> {
+        // The cache first: it can be had again, and a fleet that the registry still has can be forgotten once more.
+        self.forget_target(fleet)?;
+        let mut registry = locked(&self.registry);
+        let facts = &registry.facts;
+        let gone: Vec<ResourceKey> =
+            facts.resources.values().filter(|it| it.is_on(fleet)).map(|it| it.key.clone()).collect();
+        let removed = gone.iter().map(|key| facts.removal(key.clone(), now));
+        let approvals = facts.approvals.iter().filter(|approval| approval.fleet == *fleet);
+        let approvals = approvals.map(|it| Entry::ApprovalUsed { id: it.id.clone(), at: now });
+        let entries = removed.chain(approvals).collect();
+        registry.add(entries)?;
+        drop(registry);
+        for key in &gone {
+            self.forget_details(key)?;
+        }
+        Ok(gone)
+    }
+
     /// Forgets everything about a fleet's target. The resources on it stay recorded.
     ///
     /// # Errors
     /// When the cache can't be written.
-    pub fn forget_fleet(&self, fleet: &FleetKey) -> Result<(), StateError> {
+    pub fn forget_target(&self, fleet: &FleetKey) -> Result<(), StateError> {
         let (objects, _) = self.cache.scan::<serde::de::IgnoredAny>(Table::Objects, &object_prefix(fleet))?;
         for (key, _) in objects {
             self.cache.remove(Table::Objects, &key)?;
