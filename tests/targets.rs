@@ -83,3 +83,46 @@ fn a_fleet_whose_file_and_cache_are_gone_is_deleted_all_the_same() {
     tree.run("apply tree --yes").expect(3).says(&["- cluster events"]);
     tree.run("plan tree").says(&["fleet main"]);
 }
+
+#[test]
+fn a_restored_state_doesnt_override_newer_protection_on_the_target() {
+    let tree = unprotected();
+    let state = tree.path().join(".streamfleet/state");
+    crate::support::copy(&state, &tree.beside("backup"));
+    let spec = "acme/clusters/events.yaml";
+    tree.edit(spec, "deletion_protection: false", "deletion_protection: true");
+    tree.run("apply tree --yes").expect(0);
+    fs::remove_dir_all(&state).unwrap();
+    crate::support::copy(&tree.beside("backup"), &state);
+    let text = tree.read(spec);
+    tree.remove(spec);
+    for _ in 0..2 {
+        tree.run("plan tree").expect(3).says(&["! cluster events     waiting: deletion_protection is on"]);
+        tree.run("apply tree --yes").expect(3);
+    }
+    tree.write(spec, text.replace("deletion_protection: true", "deletion_protection: false"));
+    tree.run("apply tree --yes").expect(0);
+    tree.remove(spec);
+    tree.run("plan tree").expect(2).says(&["- cluster events"]);
+}
+
+#[test]
+fn a_fleet_that_holds_a_kept_namespace_stays_until_it_is_removed_by_hand() {
+    let tree = unprotected();
+    tree.remove("acme/clusters/events.yaml");
+    tree.run("apply tree --yes").expect(0);
+    tree.remove("acme/fleets/main.yaml");
+    let plan = tree.run("plan tree").expect(3);
+    plan.says(&[
+        "! fleet main         waiting: Namespace kafka-acme--events is kept for its data",
+        "to delete it: remove Namespace kafka-acme--events from the target by hand once its data is no longer needed",
+    ]);
+    tree.run("apply tree --yes").expect(3);
+    let kept = tree.output().into_iter().map(|(path, _)| path);
+    let kept =
+        kept.filter(|path| path.starts_with("acme/") && path.contains("namespace-")).collect::<Vec<_>>();
+    let [kept] = kept.as_slice() else { panic!("{kept:?}") };
+    tree.remove(&format!(".streamfleet/output/{kept}"));
+    tree.run("apply tree --yes").expect(0);
+    assert!(tree.output().iter().all(|(path, _)| !path.starts_with("acme/")));
+}
