@@ -43,6 +43,9 @@ pub use error::StateError;
 /// How many events are kept; the oldest go first.
 pub const EVENTS_KEPT: u64 = 10_000;
 
+/// The audit trail's file.
+const AUDIT: &str = "audit.jsonl";
+
 /// An open state folder. It is this process's until it is dropped.
 pub struct State {
     registry: Mutex<Registry>,
@@ -62,18 +65,13 @@ impl State {
     pub fn open(dir: &Utf8Path) -> Result<State, StateError> {
         folder::prepare(dir)?;
         let lock = folder::lock(dir)?;
-        let lost = dir.join(cache::FOLDER).exists() && !dir.join(registry::FILE).exists();
-        let lost = lost.then(|| {
-            format!(
-                "`{}` is missing though there is a cache; ids and protection are unknown until it is restored from a backup",
-                dir.join(registry::FILE)
-            )
-        });
+        refuse_without_registry(dir)?;
         let (mut registry, repaired) = Registry::open(dir)?;
         let installation = installation(&mut registry)?;
         let (cache, rebuilt) = Cache::open(dir, installation)?;
         let (audit, dropped) = open_audit(dir)?;
-        let warnings = [lost, repaired, rebuilt, dropped].into_iter().flatten().collect();
+        let warnings: Vec<String> = [repaired, rebuilt, dropped].into_iter().flatten().collect();
+        warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "mended the state"));
         Ok(State {
             registry: Mutex::new(registry),
             audit: Mutex::new(audit),
@@ -90,8 +88,8 @@ impl State {
     /// As [`State::open`].
     pub fn open_existing(dir: &Utf8Path) -> Result<Option<State>, StateError> {
         let path = dir.join(registry::FILE);
-        let exists = path.try_exists().map_err(StateError::io("look for", &path))?;
-        if exists || dir.join(cache::FOLDER).exists() { State::open(dir).map(Some) } else { Ok(None) }
+        refuse_without_registry(dir)?;
+        if path.exists() { State::open(dir).map(Some) } else { Ok(None) }
     }
 
     /// What a person should know about the folder itself: what was repaired, set aside or can't be read.
@@ -441,6 +439,21 @@ impl State {
     }
 }
 
+/// A folder that was used and has no registry lost it: beginning a new one would forget what is protected. Keys alone are
+/// no sign of use, since they are made for the first secret that is encrypted.
+fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> {
+    let path = dir.join(registry::FILE);
+    let is_used = [cache::FOLDER, AUDIT].iter().any(|name| dir.join(name).exists());
+    match std::fs::metadata(&path) {
+        Ok(file) if !is_used || file.len() > 0 => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_used => Ok(()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(StateError::io("look for", &path)(error))
+        }
+        _ => Err(StateError::NoRegistry { path }),
+    }
+}
+
 /// The installation's id, made at the first start.
 fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
     if let Some(id) = registry.facts.installation {
@@ -453,7 +466,7 @@ fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
 
 /// Opens the audit trail. A last line that a crash cut short is dropped, so that the next one stands alone.
 fn open_audit(dir: &Utf8Path) -> Result<(Lines, Option<String>), StateError> {
-    let (mut lines, bytes) = Lines::open(dir.join("audit.jsonl"))?;
+    let (mut lines, bytes) = Lines::open(dir.join(AUDIT))?;
     let whole = whole_length(&bytes);
     if whole == bytes.len() {
         return Ok((lines, None));
