@@ -104,6 +104,8 @@ pub fn run(
     let observed = runtime.block_on(targets.observe(&checked.recorded, &desired));
     let policy = policy(&settings, now);
     let plan = plan::plan(&checked.catalog, &desired, &checked.recorded, &observed, &policy);
+    let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = plan.summary;
+    tracing::debug!(plan = plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Round { settings, checked, targets, plan, runtime })
 }
 

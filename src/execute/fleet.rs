@@ -160,6 +160,7 @@ impl<'a, 'r> Round<'a, 'r> {
             );
             return self.fail(change, Some(object), fault);
         }
+        tracing::debug!(%fleet, %resource, verb = %step.verb, %object, plan = self.run.plan.id, "step");
         self.run.tell(Progress::Step { fleet, resource, verb: step.verb, object });
         let taken = match session {
             Some(session) => self.journaled(session, number, change, step).await,
@@ -244,6 +245,8 @@ impl<'a, 'r> Round<'a, 'r> {
         if change.verb != Verb::Delete || !self.counted.insert(cluster) {
             return Ok(());
         }
+        // Before anything of it is done: what the trail doesn't know of must not go.
+        self.run.audit(format!("begins to delete {cluster}"))?;
         let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
         match cluster.kind {
             Kind::Cluster => {
