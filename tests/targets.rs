@@ -31,7 +31,8 @@ fn unprotected() -> Tree {
 
 #[test]
 fn a_target_that_cant_be_read_is_never_fine() {
-    let harms: [(&dyn Fn(&Tree), &str); 4] = [
+    type Harm<'a> = &'a dyn Fn(&Tree);
+    let harms: [(Harm, &str); 4] = [
         (&|tree| tree.write(INVENTORY, "{"), "it is damaged"),
         (
             &|tree| {
@@ -125,4 +126,46 @@ fn a_fleet_that_holds_a_kept_namespace_stays_until_it_is_removed_by_hand() {
     tree.remove(&format!(".streamfleet/output/{kept}"));
     tree.run("apply tree --yes").expect(0);
     assert!(tree.output().iter().all(|(path, _)| !path.starts_with("acme/")));
+}
+
+#[test]
+fn a_plan_is_saved_over_nothing_but_a_plan() {
+    let tree = unprotected();
+    let spec = "acme/clusters/events.yaml";
+    for (file, why) in [
+        (spec, "something that is no saved plan is there"),
+        (".streamfleet/state/registry.jsonl", "streamfleet keeps its own files there"),
+        (".streamfleet/new.json", "streamfleet keeps its own files there"),
+    ] {
+        let before = fs::read(tree.path().join(file)).ok();
+        let refusal = format!("could not save the plan to `tree/{file}`: {why}");
+        tree.run(&format!("plan tree --out tree/{file}")).expect(1).says(&[&refusal]);
+        assert_eq!(fs::read(tree.path().join(file)).ok(), before);
+    }
+    tree.run("plan tree --out plan.json").expect(0);
+    tree.run("plan tree --out plan.json").expect(0);
+}
+
+#[test]
+fn a_dry_run_without_the_registry_is_refused_and_changes_nothing() {
+    let tree = unprotected();
+    tree.remove(".streamfleet/state/registry.jsonl");
+    let before: Vec<String> = crate::support::files(&tree.path()).into_iter().map(|(path, _)| path).collect();
+    tree.run("plan tree").expect(1).says(&["registry.jsonl` is missing", "restore it from a backup"]);
+    let after: Vec<String> = crate::support::files(&tree.path()).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(after, before);
+}
+
+#[test]
+fn the_log_says_what_is_done_and_how_when_asked() {
+    let tree = Tree::example("two-organizations");
+    let quiet = tree.run("plan tree").expect(2);
+    assert!(!quiet.err.contains("planned"), "{}", quiet.err);
+    tree.run("apply tree --yes -vv").expect(0).says(&[
+        "planned plan=",
+        "step fleet=acme/main resource=cluster acme/events verb=create object=Kafka",
+        "done fleet=\"acme/main\" resource=cluster acme/events verb=create",
+    ]);
+    let audit = tree.read(".streamfleet/state/audit.jsonl");
+    assert!(audit.contains("created cluster acme/events"), "{audit}");
 }
