@@ -69,13 +69,32 @@ impl Default for PolicyConfig {
     }
 }
 
+impl PolicyConfig {
+    /// The first key that is out of its bounds, which are those of the schema.
+    fn out_of_bounds(&self) -> Option<String> {
+        let bounds = [
+            ("cluster_deletions_per_hour", self.cluster_deletions_per_hour, 0, 1000),
+            ("approval_hours", self.approval_hours, 1, 168),
+        ];
+        bounds.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value)).map(
+            |(key, value, min, max)| {
+                format!("`policy.{key}` is {value}, and it has to be from {min} to {max}")
+            },
+        )
+    }
+}
+
 impl Config {
     /// Reads a TOML file's text.
     ///
     /// # Errors
-    /// On the first key that is unknown or of the wrong type, with its line.
+    /// On the first key that is unknown or of the wrong type, with its line, or out of its bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
-        toml::from_str(text)
+        let config: Config = toml::from_str(text)?;
+        match config.policy.out_of_bounds().or_else(|| config.units.out_of_bounds()) {
+            Some(why) => Err(serde::de::Error::custom(why)),
+            None => Ok(config),
+        }
     }
 }
 
@@ -102,6 +121,47 @@ mod tests {
     fn half_a_size_table_is_refused_since_it_would_mix_two_products() {
         let error = Config::parse("[units.dev]\nbrokers_per_unit = 1\n").unwrap_err().to_string();
         assert!(error.contains("missing field"), "{error}");
+    }
+
+    #[test]
+    fn a_value_out_of_its_bounds_is_refused_by_name() {
+        let units = |key: &str, value: u32| {
+            let text = toml::to_string(&Config::default()).unwrap();
+            let (before, standard) = text.split_once("[units.standard]").unwrap();
+            let line = standard.lines().find(|line| line.starts_with(&format!("{key} ="))).unwrap();
+            format!("{before}[units.standard]{}", standard.replacen(line, &format!("{key} = {value}"), 1))
+        };
+        let cases = [
+            (
+                "[policy]\napproval_hours = 100000\n".to_owned(),
+                "`policy.approval_hours` is 100000, and it has to be from 1 to 168",
+            ),
+            (
+                "[policy]\ncluster_deletions_per_hour = 1001\n".to_owned(),
+                "`policy.cluster_deletions_per_hour` is 1001, and it has to be from 0 to 1000",
+            ),
+            (
+                units("brokers_per_unit", 0),
+                "`units.standard.brokers_per_unit` is 0, and it has to be at least 1",
+            ),
+            (
+                units("replication_factor", 4),
+                "`units.standard.replication_factor` is 4, and it has to be at most `brokers_per_unit`, 3",
+            ),
+            (
+                units("min_insync_replicas", 4),
+                "`units.standard.min_insync_replicas` is 4, and it has to be at most `replication_factor`, 3",
+            ),
+            (
+                units("broker_heap_mib", 99999),
+                "`units.standard.broker_heap_mib` is 99999, and it has to be at most `broker_memory_mib`, 17408",
+            ),
+        ];
+        for (text, expected) in cases {
+            let error = Config::parse(&text).unwrap_err().to_string();
+            assert_eq!(error.trim_end(), expected);
+        }
+        assert!(Config::parse("[policy]\napproval_hours = 168\n").is_ok());
     }
 
     #[test]

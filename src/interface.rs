@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Catalog, Condition, Hold, Recorded, Resource, Status};
-use crate::names::{Kind, ResourceKey};
-use crate::plan::{Change, Plan, Verb, Waiting};
+use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::plan::{Change, Plan, Reach, Verb, Waiting};
 use crate::spec::{DnsProvider, Spec};
 
 /// What is known of a resource beside its spec.
@@ -34,6 +34,12 @@ pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan:
     let hold = catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
     let (status, reason) = match (record, change, hold) {
         (Some(record), _, _) if record.deleting => (Status::Deleting, None),
+        (Some(record), _, _)
+            if !record.creating
+                && let Some(reason) = unreachable(key, catalog, plan) =>
+        {
+            (Status::Unreachable, Some(reason))
+        }
         (_, _, Some(hold @ Hold::Suspended { .. })) => (Status::Suspended, Some(hold.to_string())),
         (None, Some(change), _) => (Status::Pending, first_waiting(change)),
         (Some(record), Some(change), _) if record.creating && change.verb == Verb::Create => {
@@ -43,7 +49,7 @@ pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan:
         (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. }))) => {
             (Status::Degraded, Some(hold.to_string()))
         }
-        (Some(_), Some(change), _) => updating(change),
+        (Some(_), Some(change), _) => changing(change),
         (Some(_), None, _) => match conditions.iter().find(|condition| condition.degraded) {
             Some(condition) => (Status::Degraded, Some(condition.message.clone())),
             None => (Status::Healthy, None),
@@ -52,12 +58,28 @@ pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan:
     Standing { status, reason, conditions }
 }
 
-fn updating(change: &Change) -> (Status, Option<String>) {
-    let unreachable = change.waiting.iter().any(|waiting| matches!(waiting, Waiting::Unreachable { .. }));
+fn changing(change: &Change) -> (Status, Option<String>) {
     match change.verb {
-        _ if unreachable => (Status::Unreachable, first_waiting(change)),
         Verb::Keep | Verb::Delete => (Status::Healthy, first_waiting(change)),
         Verb::Create | Verb::Update => (Status::Updating, first_waiting(change)),
+    }
+}
+
+/// Why the fleet that a resource is, or is on, can't be reached; none where it can.
+fn unreachable(key: &ResourceKey, catalog: &Catalog, plan: &Plan) -> Option<String> {
+    let fleet = match catalog.resources.get(key).map(|resource| &resource.spec) {
+        Some(Spec::Cluster(cluster)) => {
+            FleetKey { organization: key.organization.clone(), fleet: cluster.infrastructure.clone() }
+                .resource()
+        }
+        _ => key.clone(),
+    };
+    let plan = plan.fleets.iter().find(|plan| plan.fleet.resource() == fleet)?;
+    match &plan.reach {
+        Reach::Unreachable { reason, .. } => {
+            Some(Waiting::Unreachable { reason: reason.clone() }.to_string())
+        }
+        Reach::Reached => None,
     }
 }
 

@@ -17,4 +17,5 @@ mod pipeline;
 mod schemas;
 mod secrets;
 mod support;
+mod targets;
 mod tenants;

@@ -1,6 +1,6 @@
 //! What a person does to a tree that was applied, and the mistakes that they make.
 
-use crate::support::{Tree, stable};
+use crate::support::{Tree, approval_id, stable};
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const SANDBOX: &str = "acme/clusters/sandbox.yaml";
@@ -214,21 +214,31 @@ fn over_capacity_waits_and_the_rest_proceeds() {
 }
 
 #[test]
-fn a_fleet_is_forgotten_only_by_name_and_nothing_is_touched() {
+fn a_fleet_is_forgotten_only_by_name_and_only_when_its_target_is_gone() {
     let tree = applied();
     let before = tree.output();
     tree.run("forget acme/us tree --yes").expect(1).says(&["no fleet acme/us is recorded", "acme/eu"]);
-    tree.run("forget acme/eu tree").expect(64).says(&["--yes"]);
-    tree.run("forget acme/eu tree --yes").expect(0).says(&["Forgot fleet acme/eu"]);
+    tree.run("forget acme/eu tree --yes").expect(1).says(&[
+        "could not forget fleet acme/eu: its target is still there, and `",
+        ".streamfleet-inventory.json` names what is ours",
+        "to delete its clusters, remove their specs and apply; to give up what is there, move the fleet's folder away and \
+         forget it then",
+    ]);
     assert_eq!(tree.output(), before);
+    tree.run("plan tree").expect(0);
+
+    std::fs::rename(tree.path().join(".streamfleet/output/acme"), tree.beside("away")).unwrap();
+    tree.run("forget acme/eu tree").expect(64).says(&["--yes"]);
+    let forgot = tree.run("forget acme/eu tree --yes").expect(0);
+    forgot.says(&["Forgot cluster acme/orders.", "Forgot cluster acme/sandbox.", "Forgot fleet acme/eu."]);
+    tree.run("plan tree").expect(2).says(&["+ fleet eu", "+ cluster orders", "3 to create"]);
+    tree.remove(ORDERS);
+    tree.remove(SANDBOX);
+    tree.remove("acme/fleets/eu.yaml");
+    let plan = tree.run("plan tree").expect(0).out;
+    assert!(plan.contains("Nothing to do") && !plan.contains("acme/eu"), "{plan}");
 }
 
 fn paths(tree: &Tree) -> Vec<String> {
     tree.output().into_iter().map(|(path, _)| path).filter(|path| !path.contains("inventory")).collect()
-}
-
-/// The id that the plan tells a person to approve.
-fn approval_id(plan: &str) -> String {
-    let after = plan.split("streamfleet approve ").nth(1).unwrap_or_else(|| panic!("no id in\n{plan}"));
-    after.chars().take_while(char::is_ascii_hexdigit).collect()
 }

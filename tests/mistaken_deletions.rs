@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::Tree;
+use crate::support::{Tree, approval_id};
 
 const ACME: &str = "acme/clusters/events.yaml";
 
@@ -118,13 +118,11 @@ fn what_is_approved_goes_on() {
     let tree = applied();
     rename(&tree, "acme", ".acme");
     let plan = tree.run("plan tree").expect(3);
-    let id = plan.out.split("streamfleet approve ").nth(1).unwrap();
-    let id: String = id.chars().take_while(char::is_ascii_hexdigit).collect();
-    tree.run(&format!("approve {id} tree")).expect(0);
+    tree.run(&format!("approve {} tree", approval_id(&plan.out))).expect(0);
     tree.run("apply tree --yes");
     assert!(!paths(&tree).iter().any(|path| path.contains("acme/main/kafka-acme--events/")));
-    tree.run("apply tree --yes").expect(0);
-    tree.run("plan tree").expect(0);
+    // The data was to be retained, so its namespace is, and with it the fleet that it is on.
+    tree.run("apply tree --yes").expect(3).says(&["Namespace kafka-acme--events is kept for its data"]);
 }
 
 #[test]

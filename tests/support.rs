@@ -214,3 +214,9 @@ pub fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     found.sort();
     found
 }
+
+/// The id that the plan tells a person to approve.
+pub fn approval_id(plan: &str) -> String {
+    let after = plan.split("streamfleet approve ").nth(1).unwrap_or_else(|| panic!("no id in\n{plan}"));
+    after.chars().take_while(char::is_ascii_hexdigit).collect()
+}

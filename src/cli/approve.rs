@@ -42,11 +42,11 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
         return Err(Failure::new("nothing can be approved without a state"));
     };
     let approval = Approval { fleet: fleet.fleet.clone(), id: guard.id.clone(), by: round::actor(), at: now };
-    state.approve(approval).map_err(|error| Failure::of_state("could not record the approval", &error))?;
     let what =
         format!("approved {} on fleet {}: {}", guard.id, fleet.fleet, guarded_changes(fleet, &guard.id));
     let entry = AuditEntry { at: now, who: round::actor(), what, plan: Some(round.plan.id.clone()) };
     state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
+    state.approve(approval).map_err(|error| Failure::of_state("could not record the approval", &error))?;
     console.print(&format!(
         "Approved {} on fleet {}: {}.\nIt is used by the next apply: streamfleet apply {}\n",
         guard.id,

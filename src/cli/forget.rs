@@ -1,5 +1,6 @@
 //! `streamfleet forget`: for a target that is gone for good.
 
+use camino::Utf8PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 
@@ -8,8 +9,9 @@ use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::names::FleetKey;
+use crate::names::{FleetKey, Kind};
 use crate::state::AuditEntry;
+use crate::target::DirectoryTarget;
 
 /// Forget what a fleet's target held, because the target is gone for good. Nothing on any target is touched.
 ///
@@ -43,25 +45,45 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
             _ => failure.hint(format!("recorded are: {}", known.join(", "))),
         });
     }
+    refuse_reachable(&settings, &fleet)?;
     let objects = recorded.fleets.get(&fleet).map_or(0, |fleet| fleet.objects.len());
     console.tell(&format!(
-        "Forgetting fleet {fleet}: {objects} objects on its target will no longer be known as ours, and nothing will \
-         ever remove them.\n"
+        "Forgetting fleet {fleet} and its clusters: {objects} objects on its target will no longer be known as ours, and \
+         nothing will ever remove them.\n"
     ));
     if !verb.yes && !console.confirm(&format!("Is the target of fleet {fleet} gone for good?"))? {
         console.tell("Nothing was forgotten.\n");
         return Ok(exit::PROBLEM);
     }
-    let entry = AuditEntry {
-        at: Timestamp::now(),
-        who: round::actor(),
-        what: format!("forgot fleet {fleet} with {objects} objects"),
-        plan: None,
-    };
+    let now = Timestamp::now();
+    let what = format!("forgot fleet {fleet} and its clusters with {objects} objects");
+    let entry = AuditEntry { at: now, who: round::actor(), what, plan: None };
     state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
-    state
-        .forget_fleet(&fleet)
+    let forgotten = state
+        .forget_fleet(&fleet, now)
         .map_err(|error| Failure::of_state(format!("could not forget fleet {fleet}"), &error))?;
+    let clusters = forgotten.iter().filter(|key| key.kind == Kind::Cluster);
+    clusters.for_each(|cluster| console.tell(&format!("Forgot {cluster}.\n")));
     console.print(&format!("Forgot fleet {fleet}.\n"))?;
     Ok(exit::OK)
+}
+
+/// A target that is still there would be taken up again by the next round, and what was forgotten with it.
+fn refuse_reachable(settings: &Settings, fleet: &FleetKey) -> Result<(), Failure> {
+    let attempt = || format!("could not forget fleet {fleet}");
+    let target = DirectoryTarget::new(settings.output_dir.clone(), fleet.clone(), Utf8PathBuf::new());
+    let inventory = target
+        .inventory()
+        .map_err(|error| Failure::during(attempt(), &error).hint(error.hint().to_owned()))?;
+    match inventory {
+        None => Ok(()),
+        Some(inventory) => Err(Failure::new(format!(
+            "{}: its target is still there, and `{inventory}` names what is ours",
+            attempt()
+        ))
+        .hint(
+            "to delete its clusters, remove their specs and apply; to give up what is there, move the fleet's folder away \
+             and forget it then",
+        )),
+    }
 }

@@ -32,6 +32,7 @@ pub struct Plan {
 /// Runs the verb.
 pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
+    verb.out.iter().try_for_each(|file| saved::refuse_other(file, &settings))?;
     // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
     let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
     let round = round::run(settings, access, round::time(verb.at), console)?;

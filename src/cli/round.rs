@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
 
-use crate::catalog::{self, Catalog, Recorded, Secrets};
+use crate::catalog::{self, Catalog, Recorded, RecordedResource, Secrets};
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::execute::{self, Progress, Report};
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{self, Plan, Policy};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
@@ -104,27 +104,39 @@ pub fn run(
     let observed = runtime.block_on(targets.observe(&checked.recorded, &desired));
     let policy = policy(&settings, now);
     let plan = plan::plan(&checked.catalog, &desired, &checked.recorded, &observed, &policy);
+    let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = plan.summary;
+    tracing::debug!(plan = plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Round { settings, checked, targets, plan, runtime })
 }
 
-/// The fleets that are folders, with the path of each: those of the tree, and those that are recorded and may have to go.
+/// The fleets that are folders, with the path of each where it is known: those of the tree, and those that are recorded
+/// and may have to go. What a folder holds is found without the path.
 fn directory_fleets(checked: &Checked) -> BTreeMap<FleetKey, Option<String>> {
-    let recorded = checked.recorded.resources.iter().filter_map(|(key, resource)| {
-        let last_good = resource.last_good.as_ref()?;
-        match Spec::from_record(key.kind, &last_good.spec).ok()? {
-            Spec::Fleet(fleet) => Some(fleet),
-            _ => None,
-        }
+    let recorded = checked.recorded.resources.iter().filter_map(recorded_directory);
+    let planned = checked.catalog.fleets.values().map(|fleet| &fleet.spec);
+    let planned = planned.filter(|fleet| fleet.infra_type == InfraType::Directory).map(|fleet| {
+        let key = FleetKey { organization: fleet.organization.clone(), fleet: fleet.identifier.clone() };
+        (key, fleet.advanced_config.path.clone())
     });
-    let planned = checked.catalog.fleets.values().map(|fleet| fleet.spec.clone());
-    recorded
-        .chain(planned)
-        .filter(|fleet| fleet.infra_type == InfraType::Directory)
-        .map(|fleet| {
-            let key = FleetKey { organization: fleet.organization, fleet: fleet.identifier };
-            (key, fleet.advanced_config.path)
-        })
-        .collect()
+    recorded.chain(planned).collect()
+}
+
+/// A recorded fleet that is a folder. Its kind can't change, so that it outlives a lost cache; its path doesn't.
+fn recorded_directory(
+    (key, record): (&ResourceKey, &RecordedResource),
+) -> Option<(FleetKey, Option<String>)> {
+    let last_good = record.last_good.as_ref();
+    let applied = match last_good.and_then(|good| Spec::from_record(key.kind, &good.spec).ok()) {
+        Some(Spec::Fleet(fleet)) => Some(fleet),
+        _ => None,
+    };
+    let kind = || serde_json::from_value(record.immutable.get("/infra_type")?.clone()).ok();
+    let infra_type: Option<InfraType> = applied.as_ref().map(|fleet| fleet.infra_type).or_else(kind);
+    if key.kind != Kind::Fleet || infra_type != Some(InfraType::Directory) {
+        return None;
+    }
+    let fleet = FleetKey { organization: key.organization.clone(), fleet: key.name.parse().ok()? };
+    Some((fleet, applied.and_then(|fleet| fleet.advanced_config.path)))
 }
 
 fn policy(settings: &Settings, now: Timestamp) -> Policy {

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write as _};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::cli::failure::Failure;
+use crate::cli::settings::Settings;
 use crate::plan::Plan;
 
 /// The most that a saved plan may weigh, in bytes; at ten thousand clusters one weighs about 200 MB.
@@ -17,6 +18,29 @@ const MAX_BYTES: u64 = 1 << 30;
 pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
     replace(path, plan.to_json().as_bytes())
         .map_err(|error| Failure::during(format!("could not save the plan to `{path}`"), &error))
+}
+
+/// Refuses to save a plan over anything but a plan, and among what streamfleet itself keeps.
+///
+/// # Errors
+/// When something else is there.
+pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
+    let attempt = || format!("could not save the plan to `{path}`");
+    let parent = path.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
+    let folder = parent.canonicalize_utf8().map_err(|error| Failure::during(attempt(), &error))?;
+    let own = [settings.tree.join(".streamfleet")].into_iter();
+    let own =
+        own.chain([&settings.state_dir, &settings.output_dir, &settings.secrets_dir].into_iter().cloned());
+    let inside = |own: Utf8PathBuf| folder.starts_with(own.canonicalize_utf8().unwrap_or(own));
+    if own.into_iter().any(inside) {
+        return Err(Failure::new(format!("{}: streamfleet keeps its own files there", attempt()))
+            .hint("name a file in another folder"));
+    }
+    if path.symlink_metadata().is_ok() && read(path).is_err() {
+        return Err(Failure::new(format!("{}: something that is no saved plan is there", attempt()))
+            .hint("name another file, or move that one away"));
+    }
+    Ok(())
 }
 
 /// Puts a file in place of the one that is there, so that no reader ever sees half of it.

@@ -103,7 +103,52 @@ impl Default for UnitCatalogue {
     }
 }
 
+impl UnitSizes {
+    /// The first size that no cluster could have, under the profile's name.
+    fn out_of_bounds(&self, profile: &str) -> Option<String> {
+        let at_least_one = [
+            ("brokers_per_unit", u64::from(self.brokers_per_unit)),
+            ("replication_factor", u64::from(self.replication_factor)),
+            ("min_insync_replicas", u64::from(self.min_insync_replicas)),
+            ("ingress_bytes_per_second", self.ingress_bytes_per_second),
+            ("egress_bytes_per_second", self.egress_bytes_per_second),
+            ("connections", u64::from(self.connections)),
+            ("connection_rate", u64::from(self.connection_rate)),
+            ("partitions", u64::from(self.partitions)),
+            ("storage_gib", u64::from(self.storage_gib)),
+            ("broker_cpu_millis", u64::from(self.broker_cpu_millis)),
+            ("broker_memory_mib", u64::from(self.broker_memory_mib)),
+            ("broker_heap_mib", u64::from(self.broker_heap_mib)),
+        ];
+        let at_most = [
+            ("replication_factor", self.replication_factor, "brokers_per_unit", self.brokers_per_unit),
+            ("min_insync_replicas", self.min_insync_replicas, "replication_factor", self.replication_factor),
+            ("broker_heap_mib", self.broker_heap_mib, "broker_memory_mib", self.broker_memory_mib),
+            (
+                "controller_heap_mib",
+                self.controller_heap_mib,
+                "controller_memory_mib",
+                self.controller_memory_mib,
+            ),
+        ];
+        let small = at_least_one.into_iter().find(|(_, value)| *value == 0);
+        let small =
+            small.map(|(key, _)| format!("`units.{profile}.{key}` is 0, and it has to be at least 1"));
+        let large = at_most.into_iter().find(|(_, value, _, limit)| value > limit);
+        small.or_else(|| {
+            large.map(|(key, value, by, limit)| {
+                format!("`units.{profile}.{key}` is {value}, and it has to be at most `{by}`, {limit}")
+            })
+        })
+    }
+}
+
 impl UnitCatalogue {
+    /// The first size that no cluster could have.
+    pub(super) fn out_of_bounds(&self) -> Option<String> {
+        self.standard.out_of_bounds("standard").or_else(|| self.dev.out_of_bounds("dev"))
+    }
+
     /// The sizes of a profile.
     pub fn sizes(&self, profile: Profile) -> &UnitSizes {
         match profile {

@@ -160,6 +160,7 @@ impl<'a, 'r> Round<'a, 'r> {
             );
             return self.fail(change, Some(object), fault);
         }
+        tracing::debug!(%fleet, %resource, verb = %step.verb, %object, plan = self.run.plan.id, "step");
         self.run.tell(Progress::Step { fleet, resource, verb: step.verb, object });
         let taken = match session {
             Some(session) => self.journaled(session, number, change, step).await,
@@ -244,6 +245,8 @@ impl<'a, 'r> Round<'a, 'r> {
         if change.verb != Verb::Delete || !self.counted.insert(cluster) {
             return Ok(());
         }
+        // Before anything of it is done: what the trail doesn't know of must not go.
+        self.run.audit(format!("begins to delete {cluster}"))?;
         let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
         match cluster.kind {
             Kind::Cluster => {
@@ -290,8 +293,15 @@ impl<'a, 'r> Round<'a, 'r> {
     /// Lets the target settle, and only then forgets what was deleted: its inventory must not name what nobody knows.
     async fn finish(&mut self, session: Option<Session>) {
         let state = self.run.state;
-        let mark =
-            |key: &ResourceKey| state.identity(key).map(|(id, protected)| ResourceMark { id, protected });
+        // The target's word on protection may be newer than a state that was restored. Only a spec that is there and was
+        // applied takes it back.
+        let unsettled = self.unsettled();
+        let marked = session.as_ref().map(Session::protected).unwrap_or_default();
+        let mark = |key: &ResourceKey| {
+            let (id, protected) = state.identity(key)?;
+            let kept = unsettled.contains(key) && marked.contains(key);
+            Some(ResourceMark { id, protected: protected || kept })
+        };
         let finished = match session {
             Some(session) => session.finish(mark).await.map_err(Fault::from),
             None => Ok(()),
@@ -315,6 +325,13 @@ impl<'a, 'r> Round<'a, 'r> {
             }
             Err(fault) => gone.into_iter().for_each(|change| self.fail(change, None, fault.clone())),
         }
+    }
+
+    /// The resources that this round deletes, keeps or could not change, and that stay protected where they were.
+    fn unsettled(&self) -> BTreeSet<ResourceKey> {
+        let done: BTreeSet<&ResourceKey> = self.report.done.iter().map(|done| &done.resource).collect();
+        let changes = self.plan.changes.iter().filter(|change| !done.contains(&change.resource));
+        changes.map(|change| change.resource.clone()).collect()
     }
 
     fn delete_record(&mut self, change: &'a Change) {

@@ -147,21 +147,26 @@ impl Run<'_> {
     /// Records what came of a change, all of whose steps are done.
     fn commit(&self, fleet: Option<&FleetKey>, change: &Change) -> Result<(), Fault> {
         let (state, now) = (self.state, (self.clock)());
+        // First: nothing may be done that the audit trail doesn't know of.
+        self.audit(format!("{} {}", past(change.verb), change.resource))?;
         match (&change.record, change.verb) {
             (Some(record), _) => state.put_resource(&change.resource, record)?,
             (None, Verb::Delete) => {
                 state.remove_resource(&change.resource, now)?;
                 if let Some(fleet) = fleet.filter(|fleet| fleet.resource() == change.resource) {
-                    state.forget_fleet(fleet)?;
+                    state.forget_target(fleet)?;
                 }
             }
             (None, _) => {}
         }
-        let what = format!("{} {}", past(change.verb), change.resource);
-        let plan = Some(self.plan.id.clone());
-        state.audit(&AuditEntry { at: now, who: self.actor.to_owned(), what, plan })?;
         self.event(change, past(change.verb), why(change))?;
         Ok(())
+    }
+
+    /// Adds a line to the audit trail.
+    fn audit(&self, what: String) -> Result<(), StateError> {
+        let plan = Some(self.plan.id.clone());
+        self.state.audit(&AuditEntry { at: (self.clock)(), who: self.actor.to_owned(), what, plan })
     }
 
     fn event(&self, change: &Change, what: &str, why: String) -> Result<(), StateError> {
@@ -187,6 +192,8 @@ impl Run<'_> {
             Ok(()) => {
                 let done =
                     Done { fleet: fleet.cloned(), resource: change.resource.clone(), verb: change.verb };
+                let fleet = fleet.map(ToString::to_string);
+                tracing::info!(fleet, resource = %done.resource, verb = %done.verb, plan = self.plan.id, "done");
                 self.tell(Progress::Done(&done));
                 report.done.push(done);
             }
@@ -198,6 +205,7 @@ impl Run<'_> {
     }
 
     fn fail(&self, report: &mut Report, failure: Failure) {
+        tracing::debug!(plan = self.plan.id, %failure, "failed");
         self.tell(Progress::Failed(&failure));
         report.failed.push(failure);
     }

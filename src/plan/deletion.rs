@@ -7,7 +7,7 @@ use crate::names::{Identifier, Kind, ResourceKey};
 use crate::plan::change::mention;
 use crate::plan::diff::{Differences, Found};
 use crate::plan::world::{World, fleet_of_record, recorded_spec};
-use crate::plan::{Change, Verb, Verdict, Waiting, cause, order};
+use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order};
 use crate::spec::{OnDelete, Spec};
 
 /// The deletion of a resource, or why it isn't deleted.
@@ -46,11 +46,12 @@ fn delete(world: &World, kept: Change, differences: Differences, suspicious: Opt
     let (verdict, effects) = outcome(&key, &data, &differences);
     let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
     let mut waiting = Vec::new();
-    if on_fleet && is_protected(world.recorded(&key), &differences) {
+    if on_fleet && is_protected(world, &key, &differences) {
         waiting.push(Waiting::Protected);
     }
     waiting.extend(suspension(world, &key));
     waiting.extend(children(world, &key));
+    waiting.extend(on_target::leftovers(world, &key));
     if let Some(why) = suspicious.filter(|_| !on_fleet) {
         // Approvals are a fleet's, and what lives on none is put back or removed in earnest.
         waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake") });
@@ -72,9 +73,10 @@ fn delete(world: &World, kept: Change, differences: Differences, suspicious: Opt
 
 /// Whether a resource may not be deleted. Protection guards what was made: where a creation was stopped before anything
 /// came of it, there is nothing to guard.
-fn is_protected(record: Option<&RecordedResource>, differences: &Differences) -> bool {
+fn is_protected(world: &World, key: &ResourceKey, differences: &Differences) -> bool {
     let nothing_there = differences.foreign.is_empty() && differences.found.iter().all(|found| !found.there);
-    record.is_none_or(|record| record.protected && !(record.creating && nothing_there))
+    let protected = |record: &RecordedResource| record.protected || on_target::is_protected(world, key);
+    world.recorded(key).is_none_or(|record| protected(record) && !(record.creating && nothing_there))
 }
 
 /// Somebody asked to leave it alone, or all of its fleet. Where the spec that asked is gone too, its record tells.

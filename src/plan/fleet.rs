@@ -6,7 +6,7 @@ use crate::catalog::{Gauge, ResolvedFleet};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::diff::{Differences, Target, differences};
 use crate::plan::world::{World, recorded_spec};
-use crate::plan::{FleetPlan, change, deletion, disruption, guard, refusal, waiting};
+use crate::plan::{Change, FleetPlan, Reach, Waiting, change, deletion, disruption, guard, refusal, waiting};
 use crate::problem::Problem;
 use crate::spec::{InfraType, Spec};
 
@@ -32,6 +32,7 @@ pub(super) fn plan(world: &World, key: &FleetKey) -> (Option<FleetPlan>, Vec<Pro
         }
     }
     waiting::for_target(&target.reach, &mut changes);
+    mention_unreachable(world, key, &target.reach, &mut changes);
     disruption::queue_software(&mut changes);
     let guard = guard::apply(world, key, &mut changes);
     disruption::one_at_a_time(&mut changes, &target.unhealthy());
@@ -52,6 +53,26 @@ pub(super) fn plan(world: &World, key: &FleetKey) -> (Option<FleetPlan>, Vec<Pro
         foreign,
     };
     (Some(plan), problems)
+}
+
+/// Says of a fleet that can't be reached that it can't, where no change says so: that it is as it should be is not known.
+fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &mut Vec<Change>) {
+    let Reach::Unreachable { reason, .. } = reach else { return };
+    let says_so = |change: &Change| change.waiting.iter().any(|it| matches!(it, Waiting::Unreachable { .. }));
+    let resource = key.resource();
+    let is_known = world.recorded(&resource).is_some() || world.catalog.resources.contains_key(&resource);
+    if changes.iter().any(says_so) || !is_known {
+        return;
+    }
+    let waiting = Waiting::Unreachable { reason: reason.clone() };
+    if let Some(change) = changes.iter_mut().find(|change| change.resource == resource) {
+        return change.waiting.push(waiting);
+    }
+    let named = world.catalog.resources.get(&resource).map(|named| named.origin.clone());
+    let last_good = || world.recorded(&resource)?.last_good.as_ref().map(|good| good.origin.clone());
+    let record = world.recorded(&resource).cloned();
+    let mention = change::mention(&resource, named.or_else(last_good));
+    changes.insert(0, Change { waiting: vec![waiting], record, ..mention });
 }
 
 /// Everyone with something on the fleet: the fleet itself, then its clusters by name. Whoever is neither wanted nor

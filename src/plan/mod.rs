@@ -15,6 +15,7 @@ mod json;
 mod made_from;
 mod model;
 mod observed;
+mod on_target;
 mod order;
 mod organization;
 mod record;
@@ -36,7 +37,7 @@ pub use model::{
     Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,
     Summary, Verb, Verdict, Waiting,
 };
-pub use observed::{Observed, ObservedFleet, ObservedObject, Reach};
+pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
 
 /// Compares what should be with what was recorded and what is there, and decides everything that will be done.
 ///

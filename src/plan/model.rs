@@ -306,6 +306,13 @@ pub enum Waiting {
         /// One of them.
         example: ResourceKey,
     },
+    /// It is deleted only when its target holds nothing of ours any more, and some of it is kept for its data.
+    Leftovers {
+        /// How many objects are left.
+        count: u32,
+        /// One of them.
+        example: ObjectKey,
+    },
     /// A change that is never made; a problem says what to do instead.
     Refused {
         /// What is refused, in one sentence.

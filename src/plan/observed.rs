@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::catalog::RecordedObject;
-use crate::names::{FleetKey, ObjectKey};
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
 
 /// What all targets hold.
 #[derive(Debug, Clone, Default)]
@@ -24,8 +25,19 @@ pub struct ObservedFleet {
     pub reach: Reach,
     /// The inventory that the target itself keeps of our objects. It outlives the state store.
     pub inventory: BTreeMap<ObjectKey, RecordedObject>,
+    /// What the target itself remembers of resources. It outlives the state folder, and is newer than one that was restored.
+    pub marks: BTreeMap<ResourceKey, ResourceMark>,
     /// The objects that are there, ours and those that stand where ours should be.
     pub objects: BTreeMap<ObjectKey, ObservedObject>,
+}
+
+/// What a target itself remembers of a resource, so that it outlives the state folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResourceMark {
+    /// Its id.
+    pub id: Uuid,
+    /// Whether it may not be deleted.
+    pub protected: bool,
 }
 
 /// Whether a target could be looked at.

@@ -50,6 +50,12 @@ pub enum StateError {
         /// Why it is no record.
         reason: String,
     },
+    /// The registry is missing or empty beside other records.
+    #[error("cannot use the state in `{}`: `{path}` is missing or empty though others of its files are there", path.parent().unwrap_or(path))]
+    NoRegistry {
+        /// The registry's file.
+        path: Utf8PathBuf,
+    },
     /// The cache failed while it was in use.
     #[error("cannot {attempted} the cache in `{path}`: {reason}")]
     Cache {
@@ -102,6 +108,10 @@ impl StateError {
             StateError::Damaged { path, line, .. } => format!(
                 "restore `{path}` from a backup; without one, copy the folder, remove line {line} and look at what `streamfleet plan` says before anything is applied"
             ),
+            StateError::NoRegistry { .. } => {
+                "restore it from a backup: it holds ids and protection; to start anew without them, move the folder away"
+                    .to_owned()
+            }
             StateError::Cache { .. } => {
                 "run the command again: the cache is set aside and built anew, nothing in it is needed"
                     .to_owned()

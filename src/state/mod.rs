@@ -43,6 +43,9 @@ pub use error::StateError;
 /// How many events are kept; the oldest go first.
 pub const EVENTS_KEPT: u64 = 10_000;
 
+/// The audit trail's file.
+const AUDIT: &str = "audit.jsonl";
+
 /// An open state folder. It is this process's until it is dropped.
 pub struct State {
     registry: Mutex<Registry>,
@@ -62,18 +65,13 @@ impl State {
     pub fn open(dir: &Utf8Path) -> Result<State, StateError> {
         folder::prepare(dir)?;
         let lock = folder::lock(dir)?;
-        let lost = dir.join(cache::FOLDER).exists() && !dir.join(registry::FILE).exists();
-        let lost = lost.then(|| {
-            format!(
-                "`{}` is missing though there is a cache; ids and protection are unknown until it is restored from a backup",
-                dir.join(registry::FILE)
-            )
-        });
+        refuse_without_registry(dir)?;
         let (mut registry, repaired) = Registry::open(dir)?;
         let installation = installation(&mut registry)?;
         let (cache, rebuilt) = Cache::open(dir, installation)?;
         let (audit, dropped) = open_audit(dir)?;
-        let warnings = [lost, repaired, rebuilt, dropped].into_iter().flatten().collect();
+        let warnings: Vec<String> = [repaired, rebuilt, dropped].into_iter().flatten().collect();
+        warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "mended the state"));
         Ok(State {
             registry: Mutex::new(registry),
             audit: Mutex::new(audit),
@@ -90,8 +88,8 @@ impl State {
     /// As [`State::open`].
     pub fn open_existing(dir: &Utf8Path) -> Result<Option<State>, StateError> {
         let path = dir.join(registry::FILE);
-        let exists = path.try_exists().map_err(StateError::io("look for", &path))?;
-        if exists || dir.join(cache::FOLDER).exists() { State::open(dir).map(Some) } else { Ok(None) }
+        refuse_without_registry(dir)?;
+        if path.exists() { State::open(dir).map(Some) } else { Ok(None) }
     }
 
     /// What a person should know about the folder itself: what was repaired, set aside or can't be read.
@@ -223,26 +221,17 @@ impl State {
     pub fn remove_resource(&self, key: &ResourceKey, now: Timestamp) -> Result<(), StateError> {
         let mut registry = locked(&self.registry);
         if registry.facts.resources.contains_key(key) {
-            let generation = registry.facts.generations.get(key).copied().unwrap_or(0).saturating_add(1);
-            registry.add(vec![Entry::Removed { key: key.clone(), at: now, generation }])?;
+            let removal = registry.facts.removal(key.clone(), now);
+            registry.add(vec![removal])?;
         }
         drop(registry);
+        self.forget_details(key)
+    }
+
+    fn forget_details(&self, key: &ResourceKey) -> Result<(), StateError> {
         let key = text(key.clone());
         self.cache.remove(Table::Resources, key.as_bytes())?;
         self.cache.remove(Table::Status, key.as_bytes())
-    }
-
-    /// Forgets a resource with all its objects, though they may still be there: for a target that is gone for good.
-    ///
-    /// # Errors
-    /// When the registry or the cache can't be written.
-    pub fn forget_resource(&self, key: &ResourceKey, now: Timestamp) -> Result<(), StateError> {
-        for (fleet, recorded) in self.recorded_fleets()? {
-            for (object, _) in recorded.objects.iter().filter(|(_, object)| object.owner == *key) {
-                self.remove_object(&fleet, object)?;
-            }
-        }
-        self.remove_resource(key, now)
     }
 
     /// Records an object as it was applied.
@@ -292,11 +281,36 @@ impl State {
         self.cache.put(Table::Targets, fleet.to_string().as_bytes(), &Seen { observed_at: at })
     }
 
+    /// Forgets a fleet, its clusters and everything about its target, though it may all still be there: for a target that
+    /// is gone for good. The registry forgets all of it or nothing; what is made anew under these keys gets other ids.
+    /// Gives what was forgotten.
+    ///
+    /// # Errors
+    /// When the registry or the cache can't be written.
+    pub fn forget_fleet(&self, fleet: &FleetKey, now: Timestamp) -> Result<Vec<ResourceKey>, StateError> {
+        // The cache first: it can be had again, and a fleet that the registry still has can be forgotten once more.
+        self.forget_target(fleet)?;
+        let mut registry = locked(&self.registry);
+        let facts = &registry.facts;
+        let gone: Vec<ResourceKey> =
+            facts.resources.values().filter(|it| it.is_on(fleet)).map(|it| it.key.clone()).collect();
+        let removed = gone.iter().map(|key| facts.removal(key.clone(), now));
+        let approvals = facts.approvals.iter().filter(|approval| approval.fleet == *fleet);
+        let approvals = approvals.map(|it| Entry::ApprovalUsed { id: it.id.clone(), at: now });
+        let entries = removed.chain(approvals).collect();
+        registry.add(entries)?;
+        drop(registry);
+        for key in &gone {
+            self.forget_details(key)?;
+        }
+        Ok(gone)
+    }
+
     /// Forgets everything about a fleet's target. The resources on it stay recorded.
     ///
     /// # Errors
     /// When the cache can't be written.
-    pub fn forget_fleet(&self, fleet: &FleetKey) -> Result<(), StateError> {
+    pub fn forget_target(&self, fleet: &FleetKey) -> Result<(), StateError> {
         let (objects, _) = self.cache.scan::<serde::de::IgnoredAny>(Table::Objects, &object_prefix(fleet))?;
         for (key, _) in objects {
             self.cache.remove(Table::Objects, &key)?;
@@ -425,6 +439,21 @@ impl State {
     }
 }
 
+/// A folder that was used and has no registry lost it: beginning a new one would forget what is protected. Keys alone are
+/// no sign of use, since they are made for the first secret that is encrypted.
+fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> {
+    let path = dir.join(registry::FILE);
+    let is_used = [cache::FOLDER, AUDIT].iter().any(|name| dir.join(name).exists());
+    match std::fs::metadata(&path) {
+        Ok(file) if !is_used || file.len() > 0 => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_used => Ok(()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(StateError::io("look for", &path)(error))
+        }
+        _ => Err(StateError::NoRegistry { path }),
+    }
+}
+
 /// The installation's id, made at the first start.
 fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
     if let Some(id) = registry.facts.installation {
@@ -437,7 +466,7 @@ fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
 
 /// Opens the audit trail. A last line that a crash cut short is dropped, so that the next one stands alone.
 fn open_audit(dir: &Utf8Path) -> Result<(Lines, Option<String>), StateError> {
-    let (mut lines, bytes) = Lines::open(dir.join("audit.jsonl"))?;
+    let (mut lines, bytes) = Lines::open(dir.join(AUDIT))?;
     let whole = whole_length(&bytes);
     if whole == bytes.len() {
         return Ok((lines, None));

@@ -13,7 +13,7 @@ use crate::catalog::{
     Approval, Condition, Deletion, LastGood, MadeFrom, RecordedObject, RecordedResource, ResourceStatus,
     SecretMark, Status,
 };
-use crate::names::{Digest, FleetKey, InvalidName, ResourceKey, SpecPath};
+use crate::names::{Digest, FleetKey, InvalidName, Kind, ResourceKey, SpecPath};
 use crate::problem::Origin;
 
 /// The version of the records in `registry.jsonl` and `audit.jsonl`, and of the cache.
@@ -72,6 +72,15 @@ pub(super) struct Identity {
     pub(super) path: Option<SpecPath>,
     #[serde(default)]
     pub(super) suspended: bool,
+}
+
+impl Identity {
+    /// Whether it is a fleet or a cluster on it.
+    pub(super) fn is_on(&self, fleet: &FleetKey) -> bool {
+        let named = self.immutable.get("/infrastructure").and_then(Value::as_str);
+        let is_cluster = self.key.kind == Kind::Cluster && self.key.organization == fleet.organization;
+        self.key == fleet.resource() || (is_cluster && named == Some(fleet.fleet.as_str()))
+    }
 }
 
 /// The rest of what is remembered of a resource: all of it can be had again from the specs.

@@ -164,6 +164,12 @@ fn parse(line: &[u8]) -> Result<Entry, LineError> {
 }
 
 impl Facts {
+    /// The entry that takes a resource away.
+    pub(super) fn removal(&self, key: ResourceKey, at: Timestamp) -> Entry {
+        let generation = self.generations.get(&key).copied().unwrap_or(0).saturating_add(1);
+        Entry::Removed { key, at, generation }
+    }
+
     fn apply(&mut self, entry: Entry) {
         match entry {
             Entry::Installation { id } => self.installation = Some(id),

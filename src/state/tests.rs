@@ -156,7 +156,7 @@ fn a_deletion_that_is_interrupted_counts_once() {
 }
 
 #[test]
-fn forgetting_takes_a_fleets_objects_and_nothing_else() {
+fn forgetting_takes_a_fleet_with_all_that_is_on_it_and_nothing_else() {
     let (_dir, path) = place();
     let state = State::open(&path).unwrap();
     let other: FleetKey = "acme/eu-2".to_owned().try_into().unwrap();
@@ -165,12 +165,27 @@ fn forgetting_takes_a_fleets_objects_and_nothing_else() {
         state.put_object(fleet, &key, &object).unwrap();
         state.put_seen(fleet, time(1)).unwrap();
     }
-    state.forget_fleet(&fleet()).unwrap();
-    assert_eq!(state.recorded().unwrap().fleets.keys().collect::<Vec<_>>(), [&other]);
-    state.put_resource(&cluster("orders"), &resource(1)).unwrap();
-    state.forget_resource(&cluster("orders"), time(2)).unwrap();
+    let on = |fleet: &str, id| {
+        let immutable = [("/infrastructure".to_owned(), json!(fleet))].into();
+        RecordedResource { immutable, ..resource(id) }
+    };
+    let stays = [cluster("elsewhere"), other.resource()];
+    state.put_resource(&cluster("orders"), &on("eu", 1)).unwrap();
+    state.put_resource(&stays[0], &on("eu-2", 2)).unwrap();
+    state.put_resource(&stays[1], &resource(3)).unwrap();
+    state.put_resource(&fleet().resource(), &resource(4)).unwrap();
+    for (fleet, id) in [(&fleet(), "ours"), (&other, "theirs")] {
+        let approval = Approval { fleet: fleet.clone(), id: id.into(), by: "ann".into(), at: time(1) };
+        state.approve(approval).unwrap();
+    }
+    let gone = [fleet().resource(), cluster("orders")];
+    assert_eq!(state.forget_fleet(&fleet(), time(2)).unwrap(), gone);
     let recorded = state.recorded().unwrap();
-    assert!(recorded.fleets[&other].objects.is_empty() && recorded.resources.is_empty());
+    assert_eq!(recorded.fleets.keys().collect::<Vec<_>>(), [&other]);
+    let left: std::collections::BTreeSet<_> = recorded.resources.keys().collect();
+    assert_eq!(left, stays.iter().collect());
+    assert_eq!(recorded.generations, gone.map(|key| (key, 1)).into());
+    assert_eq!(recorded.approvals.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["theirs"]);
 }
 
 #[test]

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::catalog::Recorded;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
 use crate::plan::{Observed, ObservedFleet};
 use crate::render::Desired;
 
+pub use crate::plan::ResourceMark;
 pub use directory::{DirectoryTarget, Session};
 pub use error::TargetError;
 
@@ -33,15 +33,6 @@ pub struct Write {
     pub applied: Digest,
     /// The manifest with the secrets' bytes in it.
     pub filled: Value,
-}
-
-/// What a target itself remembers of a resource, so that it outlives the state folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResourceMark {
-    /// Its id.
-    pub id: Uuid,
-    /// Whether it may not be deleted.
-    pub protected: bool,
 }
 
 /// What is about to happen on a target. It is written there before anything else is.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::catalog::Hold;
+use crate::names::Kind;
 use crate::plan::{Cause, Change, FieldChange, Verb, Waiting};
 
 /// The longest value that is printed in a line.
@@ -89,6 +90,10 @@ fn waiting(waiting: &Waiting) -> String {
         Waiting::Children { count, example } => {
             format!("{example} and {} more have to go first", count.saturating_sub(1))
         }
+        Waiting::Leftovers { count: 1, example } => format!("{example} is kept for its data"),
+        Waiting::Leftovers { count, example } => {
+            format!("{example} and {} more objects are kept for their data", count.saturating_sub(1))
+        }
         Waiting::Refused { why } => format!("refused, {why}"),
     }
 }
@@ -130,6 +135,15 @@ pub(super) fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<
         }
         Waiting::Held(Hold::Suspended { by }) => format!("to go on: set `suspend: false` on {by}"),
         Waiting::UnreadableFile { origin } => format!("to go on: mend {}", origin.path),
+        Waiting::Unreachable { .. } if change.verb != Verb::Create && change.resource.kind == Kind::Fleet => {
+            let fleet = format!("{}/{}", change.resource.organization, change.resource.name);
+            format!("if what it held is gone for good: streamfleet forget {fleet} {tree}")
+        }
+        Waiting::Leftovers { example, .. } => {
+            format!(
+                "to delete it: remove {example} from the target by hand once its data is no longer needed"
+            )
+        }
         Waiting::Held(
             Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. } | Hold::Dependency { .. },
         )
@@ -158,6 +172,7 @@ mod tests {
         let fleet = || key("Fleet/acme/eu");
         let origin = || Origin { path: "acme/x.yaml".parse().unwrap(), line: 3 };
         let object = ObjectKey::try_from("v1|Secret|ns|tls".to_owned()).unwrap();
+        let namespace = || ObjectKey::try_from("v1|Namespace||kafka-acme--orders".to_owned()).unwrap();
         let over = Hold::OverCapacity {
             limited_by: fleet(),
             what: "max_kafka_units".into(),
@@ -187,6 +202,8 @@ mod tests {
             Waiting::ForeignObject { object },
             Waiting::Children { count: 1, example: cluster() },
             Waiting::Children { count: 3, example: cluster() },
+            Waiting::Leftovers { count: 1, example: namespace() },
+            Waiting::Leftovers { count: 3, example: namespace() },
             Waiting::Refused { why: "disks only grow".into() },
         ];
         let change = mention(&cluster(), None);
@@ -216,6 +233,10 @@ mod tests {
           to go on: where streamfleet made Secret ns/tls, restore the target's inventory; otherwise move it away
         cluster acme/orders has to go first
         cluster acme/orders and 2 more have to go first
+        Namespace kafka-acme--orders is kept for its data
+          to delete it: remove Namespace kafka-acme--orders from the target by hand once its data is no longer needed
+        Namespace kafka-acme--orders and 2 more objects are kept for their data
+          to delete it: remove Namespace kafka-acme--orders from the target by hand once its data is no longer needed
         refused, disks only grow
         "#);
     }

@@ -56,8 +56,12 @@ fn object(kind: &str, cluster: &str, name: &str) -> ObjectKey {
 
 impl Lab {
     fn new() -> Self {
-        let reached =
-            ObservedFleet { reach: Reach::Reached, inventory: BTreeMap::new(), objects: BTreeMap::new() };
+        let reached = ObservedFleet {
+            reach: Reach::Reached,
+            inventory: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            objects: BTreeMap::new(),
+        };
         let mut lab = Self {
             resources: BTreeMap::new(),
             absences: BTreeMap::new(),

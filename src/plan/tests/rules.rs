@@ -296,6 +296,11 @@ fn parents_wait_for_their_children() {
     assert_eq!(count("Fleet/acme/eu"), 1);
     assert_eq!(count("BaseDomain/acme/k.example.com"), 1);
     assert_eq!(count("Organization/acme/acme"), 3);
+    lab.execute(&plan);
+    let namespace = object("Namespace", "orders", "");
+    let left = Waiting::Leftovers { count: 1, example: namespace.clone() };
+    assert_eq!(change(&lab.plan(), "Fleet/acme/eu").waiting, [left]);
+    lab.target().objects.remove(&namespace);
     lab.settle();
     assert!(lab.recorded.resources.is_empty());
 }

@@ -160,15 +160,28 @@ fn unknown_fields_are_tolerated() {
 }
 
 #[test]
-fn a_missing_registry_beside_a_cache_is_reported() {
-    let (_dir, path, _) = filled();
-    fs::remove_file(path.join("registry.jsonl")).unwrap();
-    let state = State::open_existing(&path).unwrap().unwrap();
-    let expected = format!(
-        "`{path}/registry.jsonl` is missing though there is a cache; ids and protection are unknown until it is restored from a backup"
-    );
-    assert_eq!(state.warnings()[0], expected);
-    assert!(state.recorded().unwrap().resources.is_empty());
+fn a_missing_or_empty_registry_beside_other_records_is_refused_and_nothing_changes() {
+    let harms: [fn(&Utf8Path); 2] =
+        [|registry| fs::remove_file(registry).unwrap(), |registry| fs::write(registry, "").unwrap()];
+    for harm in harms {
+        let (_dir, path, _) = filled();
+        harm(&path.join("registry.jsonl"));
+        let names = || {
+            let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|it| it.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = names();
+        for error in [State::open(&path).err(), State::open_existing(&path).err()] {
+            assert_eq!(
+                both(&error.unwrap(), &path),
+                "cannot use the state in `DIR`: `DIR/registry.jsonl` is missing or empty though others of its files are \
+                 there\n\
+                 restore it from a backup: it holds ids and protection; to start anew without them, move the folder away"
+            );
+            assert_eq!(names(), before);
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,8 @@ mod session;
 mod tests;
 mod yaml;
 
+use std::io::ErrorKind;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::names::FleetKey;
@@ -47,6 +49,20 @@ impl DirectoryTarget {
     /// The folder that takes the manifests.
     pub fn root(&self) -> Utf8PathBuf {
         self.full(&self.path)
+    }
+
+    /// The file by which the folder remembers what is in it, where it is there. As long as it is, a later round may take
+    /// what it names for its own.
+    ///
+    /// # Errors
+    /// When that can't be found out.
+    pub fn inventory(&self) -> Result<Option<Utf8PathBuf>, TargetError> {
+        let path = self.full(Utf8Path::new(inventory::FILE));
+        match path.symlink_metadata() {
+            Ok(_) => Ok(Some(path)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(TargetError::io("look for", &path)(error)),
+        }
     }
 
     /// The full path of something in the fleet's folder.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::Found;
-use super::inventory::{Entry, File, Inventory};
+use super::inventory::{Entry, File, Inventory, Mark};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::{Recorded, RecordedFleet, RecordedObject};
 use crate::names::{Digest, ObjectKey};
-use crate::plan::{ObservedFleet, ObservedObject, Reach};
+use crate::plan::{ObservedFleet, ObservedObject, Reach, ResourceMark};
 use crate::render::Desired;
 use crate::target::TargetError;
 
@@ -23,6 +23,7 @@ impl DirectoryTarget {
                 last_seen: recorded.observed_at,
             },
             inventory: BTreeMap::new(),
+            marks: BTreeMap::new(),
             objects: BTreeMap::new(),
         })
     }
@@ -33,8 +34,14 @@ impl DirectoryTarget {
         wanted: impl Iterator<Item = &'a ObjectKey>,
     ) -> Result<ObservedFleet, TargetError> {
         let inventory = self.load()?;
-        let mut fleet =
-            ObservedFleet { reach: Reach::Reached, inventory: BTreeMap::new(), objects: BTreeMap::new() };
+        let marks = inventory.resources.iter();
+        let marks = marks.map(|(key, &Mark { id, protected })| (key.clone(), ResourceMark { id, protected }));
+        let mut fleet = ObservedFleet {
+            reach: Reach::Reached,
+            inventory: BTreeMap::new(),
+            marks: marks.collect(),
+            objects: BTreeMap::new(),
+        };
         for (key, entry) in &inventory.objects {
             let known = recorded.objects.get(key);
             match self.current(entry)? {

@@ -121,6 +121,12 @@ impl Session {
         written.map(|(key, _)| key)
     }
 
+    /// The resources that the target remembers as protected.
+    pub fn protected(&self) -> BTreeSet<ResourceKey> {
+        let marks = self.inventory.resources.iter().filter(|(_, mark)| mark.protected);
+        marks.map(|(resource, _)| resource.clone()).collect()
+    }
+
     /// What the target itself can tell of an object of ours, for a record that was lost. The manifest is there when the file
     /// still says exactly what was applied, which a Secret's never does.
     ///
@@ -154,6 +160,7 @@ impl Session {
         mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
     ) -> Result<(), TargetError> {
         self.settle()?;
+        self.forget_orphans(&mark)?;
         self.refresh_marks(mark);
         self.remove_folders()?;
         if !self.inventory.is_empty() {
@@ -231,6 +238,22 @@ impl Session {
         let folders = files.filter_map(|file| file.path.parent());
         let folders: BTreeSet<&Utf8Path> = folders.chain([Utf8Path::new("")]).collect();
         folders.into_iter().try_for_each(|folder| files::remove_temporary(&self.target.full(folder)))
+    }
+
+    /// Forgets the files that are gone and whose resources are too: what was kept of a deleted cluster and removed by hand.
+    fn forget_orphans(
+        &mut self,
+        mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
+    ) -> Result<(), TargetError> {
+        let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
+        let mut gone = Vec::new();
+        for (key, entry) in orphans {
+            if matches!(self.target.current(entry)?, Some((_, Found::Absent)) | None) {
+                gone.push(key.clone());
+            }
+        }
+        gone.iter().for_each(|key| drop(self.inventory.objects.remove(key)));
+        Ok(())
     }
 
     /// Keeps a mark for each resource that still has an object here, as it is recorded now.
