@@ -67,7 +67,7 @@ pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
         }
         _ => None,
     });
-    let targets = Targets::for_fleets(&folder(tree, "output"), fleets);
+    let targets = Targets::for_fleets(&folder(tree, "output"), recorded.installation, fleets);
     let observed = targets.observe(&recorded, &desired).await;
     let policy = Policy {
         now: around.now,

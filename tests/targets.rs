@@ -171,3 +171,17 @@ fn the_log_says_what_is_done_and_how_when_asked() {
     let audit = tree.read(".streamfleet/state/audit.jsonl");
     assert!(audit.contains("created cluster acme/events"), "{audit}");
 }
+
+#[test]
+fn two_installations_do_not_undo_each_others_work() {
+    let (one, two) = (unprotected(), Tree::example("two-organizations"));
+    let before = one.output();
+    let output = one.path().join(".streamfleet/output");
+    let words = format!("apply tree --yes --output-dir {}", output.display());
+    two.run(&words).expect(3).says(&[
+        "another installation of streamfleet writes to this folder",
+        "name that installation's state with `state_dir`",
+    ]);
+    assert_eq!(one.output(), before);
+    one.run("plan tree").expect(0);
+}

@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use crate::cli::console::Console;
 use crate::cli::exit;
@@ -45,7 +46,7 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
             _ => failure.hint(format!("recorded are: {}", known.join(", "))),
         });
     }
-    refuse_reachable(&settings, &fleet)?;
+    refuse_reachable(&settings, &fleet, recorded.installation)?;
     let objects = recorded.fleets.get(&fleet).map_or(0, |fleet| fleet.objects.len());
     console.tell(&format!(
         "Forgetting fleet {fleet} and its clusters: {objects} objects on its target will no longer be known as ours, and \
@@ -69,9 +70,10 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
 }
 
 /// A target that is still there would be taken up again by the next round, and what was forgotten with it.
-fn refuse_reachable(settings: &Settings, fleet: &FleetKey) -> Result<(), Failure> {
+fn refuse_reachable(settings: &Settings, fleet: &FleetKey, installation: Uuid) -> Result<(), Failure> {
     let attempt = || format!("could not forget fleet {fleet}");
-    let target = DirectoryTarget::new(settings.output_dir.clone(), fleet.clone(), Utf8PathBuf::new());
+    let target =
+        DirectoryTarget::new(settings.output_dir.clone(), fleet.clone(), Utf8PathBuf::new(), installation);
     let inventory = target
         .inventory()
         .map_err(|error| Failure::during(attempt(), &error).hint(error.hint().to_owned()))?;

@@ -100,7 +100,8 @@ pub fn run(
         .build()
         .map_err(|error| Failure::during("could not start the runtime", &error))?;
     let desired = render::render(&checked.catalog);
-    let targets = Targets::for_fleets(&settings.output_dir, directory_fleets(&checked));
+    let targets =
+        Targets::for_fleets(&settings.output_dir, checked.recorded.installation, directory_fleets(&checked));
     let observed = runtime.block_on(targets.observe(&checked.recorded, &desired));
     let policy = policy(&settings, now);
     let plan = plan::plan(&checked.catalog, &desired, &checked.recorded, &observed, &policy);

@@ -51,7 +51,7 @@ impl Place {
     }
 
     fn targets(&self) -> Targets {
-        Targets::for_fleets(&self.output(), ["eu", "us"].map(|name| (fleet(name), None)))
+        Targets::for_fleets(&self.output(), uuid::Uuid::nil(), ["eu", "us"].map(|name| (fleet(name), None)))
     }
 
     /// Looks at everything and plans.

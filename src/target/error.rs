@@ -48,6 +48,12 @@ pub enum TargetError {
         /// The fleet that it belongs to.
         fleet: FleetKey,
     },
+    /// The target's own memory is another installation's.
+    #[error("cannot use the inventory `{path}`: another installation of streamfleet writes to this folder")]
+    AnotherInstallation {
+        /// The inventory's file.
+        path: Utf8PathBuf,
+    },
     /// A file that isn't ours is in the way.
     #[error("cannot write `{path}`: something that streamfleet did not make is there")]
     Foreign {
@@ -123,6 +129,9 @@ impl TargetError {
             TargetError::Newer { .. } => "install that version again",
             TargetError::AnotherFleet { .. } => {
                 "move the folder back to where that fleet's files belong, or empty it"
+            }
+            TargetError::AnotherInstallation { .. } => {
+                "name that installation's state with `state_dir`, or another folder with `output_dir`; where that state is lost for good, remove the line `installation` from the inventory to take the folder over"
             }
             TargetError::Foreign { .. } => "move it away if it isn't needed, then apply again",
             TargetError::Changed { .. } => "plan again and look at the difference",

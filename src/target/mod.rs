@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::catalog::Recorded;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
@@ -80,11 +81,15 @@ impl Targets {
     /// The targets of `directory` fleets, each with the `path` of its spec: `<output>/<organization>/<fleet>/<path>`.
     pub fn for_fleets(
         output_dir: &Utf8Path,
+        installation: Uuid,
         fleets: impl IntoIterator<Item = (FleetKey, Option<String>)>,
     ) -> Self {
         let target = |(fleet, path): (FleetKey, Option<String>)| {
             let path = Utf8PathBuf::from(path.unwrap_or_default());
-            (fleet.clone(), Target::Directory(DirectoryTarget::new(output_dir.to_owned(), fleet, path)))
+            (
+                fleet.clone(),
+                Target::Directory(DirectoryTarget::new(output_dir.to_owned(), fleet, path, installation)),
+            )
         };
         Self::new(fleets.into_iter().map(target).collect())
     }

@@ -24,6 +24,9 @@ const VERSION: u32 = 1;
 pub(super) struct Inventory {
     version: u32,
     fleet: FleetKey,
+    /// The installation that writes here. Two that share a folder would undo each other's work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) installation: Option<Uuid>,
     /// The resources that the files belong to.
     #[serde(default)]
     pub(super) resources: BTreeMap<ResourceKey, Mark>,
@@ -76,7 +79,11 @@ struct Versioned {
 
 impl Inventory {
     /// Reads the inventory of a fleet's folder; an empty one where there is none.
-    pub(super) fn load(dir: &Utf8Path, fleet: &FleetKey) -> Result<Inventory, TargetError> {
+    pub(super) fn load(
+        dir: &Utf8Path,
+        fleet: &FleetKey,
+        installation: Uuid,
+    ) -> Result<Inventory, TargetError> {
         let path = dir.join(FILE);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -94,6 +101,9 @@ impl Inventory {
         if inventory.fleet != *fleet {
             return Err(TargetError::AnotherFleet { path, fleet: inventory.fleet });
         }
+        if inventory.installation.is_some_and(|theirs| theirs != installation) {
+            return Err(TargetError::AnotherInstallation { path });
+        }
         if let Some(stray) = inventory.paths().find(|path| !layout::is_inside(path)) {
             return Err(damaged(format!("`{stray}` leads out of the folder")));
         }
@@ -104,6 +114,7 @@ impl Inventory {
         Inventory {
             version: VERSION,
             fleet: fleet.clone(),
+            installation: None,
             resources: BTreeMap::new(),
             objects: BTreeMap::new(),
             folders: BTreeSet::new(),

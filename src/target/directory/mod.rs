@@ -19,6 +19,7 @@ mod yaml;
 use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use uuid::Uuid;
 
 use crate::names::FleetKey;
 use crate::target::TargetError;
@@ -33,12 +34,14 @@ pub struct DirectoryTarget {
     output: Utf8PathBuf,
     fleet: FleetKey,
     path: Utf8PathBuf,
+    installation: Uuid,
 }
 
 impl DirectoryTarget {
-    /// The folder of a fleet below an output folder, with the `path` of the fleet's spec.
-    pub fn new(output: Utf8PathBuf, fleet: FleetKey, path: Utf8PathBuf) -> Self {
-        Self { output, fleet, path }
+    /// The folder of a fleet below an output folder, with the `path` of the fleet's spec and the installation that writes
+    /// there.
+    pub fn new(output: Utf8PathBuf, fleet: FleetKey, path: Utf8PathBuf, installation: Uuid) -> Self {
+        Self { output, fleet, path, installation }
     }
 
     /// The fleet's folder, relative to the output folder.
@@ -79,7 +82,7 @@ impl DirectoryTarget {
         let path = Utf8Path::new(inventory::FILE);
         match self.look(path)? {
             Found::NotAFile => Err(TargetError::Foreign { path: self.full(path) }),
-            _ => Inventory::load(&self.full(Utf8Path::new("")), &self.fleet),
+            _ => Inventory::load(&self.full(Utf8Path::new("")), &self.fleet, self.installation),
         }
     }
 

@@ -29,6 +29,7 @@ impl DirectoryTarget {
         let saved = self.load()?;
         let mut session =
             Session { target: self.clone(), inventory: saved.clone(), saved, ready: BTreeMap::new() };
+        session.inventory.installation = Some(self.installation);
         session.remove_temporary()?;
         session.settle()?;
         for (resource, ResourceMark { id, protected }) in intent.marks {

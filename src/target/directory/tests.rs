@@ -31,7 +31,7 @@ fn fleet() -> FleetKey {
 fn place() -> Place {
     let dir = tempfile::tempdir().unwrap();
     let output = Utf8PathBuf::from_path_buf(dir.path().join("output")).unwrap();
-    let target = DirectoryTarget::new(output.clone(), fleet(), "deploy".into());
+    let target = DirectoryTarget::new(output.clone(), fleet(), "deploy".into(), Uuid::nil());
     Place { _dir: dir, output, target }
 }
 
@@ -274,7 +274,7 @@ async fn deleting_takes_our_files_and_our_empty_folders_and_nothing_else() {
 async fn when_the_path_of_the_fleet_changes_its_files_move() {
     let mut place = place();
     place.create([config("a", "1"), config("b", "1")]).await;
-    place.target = DirectoryTarget::new(place.output.clone(), fleet(), "elsewhere/deep".into());
+    place.target = DirectoryTarget::new(place.output.clone(), fleet(), "elsewhere/deep".into(), Uuid::nil());
     let (key, _) = config("a", "1");
     let seen = place.object(&key).unwrap();
     assert!(seen.ours && !seen.unchanged);
