@@ -124,6 +124,8 @@ fn status_says_how_everything_stands() {
     tree.run("status tree").expect(0).says(&["Pending", "Nothing was applied yet"]);
     tree.run("apply tree --yes").expect(0);
     insta::assert_snapshot!("status", tree.run("status tree").expect(0).out);
+    assert_eq!(tree.run("get clusters tree").expect(0).out, "acme/orders   Healthy\nacme/sandbox  Healthy\n");
+    assert_eq!(tree.run("get organizations tree").expect(0).out, "acme\n");
 }
 
 #[test]

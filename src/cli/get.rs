@@ -91,10 +91,21 @@ fn print_all(
     let records: Vec<Value> = resources.iter().map(|resource| record(round, resource)).collect();
     match format.data(&records)? {
         Some(text) => console.print(&text),
-        None => {
-            let text: String =
-                resources.iter().map(|resource| format!("{}\n", resource.key.path())).collect();
-            console.print(&text)
-        }
+        None => console.print(&table(round, resources)),
     }
+}
+
+/// A line for each resource: its name and, where it has one, its status.
+fn table(round: &Round, resources: &[&Resource]) -> String {
+    let width = resources.iter().map(|resource| resource.key.path().len()).max().unwrap_or(0);
+    let line = |resource: &&Resource| match resource.key.kind {
+        Kind::Fleet | Kind::Cluster => {
+            let checked = &round.checked;
+            let standing =
+                interface::standing(&resource.key, &checked.catalog, &checked.recorded, &round.plan);
+            format!("{:width$}  {}\n", resource.key.path(), standing.status)
+        }
+        _ => format!("{}\n", resource.key.path()),
+    };
+    resources.iter().map(line).collect()
 }

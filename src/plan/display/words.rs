@@ -100,12 +100,12 @@ fn waiting(waiting: &Waiting) -> String {
 
 fn held(hold: &Hold) -> String {
     match hold {
-        Hold::Invalid { problems: 1 } => "its spec has a problem; it stays as it was".to_owned(),
-        Hold::Invalid { problems } => format!("its spec has {problems} problems; it stays as it was"),
+        Hold::Invalid { problems: 1 } => "its spec has a problem; it is left as it is".to_owned(),
+        Hold::Invalid { problems } => format!("its spec has {problems} problems; it is left as it is"),
         Hold::Absent => {
-            "no file names it any more, and that looks like a mistake; it stays as it was".to_owned()
+            "no file names it any more, and that looks like a mistake; it is left as it is".to_owned()
         }
-        Hold::Unreadable { origin } => format!("{origin} can't be read; it stays as it was"),
+        Hold::Unreadable { origin } => format!("{origin} can't be read; it is left as it is"),
         Hold::OverCapacity { limited_by, what, used, wanted, limit } => {
             format!("{limited_by} has {what} {limit}: {used} are in use and this adds {wanted}")
         }
@@ -212,9 +212,9 @@ mod tests {
             waiting(wait) + &way_out.unwrap_or_default()
         });
         insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
-        its spec has a problem; it stays as it was
-        its spec has 2 problems; it stays as it was
-        acme/x.yaml:3 can't be read; it stays as it was
+        its spec has a problem; it is left as it is
+        its spec has 2 problems; it is left as it is
+        acme/x.yaml:3 can't be read; it is left as it is
         fleet acme/eu has max_kafka_units 40: 39 are in use and this adds 2
           to go on: raise `max_kafka_units` of fleet acme/eu, or use less
         suspend is true on fleet acme/eu
