@@ -54,7 +54,7 @@ fn delete(world: &World, kept: Change, differences: Differences, suspicious: Opt
     waiting.extend(on_target::leftovers(world, &key));
     if let Some(why) = suspicious.filter(|_| !on_fleet) {
         // Approvals are a fleet's, and what lives on none is put back or removed in earnest.
-        waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake") });
+        waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake; to delete it all the same, put it back, apply, then remove it") });
     }
     let mut steps: Vec<_> = differences.found.into_iter().map(|found| found.step).collect();
     steps.retain(|step| step.verb == Verb::Delete && !data.keeps(&step.object.kind));
