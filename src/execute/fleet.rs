@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Fault, Progress, Report, Run, failure, is_ready, past, pause};
 use crate::catalog::{Deletion, RecordedObject, RecordedResource};
-use crate::names::{Digest, FleetKey, Kind, ObjectKey, ResourceKey};
-use crate::plan::{Change, FleetPlan, Reach, Step, Verb};
+use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
+use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
 use crate::render::Manifest;
 use crate::secret;
 use crate::state::JournalEntry;
@@ -83,7 +83,7 @@ impl<'a, 'r> Round<'a, 'r> {
             match secret::fill(manifest, self.run.secrets) {
                 Ok(filled) => {
                     let (key, owner) = (step.object.clone(), manifest.owner.clone());
-                    writes.push((change, Write { key, owner, applied: digest(manifest), filled }));
+                    writes.push((change, Write { key, owner, applied: manifest_digest(manifest), filled }));
                 }
                 Err(fault) => self.fail(change, Some(&step.object), fault.into()),
             }
@@ -155,7 +155,7 @@ impl<'a, 'r> Round<'a, 'r> {
         let (resource, object) = (&change.resource, &step.object);
         if object.namespace.as_deref().is_some_and(|name| self.missing_namespaces.contains(name)) {
             let fault = Fault::new(
-                format!("cannot {} {object}: its namespace could not be made", verb(step.verb)),
+                format!("cannot {} {object}: its namespace could not be made", step.verb),
                 "see to the namespace first",
             );
             return self.fail(change, Some(object), fault);
@@ -204,7 +204,7 @@ impl<'a, 'r> Round<'a, 'r> {
             plan: self.run.plan.id.clone(),
             fleet: fleet.clone(),
             step: u32::try_from(number).unwrap_or(u32::MAX),
-            description: format!("{} {}", verb(step.verb), step.object),
+            description: format!("{} {}", step.verb, step.object),
             at: (self.run.clock)(),
         })?;
         if number == 0 {
@@ -388,21 +388,7 @@ fn recorded(manifest: &Manifest, uid: String) -> RecordedObject {
     RecordedObject {
         owner: manifest.owner.clone(),
         uid: Some(uid),
-        applied: digest(manifest),
+        applied: manifest_digest(manifest),
         manifest: Some(manifest.body.clone()),
-    }
-}
-
-/// The digest by which a manifest is known again, with secrets as references.
-fn digest(manifest: &Manifest) -> Digest {
-    Digest::of_json(&manifest.body)
-}
-
-fn verb(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Create => "create",
-        Verb::Update => "update",
-        Verb::Delete => "delete",
-        Verb::Keep => "keep",
     }
 }
