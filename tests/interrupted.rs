@@ -207,7 +207,6 @@ async fn several_edits_at_once_can_be_killed_anywhere() {
     let edit = |tree: &Tree| {
         more_units(tree);
         tree.remove(SANDBOX);
-        add_payments(tree);
         replace_certificate(tree);
         move_folder(tree);
     };

@@ -120,7 +120,7 @@ fn an_emptied_file_deletes_its_cluster_only_when_approved() {
     let tree = applied();
     let before = tree.output();
     tree.write(SANDBOX, "");
-    let plan = tree.run("plan tree").expect(3).says(&["acme/clusters/sandbox.yaml", "empty"]);
+    let plan = tree.run("plan tree").expect(3).says(&["acme/clusters/sandbox.yaml was emptied"]);
     tree.run("apply tree --yes").expect(3);
     assert_eq!(tree.output(), before);
 

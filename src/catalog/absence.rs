@@ -42,6 +42,23 @@ fn is_gone(draft: &Draft, key: &ResourceKey) -> bool {
     !is_root && !draft.claims.contains_key(key)
 }
 
+/// Looks again at what seemed removed, once everything that is wrong with the tree is known.
+///
+/// What an error is about is not always where it is reported: half of a rename, a name with a typo in a file that was
+/// moved. So as long as there is an error where an organization's documents may stand, none of its deletions is clean.
+pub(super) fn reconsider(draft: &mut Draft) {
+    let removed = draft.absent.iter().filter(|(key, absence)| {
+        let is_going = draft.record(key).is_some_and(|record| record.deleting);
+        **absence == Absence::Removed && suspicion::lives_on_a_fleet(key) && !is_going
+    });
+    let doubtful: Vec<(ResourceKey, String)> =
+        removed.filter_map(|(key, _)| Some((key.clone(), suspicion::error_around(draft, key)?))).collect();
+    for (key, why) in doubtful {
+        draft.keep(&key, Hold::Absent);
+        draft.absent.insert(key, Absence::Suspicious { why });
+    }
+}
+
 fn judge(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Absence {
     if let Some(unreadable) = draft.unreadable_for(&key.organization) {
         return Absence::Unknown { unreadable: unreadable.clone() };
@@ -101,6 +118,7 @@ fn refuse_rename(draft: &mut Draft, old: &ResourceKey, new: &ResourceKey) {
     let Some(document) = draft.claims.get(new).and_then(|claim| claim.document) else { return };
     let (pointer, message) = match new.kind {
         kind if kind != old.kind => ("/kind", format!("{old} can't become {new}")),
+        Kind::Organization => ("/identifier", cannot_be_renamed(old, new)),
         _ if old.organization != new.organization => ("/organization", cannot_be_renamed(old, new)),
         Kind::BaseDomain => ("/domain", cannot_be_renamed(old, new)),
         _ => ("/identifier", cannot_be_renamed(old, new)),

@@ -22,6 +22,8 @@ pub(super) struct Draft<'a> {
     pub organizations: BTreeSet<Identifier>,
     /// Which document speaks for each resource that documents name.
     pub claims: BTreeMap<ResourceKey, Claim<'a>>,
+    /// Those of them that were never applied, in the order of keys.
+    pub newcomers: Vec<ResourceKey>,
     /// The resources that a refused document names in a file that its organization doesn't own.
     pub displaced: BTreeSet<(ResourceKey, Origin)>,
     /// The recorded resources that no document names.
@@ -110,6 +112,7 @@ impl<'a> Draft<'a> {
             now,
             organizations: BTreeSet::new(),
             claims: BTreeMap::new(),
+            newcomers: Vec::new(),
             displaced: BTreeSet::new(),
             absent: BTreeMap::new(),
             settled: BTreeMap::new(),

@@ -35,6 +35,8 @@ pub(super) fn claim(draft: &mut Draft) {
         };
         draft.claims.insert(key, claim);
     }
+    let is_new = |key: &&ResourceKey| !draft.recorded.resources.contains_key(*key);
+    draft.newcomers = draft.claims.keys().filter(is_new).cloned().collect();
 }
 
 /// Every name whose top folder is an organization's own.

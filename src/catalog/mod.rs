@@ -153,7 +153,8 @@ pub enum Hold {
 /// A recorded resource that the specs no longer name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Absence {
-    /// It is really gone: its file was removed or no longer has it, and everything in its scope is readable.
+    /// It is really gone: its file was removed or no longer has it, everything in its scope is readable, and nothing hints at
+    /// a mistake, now or when it was first missing.
     Removed,
     /// It may be in a file that can't be read, or a document names it whose content can't be typed and the record has
     /// no spec of it.
@@ -161,10 +162,10 @@ pub enum Absence {
         /// The file that can't be read.
         unreadable: Origin,
     },
-    /// Its file is there and empty, the whole tree is empty, or the tree is another one than the last: likely a
-    /// mistake, so its deletion needs approval.
+    /// Something hints at a mistake, or did when it was first missing: its file is there and empty, something new may be what
+    /// it became, there is an error that may be about it. Its deletion needs approval.
     Suspicious {
-        /// Why, for a person: `acme/clusters/orders.yaml is empty now`.
+        /// Why, for a person: `acme/clusters/orders.yaml was emptied`.
         why: String,
     },
     /// Another resource of its kind appeared at its place in the same revision: a rename, which is refused.

@@ -64,6 +64,10 @@ pub struct RecordedResource {
     pub creating: bool,
     /// Its deletion has begun.
     pub deleting: bool,
+    /// Why it looked like a mistake when documents ceased to name it, as the end of a sentence. It stays until they name
+    /// it again or its deletion is approved: what was seen once may not be there to be seen in the next round.
+    #[serde(default)]
+    pub suspicion: Option<String>,
 }
 
 /// What the objects of a resource follow from beside its own spec, so that the cause of a change can be told.

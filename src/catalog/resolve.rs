@@ -51,6 +51,7 @@ pub fn resolve(
     let certificates = certificates::of_usable_domains(&draft);
     certificates::check_clusters(&mut draft, &certificates);
     hosts::check(&mut draft);
+    absence::reconsider(&mut draft);
     capacity::place_clusters(&mut draft);
     certificates::warn(&mut draft, &certificates);
     finish(draft, &certificates)

@@ -96,8 +96,10 @@ fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
         made_from,
         creating,
         deleting,
+        suspicion,
     } = record;
-    (id, protected, immutable, last_good, path, suspended, secrets, made_from, creating, deleting)
+    let known = (id, protected, immutable, last_good, path, suspended, secrets, made_from);
+    (known, creating, deleting, suspicion)
 }
 
 /// A hash that is fed with values as JSON, without holding their text.

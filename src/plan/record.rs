@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::catalog::{LastGood, MadeFrom, RecordedResource, Resource, Safeguards, immutable_fields};
-use crate::names::ResourceKey;
+use crate::catalog::{Absence, LastGood, MadeFrom, RecordedResource, Resource, Safeguards, immutable_fields};
+use crate::names::{Kind, ResourceKey};
 use crate::plan::world::World;
 use crate::plan::{FleetPlan, OrganizationPlan};
 
@@ -39,11 +39,12 @@ pub(super) fn of(
         made_from,
         creating: false,
         deleting: false,
+        suspicion: None,
     }
 }
 
-/// The records that are out of date though nothing visible changes: the cache was lost, a document moved in its file, or
-/// a document that waits asks not to be deleted.
+/// The records that are out of date though nothing visible changes: the cache was lost, a document moved in its file, a
+/// document that waits asks not to be deleted, or one went that may be missing by mistake.
 pub(super) fn stale(
     world: &World,
     organizations: &[OrganizationPlan],
@@ -58,8 +59,11 @@ pub(super) fn stale(
         }
         Some(safeguarded(world.recorded(&resource.key)?, resource.safeguards))
     };
-    let resources = world.catalog.resources.values();
-    let stale = resources.filter_map(|resource| Some((resource.key.clone(), record(resource)?)));
+    let named = world.catalog.resources.values().filter(|resource| world.absence(&resource.key).is_none());
+    let named = named.filter_map(|resource| Some((resource.key.clone(), record(resource)?)));
+    let missing =
+        world.absent().filter_map(|(key, absence)| Some((key.clone(), suspected(world, key, absence)?)));
+    let stale = named.chain(missing);
     stale.filter(|(key, record)| world.recorded(key) != Some(record)).collect()
 }
 
@@ -69,6 +73,21 @@ fn safeguarded(before: &RecordedResource, safeguards: Safeguards) -> RecordedRes
     RecordedResource {
         protected: before.protected || safeguards.protected,
         suspended: before.suspended || safeguards.suspended,
+        suspicion: None,
         ..before.clone()
     }
+}
+
+/// The record of what looks missing by mistake, which remembers why for the rounds in which that can't be seen any more.
+/// Nothing is lost with what lives on no fleet, and nobody could approve its deletion.
+fn suspected(world: &World, key: &ResourceKey, absence: &Absence) -> Option<RecordedResource> {
+    let before = world.recorded(key).filter(|_| matches!(key.kind, Kind::Fleet | Kind::Cluster))?;
+    let why = match absence {
+        Absence::Suspicious { why } => why.clone(),
+        Absence::Renamed { to } => format!("{to}, which was not applied yet, may be what it became"),
+        Absence::Unknown { .. } | Absence::Removed => return None,
+    };
+    // The first reason stays: the later ones follow from it, or from what was done about it.
+    let suspicion = before.suspicion.clone().or(Some(why));
+    Some(RecordedResource { suspicion, ..before.clone() })
 }

@@ -44,19 +44,23 @@ pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
-    let entries = still_entries(&real, &mut || {})
+    let Still { entries, skipped } = still(&real, &mut || {})
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
-    Ok(Snapshot { source: SourceId(real.to_string()), revision: revision(&entries), git: false, entries })
+    let revision = revision(&entries);
+    Ok(Snapshot { source: SourceId(real.to_string()), revision, git: false, skipped, entries })
+}
+
+/// What was found in a tree that stood still.
+struct Still {
+    entries: BTreeMap<SpecPath, Entry>,
+    skipped: BTreeSet<SpecPath>,
 }
 
 /// The entries of a tree that stood still: a second look finds the same files. Otherwise a file that was moved from a
 /// folder not yet read to one already read would be in neither, and look as if it was removed. None where the root's own
 /// entries keep changing; what keeps changing further in is unreadable.
-fn still_entries(
-    root: &Utf8Path,
-    between: &mut dyn FnMut(),
-) -> io::Result<Option<BTreeMap<SpecPath, Entry>>> {
+fn still(root: &Utf8Path, between: &mut dyn FnMut()) -> io::Result<Option<Still>> {
     for attempt in 0..SCANS {
         if attempt > 0 {
             std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
@@ -65,11 +69,11 @@ fn still_entries(
         between();
         let second = Scan::of(root, Look::List)?;
         if first.root_stamp == second.root_stamp && first.seen == second.seen {
-            return Ok(Some(first.entries));
+            return Ok(Some(first.still()));
         }
         if attempt + 1 == SCANS && first.root_stamp == second.root_stamp {
             first.distrust(&second);
-            return Ok(Some(first.entries));
+            return Ok(Some(first.still()));
         }
     }
     Ok(None)
@@ -123,6 +127,8 @@ struct Scan<'a> {
     look: Look,
     root_stamp: Stamp,
     entries: BTreeMap<SpecPath, Entry>,
+    /// Files that are not read though their names look like a spec's.
+    skipped: BTreeSet<SpecPath>,
     /// Each spec file and folder that there is; without a stamp where it can't be looked at.
     seen: BTreeMap<SpecPath, Option<Stamp>>,
     /// The real paths of the folders that the scan is in, to see a link that leads back to one. The first is the root, the
@@ -137,11 +143,15 @@ impl<'a> Scan<'a> {
     fn of(root: &'a Utf8Path, look: Look) -> io::Result<Self> {
         let root_stamp = stamp(&fs::metadata(root)?);
         let names = list(root)?;
-        let (entries, seen) = (BTreeMap::new(), BTreeMap::new());
+        let (entries, skipped, seen) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
         let mut scan =
-            Scan { root, look, root_stamp, entries, seen, inside: vec![root.to_owned()], count: 0 };
+            Scan { root, look, root_stamp, entries, skipped, seen, inside: vec![root.to_owned()], count: 0 };
         scan.folder("", names);
         Ok(scan)
+    }
+
+    fn still(self) -> Still {
+        Still { entries: self.entries, skipped: self.skipped }
     }
 
     /// Takes what a second look found to be other than it was for unreadable.
@@ -155,14 +165,21 @@ impl<'a> Scan<'a> {
     }
 
     fn folder(&mut self, folder: &str, names: Names) {
-        for (name, readable) in names.into_iter().filter(|(name, _)| !name.starts_with('.')) {
+        for (name, readable) in names {
             if self.count > MAX_FILES {
                 return;
             }
             let place = self.inside.last().map_or(self.root, |real| real).join(&name);
-            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
             // Names from a listing have no slash and are not `.` or `..`.
             let Ok(path) = SpecPath::try_from(path) else { continue };
+            if is_set_aside(&name) {
+                self.skipped.insert(path);
+                continue;
+            }
+            if name.starts_with('.') {
+                continue;
+            }
             if readable {
                 self.visit(path, place);
             } else {
@@ -228,6 +245,10 @@ impl<'a> Scan<'a> {
             (false, true) => {
                 let message = "it is neither a file nor a folder".to_owned();
                 self.add(path, unreadable("unreadable-file", message, "remove it from the spec tree"));
+            }
+            (false, false) if is_miscased(&path) => {
+                let message = "its name doesn't end in `.yaml` or `.yml`, in small letters".to_owned();
+                self.add(path, unreadable("miscased-name", message, "rename it"));
             }
             (false, false) => {}
         }
@@ -340,6 +361,19 @@ enum Refused {
 
 fn is_spec(path: &SpecPath) -> bool {
     Path::new(path.as_str()).extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+/// Whether a name is a spec's but for capital letters, and so likely meant to be read.
+fn is_miscased(path: &SpecPath) -> bool {
+    let lower = path.as_str().to_lowercase();
+    !is_spec(path) && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
+}
+
+/// Whether a name is a spec's with more before or after it, as a copy or a file that is not to be read for now has.
+fn is_set_aside(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let is_whole = lower.ends_with(".yaml") || lower.ends_with(".yml");
+    (lower.contains(".yaml") || lower.contains(".yml")) && (name.starts_with('.') || !is_whole)
 }
 
 /// Reads a file; none when it went away since it was listed.

@@ -1,6 +1,6 @@
 //! What a spec tree says, document by document, the good and the bad together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -156,6 +156,8 @@ pub struct Documents {
     pub revision: String,
     /// Whether the tree is a git repository's.
     pub git: bool,
+    /// Files that are not read though their names look like a spec's: `orders.yaml.bak`.
+    pub skipped: BTreeSet<SpecPath>,
     /// The files, by path.
     pub files: BTreeMap<SpecPath, Arc<ParsedFile>>,
 }

@@ -22,6 +22,7 @@ pub mod schema;
 mod secret_value;
 mod shape;
 mod snapshot;
+mod swallowed;
 mod text;
 mod yaml;
 

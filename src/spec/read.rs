@@ -15,7 +15,7 @@ use crate::spec::text::MaskedText;
 use crate::spec::yaml::{self, Node, Span, YamlDocument};
 use crate::spec::{
     Document, Documents, Entry, Fields, InvalidDocument, ParsedFile, Snapshot, Spec, Unreadable, identity,
-    rules,
+    rules, swallowed,
 };
 
 /// The most problems that are told of one file: more than anybody mends before looking again.
@@ -43,6 +43,7 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
         source: snapshot.source.clone(),
         revision: snapshot.revision.clone(),
         git: snapshot.git,
+        skipped: snapshot.skipped.clone(),
         files: snapshot.entries.iter().map(read).collect(),
     }
 }
@@ -197,6 +198,7 @@ fn read_root(root: &Node<'_>) -> Draft {
     let key = identity::key(kind, root, &mut findings);
     let Checked { value, findings: found, places, secrets } = check::check(kind, root);
     findings.extend(found);
+    swallowed::check(root, &mut findings);
     if key.is_none() && findings.is_empty() {
         let finding = Finding::new(
             kind_place(root),

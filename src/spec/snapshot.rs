@@ -1,6 +1,6 @@
 //! A spec tree as bytes, at one moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -22,6 +22,9 @@ pub struct Snapshot {
     pub revision: String,
     /// Whether the tree is a git repository's, where plain secrets are refused unless the config allows them.
     pub git: bool,
+    /// Files that are not read though their names look like a spec's: `orders.yaml.bak`. Where a spec file is gone, one of
+    /// them may be what it became.
+    pub skipped: BTreeSet<SpecPath>,
     /// The files, and the folders that could not be listed.
     pub entries: BTreeMap<SpecPath, Entry>,
 }

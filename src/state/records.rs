@@ -72,6 +72,8 @@ pub(super) struct Identity {
     pub(super) path: Option<SpecPath>,
     #[serde(default)]
     pub(super) suspended: bool,
+    #[serde(default)]
+    pub(super) suspicion: Option<String>,
 }
 
 impl Identity {
@@ -133,10 +135,21 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
         made_from,
         creating,
         deleting,
+        suspicion,
     } = resource.clone();
     let key = key.clone();
-    let identity =
-        Identity { key, id, created_at, protected, immutable, creating, deleting, path, suspended };
+    let identity = Identity {
+        key,
+        id,
+        created_at,
+        protected,
+        immutable,
+        creating,
+        deleting,
+        path,
+        suspended,
+        suspicion,
+    };
     let last_good =
         last_good.map(|LastGood { spec, origin }| Good { spec, path: origin.path, line: origin.line });
     let mark = |SecretMark { fingerprint, sealed }| Mark { fingerprint, sealed };
@@ -151,8 +164,18 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
 
 /// Puts the halves together again. Without the cache's half, what it held is unknown.
 pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResource {
-    let Identity { key: _, id, created_at, protected, immutable, creating, deleting, path, suspended } =
-        identity.clone();
+    let Identity {
+        key: _,
+        id,
+        created_at,
+        protected,
+        immutable,
+        creating,
+        deleting,
+        path,
+        suspended,
+        suspicion,
+    } = identity.clone();
     let unknown =
         Detail { updated_at: created_at, last_good: None, secrets: BTreeMap::new(), made_from: None };
     let Detail { updated_at, last_good, secrets, made_from } = detail.unwrap_or(unknown);
@@ -178,6 +201,7 @@ pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResou
         made_from,
         creating,
         deleting,
+        suspicion,
     }
 }
 

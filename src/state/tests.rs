@@ -53,6 +53,7 @@ fn resource(id: u128) -> RecordedResource {
         made_from: None,
         creating: false,
         deleting: false,
+        suspicion: None,
     }
 }
 

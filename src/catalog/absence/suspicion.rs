@@ -1,28 +1,40 @@
-//! What makes an absence look like a mistake, as the end of a sentence for whoever has to approve the deletion.
+//! What makes an absence look like a mistake, as the end of a sentence for whoever has to approve the deletion: in the past
+//! tense, since it is remembered, and may be read long after it could be seen.
+
+use serde_json::Value;
 
 use crate::catalog::RecordedResource;
 use crate::catalog::absence::is_gone;
-use crate::catalog::draft::Draft;
+use crate::catalog::draft::{Claim, Draft};
 use crate::names::{FleetKey, Kind, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 use crate::spec::ParsedFile;
 
+/// The fields of a spec that say which it is.
+const IDENTITY: [&str; 2] = ["organization", "identifier"];
+
 /// Why the absence of a resource is likely a mistake; none where it is clean.
 pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Option<String> {
     if let Some(last) = changed_source(draft) {
-        return Some(format!("the spec tree is {} now and was {last} before", draft.documents.source.0));
+        return Some(format!("the spec tree was {last} before and {} then", draft.documents.source.0));
     }
     if draft.documents.files.values().all(|file| is_empty(file)) {
-        return Some("the spec tree has no documents at all".to_owned());
+        return Some("the spec tree had no documents at all".to_owned());
     }
     let Some(path) = record.stood_in() else {
-        return Some("where it stood is no longer known".to_owned());
+        return Some("where it stood was no longer known".to_owned());
     };
+    // What was decided on is finished.
+    if record.deleting {
+        return None;
+    }
     emptied(draft, path)
+        .or_else(|| set_aside(draft, path))
         .or_else(|| refused_in_its_file(draft, path))
         .or_else(|| refused_elsewhere(draft, key))
-        .or_else(|| replaced(draft, path, record))
         .or_else(|| gone_at_once(draft, key, path))
+        .or_else(|| replaced(draft, key, path, record))
+        .or_else(|| record.suspicion.clone().filter(|_| lives_on_a_fleet(key)))
 }
 
 /// The tree that was applied last, where it is another one than this.
@@ -32,7 +44,22 @@ pub(super) fn changed_source<'a>(draft: &Draft<'a>) -> Option<&'a str> {
 }
 
 fn emptied(draft: &Draft, path: &SpecPath) -> Option<String> {
-    draft.documents.files.get(path).filter(|file| is_empty(file)).map(|_| format!("{path} is empty now"))
+    draft.documents.files.get(path).filter(|file| is_empty(file)).map(|_| format!("{path} was emptied"))
+}
+
+/// A file that is not read has its file's name and more, as when somebody kept a copy: `orders.yaml.bak`.
+fn set_aside(draft: &Draft, path: &SpecPath) -> Option<String> {
+    if draft.documents.files.contains_key(path) {
+        return None;
+    }
+    let name = |path: &SpecPath| path.as_str().rsplit('/').next().unwrap_or_default().to_lowercase();
+    let is_copy = |other: &&SpecPath| {
+        let other_name = name(other);
+        folder(other) == folder(path)
+            && other_name.trim_start_matches(['.', '_', '#', '~']).starts_with(&name(path))
+    };
+    let copy = draft.documents.skipped.iter().find(is_copy)?;
+    Some(format!("{copy}, which is not read, may be its file"))
 }
 
 fn is_empty(file: &ParsedFile) -> bool {
@@ -46,7 +73,7 @@ fn refused_in_its_file(draft: &Draft, path: &SpecPath) -> Option<String> {
         problem.is_error() && problem.location.iter().chain(related).any(|location| location.path == *path)
     };
     let found = draft.problems.iter().any(|problem| is_here(&problem));
-    found.then(|| format!("{path}, where it stood, has errors"))
+    found.then(|| format!("{path}, where it stood, had errors"))
 }
 
 /// A refused document may be its own with one word of its name changed, or moved to where it may not be. Others can
@@ -63,36 +90,68 @@ fn refused_elsewhere(draft: &Draft, key: &ResourceKey) -> Option<String> {
         other.name == key.name && (other.kind == key.kind || other.organization == key.organization)
     };
     let (_, at): (_, &Origin) = refused.into_iter().find(|(other, _)| alike(other))?;
-    Some(format!("{at}, which is refused, may be its document"))
+    Some(format!("{at}, which was refused, may be its document"))
 }
 
-/// Something new of another kind stands in its file. What is new of its own kind is a rename.
-fn replaced(draft: &Draft, path: &SpecPath, record: &RecordedResource) -> Option<String> {
-    let is_new = |key: &ResourceKey| !draft.recorded.resources.contains_key(key);
-    let newcomer = draft
-        .claims
-        .iter()
-        .find(|(new, claim)| claim.origin.path == *path && is_new(new))
-        .map(|(new, _)| new)?;
-    (!record.deleting).then(|| format!("{newcomer} appeared in {path}, where it stood, at the same time"))
+/// Something new may be what it became: anything in its file; of its own kind, anything of its organization, and in another
+/// organization what says the same. What is new of its own kind in its file is a rename and refused.
+fn replaced(draft: &Draft, key: &ResourceKey, path: &SpecPath, record: &RecordedResource) -> Option<String> {
+    let may_be = |new: &ResourceKey, claim: &Claim| {
+        let is_alike = || {
+            lives_on_a_fleet(key)
+                && new.kind == key.kind
+                && (new.organization == key.organization || says_the_same(record, claim))
+        };
+        claim.origin.path == *path || is_alike()
+    };
+    let newcomers = draft.newcomers.iter().filter_map(|new| Some((new, draft.claims.get(new)?)));
+    let (newcomer, claim) = newcomers.into_iter().find(|(new, claim)| may_be(new, claim))?;
+    // It may have been there for long, waiting for something, so nothing is said of when it came.
+    Some(format!("{newcomer} at {}, which was not applied yet, may be what it became", claim.origin))
+}
+
+/// Whether a document says what was applied, under another name. What isn't known may be the same.
+fn says_the_same(record: &RecordedResource, claim: &Claim) -> bool {
+    let content = |spec: &Value| {
+        let mut content = spec.clone();
+        let fields = content.as_object_mut();
+        fields.into_iter().for_each(|fields| fields.retain(|name, _| !IDENTITY.contains(&name.as_str())));
+        content
+    };
+    match (&record.last_good, claim.document) {
+        (Some(applied), Some(document)) => content(&applied.spec) == content(&document.spec.redacted()),
+        _ => true,
+    }
+}
+
+/// An error where a resource's document may stand: not in the folder of another organization.
+pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
+    let may_stand_in = |path: &SpecPath| {
+        let owner = path.top_folder().filter(|folder| draft.organizations.contains(*folder));
+        owner.is_none_or(|owner| owner == key.organization.as_str())
+    };
+    let errors = draft.problems.iter().filter(|problem| problem.is_error());
+    let places = errors.filter_map(|problem| problem.location.as_ref()).filter(|at| may_stand_in(&at.path));
+    let (path, line) = places.map(|at| (&at.path, at.line)).min()?;
+    Some(format!("the error at {path}:{line} may be about it"))
 }
 
 /// More than a file is gone: all that ran for an organization, a fleet with its clusters, or a folder.
 fn gone_at_once(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
     if all_gone(draft, |other, _| lives_on_a_fleet(other) && other.organization == key.organization) {
-        return Some(format!("everything of organization {} is gone at once", key.organization));
+        return Some(format!("everything of organization {} was gone at once", key.organization));
     }
     if let Some(fleet) = fleet_of(draft, key).filter(|fleet| is_gone(draft, &fleet.resource()))
         && all_gone(draft, |other, _| fleet_of(draft, other).as_ref() == Some(&fleet))
     {
-        return Some(format!("everything of fleet {fleet} is gone at once"));
+        return Some(format!("everything of fleet {fleet} was gone at once"));
     }
     let folder = folder(path)?;
     let was_there =
         |path: &SpecPath| path.as_str().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let is_left = draft.documents.files.keys().any(was_there);
     (!is_left && all_gone(draft, |_, record| record.stood_in().is_some_and(was_there)))
-        .then(|| format!("the folder {folder} is gone as a whole"))
+        .then(|| format!("the folder {folder} was gone as a whole"))
 }
 
 /// Whether several recorded resources are meant, and none of them is left. One alone is a removal like any other.
@@ -101,7 +160,8 @@ fn all_gone(draft: &Draft, meant: impl Fn(&ResourceKey, &RecordedResource) -> bo
     meant().nth(1).is_some() && meant().all(|(key, _)| is_gone(draft, key))
 }
 
-fn lives_on_a_fleet(key: &ResourceKey) -> bool {
+/// Whether anything of it lies on a target, so that there is something to lose.
+pub(super) fn lives_on_a_fleet(key: &ResourceKey) -> bool {
     matches!(key.kind, Kind::Fleet | Kind::Cluster)
 }
 

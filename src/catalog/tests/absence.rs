@@ -61,19 +61,19 @@ fn an_emptied_file_an_empty_tree_and_another_tree_are_suspicious() {
         format!("held cluster acme/orders: absent, rendered\nabsent cluster acme/orders: suspicious: {why}")
     };
     let mut world = applied();
-    world.put("acme/orders.yaml", "").check(&suspicious("acme/orders.yaml is empty now"));
+    world.put("acme/orders.yaml", "").check(&suspicious("acme/orders.yaml was emptied"));
     // Where the record doesn't say which file it was, any empty one is doubted.
-    world.lose_cache().check("absent cluster acme/orders: suspicious: acme/orders.yaml is empty now");
+    world.lose_cache().check("absent cluster acme/orders: suspicious: acme/orders.yaml was emptied");
 
     let mut world = applied();
     world.source = "/other".to_owned();
     world.remove("acme/orders.yaml");
-    world.check(&suspicious("the spec tree is /other now and was /specs before"));
+    world.check(&suspicious("the spec tree was /specs before and /other then"));
 
     let mut world = applied();
     world.files.clear();
     let catalog = world.resolve();
-    let why = "the spec tree has no documents at all".to_owned();
+    let why = "the spec tree had no documents at all".to_owned();
     assert!(catalog.absent.values().all(|absence| *absence == Absence::Suspicious { why: why.clone() }));
     assert_eq!((catalog.absent.len(), catalog.clusters.len()), (world.recorded.resources.len(), 2));
 }
@@ -101,9 +101,17 @@ fn a_rename_is_refused_on_both_sides() {
     let mut world = applied();
     world.put("acme/orders.yaml", &two("orders")).apply();
     world.put("acme/orders.yaml", &format!("# moved\n{}", two("sales"))).check(&refused(5, held));
-    // In a file of its own it is another cluster.
+    // In a file of its own it is another cluster, or the same one with another name.
     world.put("acme/orders.yaml", &cluster("acme", "other", 1, ""));
     world.put("acme/sales.yaml", &cluster("acme", "sales", 1, ""));
+    world.check(&format!(
+        "{held}
+         absent cluster acme/orders: suspicious: cluster acme/sales at acme/sales.yaml:1, which was not applied yet, may be \
+         what it became"
+    ));
+    // Described before the old one goes, it is another one.
+    world.put("acme/orders.yaml", &two("orders")).apply();
+    world.put("acme/orders.yaml", &cluster("acme", "other", 1, ""));
     world.check("absent cluster acme/orders: removed");
 }
 

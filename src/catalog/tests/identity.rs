@@ -30,7 +30,7 @@ fn a_document_in_a_foreign_folder_touches_nothing() {
     // It has none any more, and the trespasser may be its document, misplaced.
     world.remove("globex/stock.yaml");
     let suspicious = "held cluster globex/stock: absent, rendered
-        absent cluster globex/stock: suspicious: acme/evil.yaml:1, which is refused, may be its document";
+        absent cluster globex/stock: suspicious: acme/evil.yaml:1, which was refused, may be its document";
     world.check(&format!("{refused}\n{suspicious}"));
     // So may a broken one.
     world.put("acme/evil.yaml", "INVALID\nkind: Cluster\norganization: globex\nidentifier: stock\n");
@@ -87,7 +87,7 @@ fn a_folder_that_becomes_an_organizations_deletes_nothing_of_others() {
          `shared`
          = set `organization: shared`, or move the document out of `shared/`
          held cluster acme/orders: absent, rendered
-         absent cluster acme/orders: suspicious: shared/orders.yaml, where it stood, has errors",
+         absent cluster acme/orders: suspicious: shared/orders.yaml, where it stood, had errors",
     );
 }
 

@@ -9,7 +9,7 @@ mod properties;
 mod references;
 mod secrets;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
@@ -141,6 +141,7 @@ impl World {
             source: SourceId(self.source.clone()),
             revision: "r".to_owned(),
             git: self.git,
+            skipped: BTreeSet::new(),
             files: files.collect(),
         }
     }
@@ -191,6 +192,7 @@ impl World {
                 made_from: None,
                 creating: false,
                 deleting: false,
+                suspicion: None,
             };
             self.recorded.resources.insert(key.clone(), record);
         }

@@ -65,6 +65,7 @@ fn reversed(documents: &Documents) -> Documents {
         source: documents.source.clone(),
         revision: documents.revision.clone(),
         git: documents.git,
+        skipped: documents.skipped.clone(),
         files: files.collect(),
     }
 }

@@ -184,6 +184,7 @@ fn plan_resource(
         made_from: None,
         creating: false,
         deleting: false,
+        suspicion: None,
     });
     let verb = match (before, &record) {
         (_, None) => Verb::Delete,

@@ -24,7 +24,7 @@ fn a_change_and_a_protected_deletion() {
           to delete it: put it back with `deletion_protection: false`, apply, then remove it again
           the cluster goes; its namespace and disks stay: kafka-acme--payments
 
-    1 to change, 0 to create, 0 to delete, 1 waiting.    plan 1f8187850e72
+    1 to change, 0 to create, 0 to delete, 1 waiting.    plan 45aa4d579f3b
     "#);
 }
 
@@ -46,7 +46,7 @@ fn something_new() {
           + KafkaNodePool kafka-acme--orders/broker
           + KafkaNodePool kafka-acme--orders/controller
 
-    0 to change, 3 to create, 0 to delete, 0 waiting.    plan 19f346bea330
+    0 to change, 3 to create, 0 to delete, 0 waiting.    plan 32135c314416
     "#);
 }
 
@@ -79,7 +79,7 @@ fn a_new_certificate_shows_no_secret() {
             +   tls.key: ‹secret BaseDomain/acme/k.example.com tls_key, hmac:8899aabb…›
               type: kubernetes.io/tls
 
-    2 to change, 0 to create, 0 to delete, 0 waiting.    plan b3aa64b2d71a
+    2 to change, 0 to create, 0 to delete, 0 waiting.    plan 0b5d4a786f62
     "#);
 }
 
@@ -105,7 +105,7 @@ fn what_needs_approval() {
           - KafkaNodePool kafka-acme--b/controller
           - NetworkPolicy kafka-acme--b/deny
 
-    0 to change, 0 to create, 1 to delete, 1 waiting.    plan a82992525bb8
+    0 to change, 0 to create, 1 to delete, 1 waiting.    plan babc48aa8be3
     "#);
 }
 

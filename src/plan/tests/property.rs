@@ -47,7 +47,7 @@ fn set(lab: &mut Lab, name: &str, fate: &Fate) {
             let unreadable = Origin { path: "acme/x.yaml".parse().unwrap(), line: 1 };
             let absence = match fate {
                 Fate::Unreadable => Absence::Unknown { unreadable },
-                Fate::Suspicious => Absence::Suspicious { why: "acme/x.yaml is empty now".into() },
+                Fate::Suspicious => Absence::Suspicious { why: "acme/x.yaml was emptied".into() },
                 _ => Absence::Removed,
             };
             lab.absences.insert(key(&text), absence);

@@ -41,7 +41,7 @@ fn a_suspicious_absence_is_deleted_only_when_approved() {
     lab.unprotected("orders");
     lab.settle();
     lab.remove("Cluster/acme/orders");
-    let why = "acme/clusters/orders.yaml is empty now".to_owned();
+    let why = "acme/clusters/orders.yaml was emptied".to_owned();
     lab.absences.insert(key("Cluster/acme/orders"), Absence::Suspicious { why: why.clone() });
     let plan = lab.plan();
     let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();

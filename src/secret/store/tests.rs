@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -132,6 +132,7 @@ fn documents(documents: Vec<Document>) -> Documents {
         source: SourceId("/specs".to_owned()),
         revision: String::new(),
         git: false,
+        skipped: BTreeSet::new(),
         files: BTreeMap::from([("specs.yaml".parse().unwrap(), Arc::new(file))]),
     }
 }
