@@ -69,10 +69,30 @@ fn sources() -> BTreeMap<PathBuf, (String, String)> {
     found
 }
 
-/// A file's code: no comments, and nothing from the first test module on, which by convention ends a file.
+/// A file's code: no comments, and no test modules. As rustfmt leaves it, an item ends with its first line that begins
+/// with a brace or, where it has no body, with its first line.
 fn code(text: &str) -> String {
-    let text = text.split("\n#[cfg(test)]").next().unwrap_or_default();
-    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut code = String::new();
+    while let Some(line) = lines.next() {
+        if line == "#[cfg(test)]" {
+            let first = lines.next().unwrap_or_default();
+            if !first.ends_with(';') {
+                lines.find(|line| line.starts_with('}'));
+            }
+            continue;
+        }
+        code.push_str(line);
+        code.push('\n');
+    }
+    code
+}
+
+#[test]
+fn only_tests_and_comments_are_left_out_of_account() {
+    let text =
+        "#[cfg(test)]\nmod tests;\nuse a;\n// crate::b\n#[cfg(test)]\nmod more {\n    use c;\n}\nuse d;\n";
+    assert_eq!(code(text), "use a;\nuse d;\n");
 }
 
 /// The top modules that a text names: `crate::plan::Plan` and each branch of `use crate::{plan, spec::Fleet}`.

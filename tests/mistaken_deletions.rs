@@ -331,3 +331,51 @@ fn what_once_looked_like_a_mistake_waits_until_it_is_approved_or_put_back() {
     tree.run("apply tree --yes").expect(0);
     assert!(!paths(&tree).iter().any(|path| path.contains("kafka-acme--orders/Kafka")));
 }
+
+/// A file that can't be read, and what a person does while it is there; then it is mended.
+#[test]
+fn a_broken_file_in_between_makes_no_removal_clean() {
+    let meanwhile: [(Mistake, Mistake); 3] = [
+        // Something looked like a mistake before.
+        (|tree| tree.write(ORDERS, ""), |tree| tree.remove(ORDERS)),
+        // It went while the file was broken.
+        (|_| {}, |tree| tree.remove(ORDERS)),
+        // Another took its place while the file was broken.
+        (
+            |_| {},
+            |tree| {
+                let copy = tree.read(ORDERS).replace("identifier: orders", "identifier: sales");
+                tree.write("acme/clusters/sales.yaml", copy);
+                tree.remove(ORDERS);
+            },
+        ),
+    ];
+    for (before, during) in meanwhile {
+        let tree = quickstart();
+        before(&tree);
+        tree.run("apply tree --yes");
+        tree.write("broken.yaml", "kind: [\n");
+        during(&tree);
+        tree.run("apply tree --yes").says(&["! cluster orders", "broken.yaml"]);
+        tree.remove("broken.yaml");
+        deletes_nothing(&tree, &["! cluster orders     waiting: approval"]);
+    }
+}
+
+#[test]
+fn what_was_put_back_while_it_was_being_deleted_is_judged_anew() {
+    let tree = quickstart();
+    let registry = ".streamfleet/state/registry.jsonl";
+    let line = |line: &str| match line.contains("Cluster/acme/orders") || line.contains("\"orders\"") {
+        true => line.replace("\"deleting\":false", "\"deleting\":true") + "\n",
+        false => line.to_owned() + "\n",
+    };
+    let begun: String = tree.read(registry).lines().map(line).collect();
+    assert!(begun.contains("\"deleting\":true"), "{begun}");
+    tree.write(registry, begun);
+    // It is back, and waits.
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 99");
+    tree.run("apply tree --yes");
+    tree.write(ORDERS, "");
+    deletes_nothing(&tree, &["was emptied"]);
+}

@@ -53,9 +53,13 @@ fn lines(round: &Round) -> Vec<Line> {
     let catalog = &round.checked.catalog;
     let mut clusters = clusters(round);
     let mut lines = Vec::new();
-    for fleet in catalog.fleets.values() {
-        lines.push(line(round, fleet.key.resource(), Some(fleet.kafka_units), Some(fleet.clusters)));
-        let clusters = clusters.remove(&fleet.key).unwrap_or_default();
+    let planned = round.plan.fleets.iter().map(|plan| &plan.fleet);
+    let fleets: BTreeSet<&FleetKey> = catalog.fleets.keys().chain(planned).collect();
+    for key in fleets {
+        let (units, of_clusters) =
+            catalog.fleets.get(key).map(|fleet| (fleet.kafka_units, fleet.clusters)).unwrap_or_default();
+        lines.push(line(round, key.resource(), Some(units), Some(of_clusters)));
+        let clusters = clusters.remove(key).unwrap_or_default();
         lines.extend(clusters.into_iter().map(|cluster| line(round, cluster, None, None)));
     }
     lines

@@ -15,32 +15,19 @@ pub(super) type Decided = (Change, Vec<Refusal>);
 pub(super) fn of(world: &World, resource: &Resource, differences: Differences) -> Option<Decided> {
     let current = world.current.get(&resource.key)?;
     match &resource.hold {
-        Some(hold) => held(world, resource, current, hold, &differences).map(|change| (change, Vec::new())),
+        Some(hold) => Some((held(world, resource, current, hold), Vec::new())),
         None => wanted(world, resource, current, differences),
     }
 }
 
-/// A resource that is left as it is. It is mentioned where that keeps something from being done.
-fn held(
-    world: &World,
-    resource: &Resource,
-    current: &Current,
-    hold: &Hold,
-    differences: &Differences,
-) -> Option<Change> {
-    let before = world.recorded(&resource.key);
-    let differs = !current.fields.is_empty()
-        || differences.found.iter().any(|found| found.step.verb != Verb::Delete)
-        || !world.is_made(&resource.key);
-    if matches!(hold, Hold::Unreadable { .. }) && !differs {
-        return None;
-    }
-    Some(Change {
+/// A resource that is left as it is, and why.
+fn held(world: &World, resource: &Resource, current: &Current, hold: &Hold) -> Change {
+    Change {
         fields: current.fields.clone(),
         waiting: vec![Waiting::Held(hold.clone())],
-        record: before.cloned(),
+        record: world.recorded(&resource.key).cloned(),
         ..mention(&resource.key, Some(origin(world, resource, current)))
-    })
+    }
 }
 
 /// A resource that stays as it is and is only mentioned. Whoever mentions it says what it waits for.

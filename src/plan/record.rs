@@ -73,7 +73,9 @@ fn safeguarded(before: &RecordedResource, safeguards: Safeguards) -> RecordedRes
     RecordedResource {
         protected: before.protected || safeguards.protected,
         suspended: before.suspended || safeguards.suspended,
+        // It is named, so nothing of an earlier absence counts any more: neither what was suspected nor what was decided.
         suspicion: None,
+        deleting: false,
         ..before.clone()
     }
 }
@@ -85,7 +87,8 @@ fn suspected(world: &World, key: &ResourceKey, absence: &Absence) -> Option<Reco
     let why = match absence {
         Absence::Suspicious { why } => why.clone(),
         Absence::Renamed { to } => format!("{to}, which was not applied yet, may be what it became"),
-        Absence::Unknown { .. } | Absence::Removed => return None,
+        Absence::Unknown { unreadable } => format!("{unreadable}, which could not be read, may have held it"),
+        Absence::Removed => return None,
     };
     // The first reason stays: the later ones follow from it, or from what was done about it.
     let suspicion = before.suspicion.clone().or(Some(why));

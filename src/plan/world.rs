@@ -74,10 +74,11 @@ impl<'a> World<'a> {
         self.catalog.absent.keys().filter_map(|key| Some((key, self.absence(key)?)))
     }
 
-    /// Why no spec names a resource any more; none for one that is named. One whose absence looks like a mistake is in
-    /// the catalog too, so that what refers to it goes on, but what happens to it is a matter of its absence.
+    /// Why no spec names a resource any more; none for one that is named. One that may be missing by mistake is in the
+    /// catalog too, so that what refers to it goes on, but what happens to it is a matter of its absence.
     pub fn absence(&self, key: &ResourceKey) -> Option<&'a Absence> {
-        let named = |resource: &Resource| resource.hold != Some(Hold::Absent);
+        let named =
+            |resource: &Resource| !matches!(resource.hold, Some(Hold::Absent | Hold::Unreadable { .. }));
         let absence = self.catalog.absent.get(key)?;
         (!self.catalog.resources.get(key).is_some_and(named)).then_some(absence)
     }

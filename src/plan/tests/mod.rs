@@ -174,7 +174,11 @@ impl Lab {
             }),
             _ => None,
         });
-        let absent = self.recorded.resources.keys().filter(|key| !self.resources.contains_key(*key));
+        // What may only be missing is kept, held, and is absent all the same.
+        let is_named =
+            |resource: &Resource| !matches!(resource.hold, Some(Hold::Absent | Hold::Unreadable { .. }));
+        let recorded = self.recorded.resources.keys();
+        let absent = recorded.filter(|key| !self.resources.get(key).is_some_and(is_named));
         let why = |key: &ResourceKey| self.absences.get(key).cloned().unwrap_or(Absence::Removed);
         let copy = |resource: &Resource| Resource {
             key: resource.key.clone(),

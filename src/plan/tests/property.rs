@@ -41,15 +41,24 @@ fn set(lab: &mut Lab, name: &str, fate: &Fate) {
         Fate::Suspended if known => lab.hold(&text, Hold::Suspended { by: key(&text) }),
         Fate::Suspended => {}
         Fate::Absent | Fate::Unreadable | Fate::Suspicious => {
-            if known {
-                lab.remove(&text);
-            }
             let unreadable = Origin { path: "acme/x.yaml".parse().unwrap(), line: 1 };
-            let absence = match fate {
-                Fate::Unreadable => Absence::Unknown { unreadable },
-                Fate::Suspicious => Absence::Suspicious { why: "acme/x.yaml was emptied".into() },
-                _ => Absence::Removed,
+            // What may only be missing is kept as it was applied.
+            let (absence, hold) = match fate {
+                Fate::Unreadable => {
+                    let hold = Hold::Unreadable { origin: unreadable.clone() };
+                    (Absence::Unknown { unreadable }, Some(hold))
+                }
+                Fate::Suspicious => {
+                    let why = "acme/x.yaml was emptied".to_owned();
+                    (Absence::Suspicious { why }, Some(Hold::Absent))
+                }
+                _ => (Absence::Removed, None),
             };
+            match hold.filter(|_| known && lab.recorded.resources.contains_key(&key(&text))) {
+                Some(hold) => lab.hold(&text, hold),
+                None if known => lab.remove(&text),
+                None => {}
+            }
             lab.absences.insert(key(&text), absence);
         }
     }

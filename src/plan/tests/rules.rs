@@ -17,12 +17,18 @@ fn a_file_that_cannot_be_read_deletes_nothing() {
     lab.remove("Cluster/acme/orders");
     lab.absences.insert(key("Cluster/acme/orders"), Absence::Unknown { unreadable: unreadable() });
     lab.hold("Cluster/acme/payments", Hold::Unreadable { origin: unreadable() });
+    lab.absences.insert(key("Cluster/acme/payments"), Absence::Unknown { unreadable: unreadable() });
     let plan = lab.plan();
     let orders = change(&plan, "Cluster/acme/orders");
     assert_eq!((orders.verb, orders.steps.len()), (Verb::Keep, 0));
     assert_eq!(orders.waiting, [Waiting::UnreadableFile { origin: unreadable() }]);
     assert!(orders.record.is_some());
-    assert_eq!(waiting(&plan), ["acme/orders"], "what is held and unchanged isn't mentioned");
+    assert_eq!(waiting(&plan), ["acme/orders", "acme/payments"]);
+    // Once the file can be read, that they are gone is no clean removal.
+    let suspicion = |plan: &Plan, name| plan.remember[&key(name)].suspicion.clone();
+    let why = "acme/broken.yaml:3, which could not be read, may have held it";
+    assert_eq!(suspicion(&plan, "Cluster/acme/orders").as_deref(), Some(why));
+    assert_eq!(suspicion(&plan, "Cluster/acme/payments").as_deref(), Some(why));
 }
 
 #[test]
