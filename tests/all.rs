@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the bans are for the core; a test needs the world")]
 
 mod architecture;
+mod backup;
 mod causes;
 mod command_line;
 mod examples;
@@ -14,8 +15,10 @@ mod lifecycle;
 mod mistaken_deletions;
 mod mistakes;
 mod pipeline;
+mod restore;
 mod schemas;
 mod secrets;
+mod state_faults;
 mod support;
 mod targets;
 mod tenants;

@@ -31,6 +31,8 @@ fn every_verb_explains_itself() {
         "get",
         "approve",
         "forget",
+        "backup",
+        "restore",
         "secret",
         "secret encrypt",
         "explain",

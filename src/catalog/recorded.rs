@@ -23,6 +23,8 @@ pub struct Recorded {
     pub resources: BTreeMap<ResourceKey, RecordedResource>,
     /// How often a resource of this key was deleted, so that one made anew gets an id of its own.
     pub generations: BTreeMap<ResourceKey, u32>,
+    /// The ids that targets remember of resources that are on them and not recorded, as after the registry was lost.
+    pub remembered_ids: BTreeMap<ResourceKey, Uuid>,
     /// What each fleet's target holds of ours.
     pub fleets: BTreeMap<FleetKey, RecordedFleet>,
     /// Approvals that were given and not used.
@@ -153,13 +155,18 @@ impl RecordedResource {
 }
 
 impl Recorded {
-    /// The id of a resource: the recorded one, or the one that it gets when it is first applied.
+    /// The id of a resource: the recorded one, the one that its target remembers, or the one that it gets when it is first
+    /// applied.
     ///
     /// It is derived from the installation, the key and how often that key was deleted, so that planning twice gives
     /// the same id without anything being written.
     pub fn id_of(&self, key: &ResourceKey) -> Uuid {
         if let Some(resource) = self.resources.get(key) {
             return resource.id;
+        }
+        // What was deleted here and is made anew gets another id, though its namespace may have been kept with a mark.
+        if let (Some(id), None) = (self.remembered_ids.get(key), self.generations.get(key)) {
+            return *id;
         }
         let generation = self.generations.get(key).copied().unwrap_or(0);
         let seed = format!("{}|{}|{generation}", self.installation, String::from(key.clone()));

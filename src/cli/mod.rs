@@ -2,6 +2,7 @@
 
 mod apply;
 mod approve;
+mod backup;
 mod completions;
 mod console;
 mod explain;
@@ -13,6 +14,7 @@ mod init;
 mod manual;
 mod plan;
 mod report;
+mod restore;
 mod round;
 mod saved;
 mod schema;
@@ -68,6 +70,8 @@ enum Verb {
     Schema(schema::Schema),
     Approve(approve::Approve),
     Forget(forget::Forget),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     #[command(subcommand)]
     Secret(secret::Secret),
     Completions(completions::Completions),
@@ -93,6 +97,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Schema(verb) => schema::run(&verb, &mut console),
         Verb::Approve(verb) => approve::run(&verb, &mut console),
         Verb::Forget(verb) => forget::run(&verb, &mut console),
+        Verb::Backup(verb) => backup::run(&verb, &mut console),
+        Verb::Restore(verb) => restore::run(&verb, &mut console),
         Verb::Secret(verb) => secret::run(&verb, &mut console),
         Verb::Completions(verb) => completions::run(&verb, &mut console),
         Verb::Manual(_) => manual::run(&mut console),

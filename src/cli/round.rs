@@ -11,11 +11,11 @@ use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::execute::{self, Progress, Report};
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::{self, Plan, Policy};
+use crate::plan::{self, Observed, Plan, Policy};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
-use crate::spec::{InfraType, Spec};
-use crate::state::State;
+use crate::spec::{Documents, InfraType, Spec};
+use crate::state::{self, State};
 use crate::target::{Target, Targets};
 use crate::{render, spec};
 
@@ -68,6 +68,16 @@ pub fn check(
     now: Timestamp,
     console: &mut Console,
 ) -> Result<Checked, Failure> {
+    read(settings, access, now, console).map(|(checked, _)| checked)
+}
+
+/// Reads a tree and resolves it, and gives what was read too.
+fn read(
+    settings: &Settings,
+    access: Access,
+    now: Timestamp,
+    console: &mut Console,
+) -> Result<(Checked, Documents), Failure> {
     let snapshot = directory::scan(&settings.tree).map_err(|error| {
         Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
     })?;
@@ -81,7 +91,7 @@ pub fn check(
     };
     let secrets = secret_store(settings, access)?.open_all(&documents);
     let catalog = catalog::resolve(&documents, &recorded, &secrets, &settings.config, now);
-    Ok(Checked { state, recorded, secrets, catalog })
+    Ok((Checked { state, recorded, secrets, catalog }, documents))
 }
 
 /// Reads a tree, looks at the targets and plans.
@@ -94,20 +104,61 @@ pub fn run(
     now: Timestamp,
     console: &mut Console,
 ) -> Result<Round, Failure> {
-    let checked = check(&settings, access, now, console)?;
+    let (mut checked, documents) = read(&settings, access, now, console)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .map_err(|error| Failure::during("could not start the runtime", &error))?;
-    let desired = render::render(&checked.catalog);
+    let mut desired = render::render(&checked.catalog);
     let targets =
         Targets::for_fleets(&settings.output_dir, checked.recorded.installation, directory_fleets(&checked));
     let observed = runtime.block_on(targets.observe(&checked.recorded, &desired));
+    if remember_ids(&mut checked.recorded, &observed) {
+        let Checked { recorded, secrets, .. } = &checked;
+        checked.catalog = catalog::resolve(&documents, recorded, secrets, &settings.config, now);
+        desired = render::render(&checked.catalog);
+    }
+    drop(documents);
+    warn_of_unknown(&checked, &observed, console);
     let policy = policy(&settings, now);
     let plan = plan::plan(&checked.catalog, &desired, &checked.recorded, &observed, &policy);
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = plan.summary;
     tracing::debug!(plan = plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Round { settings, checked, targets, plan, runtime })
+}
+
+/// Takes over the ids that targets remember of what isn't recorded, as after the registry was lost or an older one was
+/// restored: an id is for life. Says whether any is another one than it would have been.
+fn remember_ids(recorded: &mut Recorded, observed: &Observed) -> bool {
+    let marks = observed.fleets.values().flat_map(|target| &target.marks);
+    let differing = marks.filter(|(key, mark)| recorded.id_of(key) != mark.id);
+    let unrecorded = differing
+        .filter(|(key, _)| !recorded.resources.contains_key(key) && !recorded.generations.contains_key(key));
+    recorded.remembered_ids = unrecorded.map(|(key, mark)| (key.clone(), mark.id)).collect();
+    !recorded.remembered_ids.is_empty()
+}
+
+/// Says of what is ours on a target and neither recorded nor described: what was made after the backup that was restored.
+/// Nothing of it is in the plan. Namespaces are kept on purpose when a cluster is deleted, and definitions always.
+fn warn_of_unknown(checked: &Checked, observed: &Observed, console: &mut Console) {
+    let is_unknown = |owner: &ResourceKey| {
+        !checked.recorded.resources.contains_key(owner) && !checked.catalog.resources.contains_key(owner)
+    };
+    for (fleet, target) in &observed.fleets {
+        let mut unknown: BTreeMap<&ResourceKey, usize> = BTreeMap::new();
+        for (object, known) in &target.inventory {
+            let stays = ["Namespace", "CustomResourceDefinition"].contains(&object.kind.as_str());
+            if !stays && is_unknown(&known.owner) {
+                *unknown.entry(&known.owner).or_default() += 1;
+            }
+        }
+        for (owner, count) in unknown {
+            console.warn(&format!(
+                "fleet {fleet} holds objects of {owner} ({count}), which is neither recorded nor in the tree, as after an \
+                 older backup was restored: they stay; to go on with it or to delete it, put its spec back and apply first"
+            ));
+        }
+    }
 }
 
 /// The fleets that are folders, with the path of each where it is known: those of the tree, and those that are recorded
@@ -151,7 +202,10 @@ fn policy(settings: &Settings, now: Timestamp) -> Policy {
 }
 
 /// Before anything is written to the tree's own folder, git is told to leave it alone: it holds keys.
-fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
+///
+/// # Errors
+/// When the folder can't be written.
+pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
     match access {
         Access::ReadOnly => Ok(()),
         Access::Write => settings
@@ -189,6 +243,8 @@ pub fn secret_store(settings: &Settings, access: Access) -> Result<SecretStore, 
 /// leave behind.
 pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> {
     prepare(settings, access)?;
+    let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
+    state::finish_restore(&settings.state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
     let keyring = match access {
         Access::Write => Keyring::load_or_create(&settings.state_dir),
         Access::ReadOnly => match Keyring::load(&settings.state_dir) {
@@ -197,7 +253,6 @@ pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> 
             Err(error) => Err(error),
         },
     };
-    let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
     keyring.map_err(|error| Failure::of_secret(attempt(), &error))
 }
 

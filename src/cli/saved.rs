@@ -16,8 +16,10 @@ const MAX_BYTES: u64 = 1 << 30;
 /// # Errors
 /// When the file can't be written.
 pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
-    replace(path, plan.to_json().as_bytes())
-        .map_err(|error| Failure::during(format!("could not save the plan to `{path}`"), &error))
+    replace(path, plan.to_json().as_bytes()).map_err(|error| {
+        Failure::during(format!("could not save the plan to `{path}`"), &error)
+            .hint("name a file in a folder that you can write, on a disk that has room")
+    })
 }
 
 /// Refuses to save a plan over anything but a plan, and among what streamfleet itself keeps.

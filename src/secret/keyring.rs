@@ -119,6 +119,20 @@ impl Keyring {
         self.identities[0].to_public().to_string()
     }
 
+    /// Whether something that is sealed to this recipient can be opened with these keys.
+    pub fn is_own(&self, recipient: &str) -> bool {
+        self.identities.iter().any(|identity| identity.to_public().to_string() == recipient.trim())
+    }
+
+    /// Keeps other processes from making keys in a state folder, which is made where there is none.
+    ///
+    /// # Errors
+    /// When the folder can be read by others or can't be written.
+    pub fn lock(dir: &Utf8Path) -> Result<KeyLock, SecretError> {
+        make_private_dir(dir)?;
+        KeyLock::take(dir)
+    }
+
     /// Adds a new identity, which everything is sealed to from now on. The old ones stay, to open what was sealed to
     /// them, and so do those that another process added in the meantime. Nobody else adds one while the lock is held.
     ///
@@ -191,7 +205,7 @@ impl Keyring {
 }
 
 /// The identities of a file, in its order; none where a line is something else, or there is no identity.
-fn parse_identities(text: &str) -> Option<Vec<Identity>> {
+pub(super) fn parse_identities(text: &str) -> Option<Vec<Identity>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let identities: Vec<Identity> = lines.map(|line| Identity::from_str(line).ok()).collect::<Option<_>>()?;
     (!identities.is_empty()).then_some(identities)
@@ -207,7 +221,8 @@ fn damaged(file: &Utf8Path, why: &str) -> SecretError {
     SecretError::new(
         "key-file-damaged",
         format!("the key file {file} is damaged: {why}"),
-        "restore it from the backup; without it, what was sealed to it can't be opened",
+        "move it out of the folder and restore it: streamfleet restore FILE TREE; without a backup, what was sealed to it \
+         can't be opened",
     )
 }
 
@@ -215,7 +230,10 @@ fn half(dir: &Utf8Path, missing: &str, there: &str) -> SecretError {
     SecretError::new(
         "key-file-missing",
         format!("the key file {missing} is missing from {dir}, where {there} is"),
-        format!("restore it from the backup; if it is lost for good, {}", make_anew(dir, missing)),
+        format!(
+            "restore it: streamfleet restore FILE TREE; if it is lost for good, {}",
+            make_anew(dir, missing)
+        ),
     )
 }
 
@@ -226,8 +244,8 @@ fn both_missing(dir: &Utf8Path) -> SecretError {
             "the key files {IDENTITIES} and {FINGERPRINT} are missing from {dir}, which was used with them"
         ),
         format!(
-            "restore both from the backup: without them no sealed secret can be opened; if they are lost for good, {}, \
-             and {}",
+            "restore both, since without them no sealed secret can be opened: streamfleet restore FILE TREE; if they are lost \
+             for good, {}, and {}",
             make_anew(dir, IDENTITIES),
             make_anew(dir, FINGERPRINT)
         ),

@@ -5,6 +5,7 @@
 //! lines that all our secrets are, and cutting it would give a file and its sealed copy two fingerprints.
 
 mod envelope;
+mod file;
 mod fill;
 mod keyring;
 mod lookup;
@@ -12,6 +13,7 @@ mod rotate;
 mod store;
 
 pub use envelope::{NotOpened, seal};
+pub use file::{is_sealed, open_file, seal_file};
 pub use fill::fill;
 pub use keyring::Keyring;
 pub use rotate::rotate_text;

@@ -3,7 +3,14 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::cache::Table;
+use super::records::StatusRecord;
+use super::{State, StateError, locked, text};
+use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
+
+/// How many events are kept; the oldest go first.
+pub const EVENTS_KEPT: u64 = 10_000;
 
 /// A step that was begun and not finished: something is doing it now, or was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,4 +58,77 @@ pub struct AuditEntry {
     /// The plan's id, where there was one.
     #[serde(default)]
     pub plan: Option<String>,
+}
+
+impl State {
+    /// Records that a step begins. A fleet does one at a time.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn journal_begin(&self, entry: &JournalEntry) -> Result<(), StateError> {
+        self.cache.put(Table::Journal, entry.fleet.to_string().as_bytes(), entry)
+    }
+
+    /// Records that a fleet's running step is done.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn journal_done(&self, fleet: &FleetKey) -> Result<(), StateError> {
+        self.cache.remove(Table::Journal, fleet.to_string().as_bytes())
+    }
+
+    /// The steps that were begun and not finished, by fleet.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn journal_unfinished(&self) -> Result<Vec<JournalEntry>, StateError> {
+        let (entries, _) = self.cache.scan(Table::Journal, b"")?;
+        Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    /// Records a decision or an outcome, and drops what is too old to keep.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn record_event(&self, event: &Event) -> Result<(), StateError> {
+        let _numbering = locked(&self.events);
+        let number = |key: &[u8]| key.try_into().map_or(0, u64::from_be_bytes);
+        let ends = self.cache.ends(Table::Events)?;
+        let next = ends.as_ref().map_or(0, |(_, last)| number(last).saturating_add(1));
+        self.cache.put(Table::Events, &next.to_be_bytes(), event)?;
+        let first = ends.map_or(0, |(first, _)| number(&first));
+        for old in first..(next + 1).saturating_sub(EVENTS_KEPT) {
+            self.cache.remove(Table::Events, &old.to_be_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The latest events, the newest first.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn events(&self, limit: usize) -> Result<Vec<Event>, StateError> {
+        self.cache.newest(Table::Events, limit)
+    }
+
+    /// Records how a resource is. While the word stays the same, so does the time since when.
+    ///
+    /// # Errors
+    /// When the cache can't be written.
+    pub fn put_status(&self, key: &ResourceKey, status: &ResourceStatus) -> Result<(), StateError> {
+        let mut status = status.clone();
+        if let Some(before) = self.status(key)?.filter(|before| before.status == status.status) {
+            status.since = before.since;
+        }
+        self.cache.put(Table::Status, text(key.clone()).as_bytes(), &StatusRecord::from(&status))
+    }
+
+    /// How a resource was when that was last recorded.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn status(&self, key: &ResourceKey) -> Result<Option<ResourceStatus>, StateError> {
+        let record: Option<StatusRecord> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
+        Ok(record.and_then(|record| record.try_into().ok()))
+    }
 }

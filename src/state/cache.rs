@@ -218,6 +218,9 @@ fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Cache, Unusable> 
     if damage_mark(path).exists() {
         return Err(Unusable::SetAside("it failed while it was in use".to_owned()));
     }
+    if path.is_symlink() {
+        return Err(Unusable::SetAside("it is a link".to_owned()));
+    }
     let cache = unwound(|| {
         let db = open_when_closed(path)?;
         let trees = Table::ALL.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;

@@ -18,6 +18,16 @@ pub enum StateError {
         /// Why it was refused.
         source: io::Error,
     },
+    /// Something of another sort lies where a file or the folder should be.
+    #[error("cannot use `{path}`: it is {found}, not {expected}")]
+    Strange {
+        /// The path.
+        path: Utf8PathBuf,
+        /// What is there: `a link`.
+        found: &'static str,
+        /// What should be: `a file`.
+        expected: &'static str,
+    },
     /// Another process uses the folder.
     #[error("cannot use the state in `{dir}`: {} is using it", holder.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
     Locked {
@@ -103,14 +113,26 @@ impl StateError {
                 "wait until it is done; only one streamfleet at a time may use a state folder".to_owned()
             }
             StateError::Newer { .. } => {
-                "install that version again, or restore a backup of the folder from before it".to_owned()
+                "install that version again; to go back to before it, move the folder away and restore an older backup: streamfleet restore FILE TREE".to_owned()
             }
+            StateError::Damaged { path, line: 1, .. } => format!(
+                "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; to start anew without ids and protection, move the whole folder away"
+            ),
             StateError::Damaged { path, line, .. } => format!(
-                "restore `{path}` from a backup; without one, copy the folder, remove line {line} and look at what `streamfleet plan` says before anything is applied"
+                "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; without a backup, copy the folder, remove line {line} and look at what `streamfleet plan` says before anything is applied"
             ),
             StateError::NoRegistry { .. } => {
-                "restore it from a backup: it holds ids and protection; to start anew without them, move the folder away"
+                "restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to start anew without them, move the folder away"
                     .to_owned()
+            }
+            StateError::Strange { found: "a link", .. } => {
+                "put the file itself there: a link would be replaced when the file is written anew; to keep the state elsewhere, name its folder with `state_dir`".to_owned()
+            }
+            StateError::Strange { expected: "a folder", .. } => {
+                "move it away, or name another folder with `state_dir`".to_owned()
+            }
+            StateError::Strange { .. } => {
+                "move it away and restore the file from a backup: streamfleet restore FILE TREE".to_owned()
             }
             StateError::Cache { .. } => {
                 "run the command again: the cache is set aside and built anew, nothing in it is needed"

@@ -1,6 +1,6 @@
 //! The state folder: for its owner only, kept out of git, used by one process at a time.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
@@ -11,8 +11,9 @@ use super::StateError;
 /// The file whose lock says that a process uses the folder. It holds the process's number.
 const LOCK: &str = "lock";
 
-/// Makes the folder where it is missing, and sees that nobody else can read it and git leaves it alone.
-pub(super) fn prepare(dir: &Utf8Path) -> Result<(), StateError> {
+/// Makes the folder where it is missing, and sees that nobody else can read it and git leaves it alone. Says that others
+/// could read it.
+pub(super) fn prepare(dir: &Utf8Path) -> Result<Option<String>, StateError> {
     let failed = || StateError::io("create the state folder", dir);
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_str().is_empty()) {
         fs::create_dir_all(parent).map_err(failed())?;
@@ -21,16 +22,55 @@ pub(super) fn prepare(dir: &Utf8Path) -> Result<(), StateError> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed()(error)),
         _ => {}
     }
-    let mode = fs::metadata(dir).map_err(failed())?.permissions().mode();
-    if mode & 0o077 != 0 {
-        fs::set_permissions(dir, Permissions::from_mode(0o700))
-            .map_err(StateError::io("close to other users the state folder", dir))?;
+    let found = fs::metadata(dir).map_err(failed())?;
+    if !found.is_dir() {
+        return Err(StateError::Strange { path: dir.to_owned(), found: "a file", expected: "a folder" });
     }
+    let exposed = close_to_others(dir, &found)?;
     let ignore = dir.join(".gitignore");
     if !ignore.exists() {
         fs::write(&ignore, "*\n").map_err(StateError::io("write", &ignore))?;
     }
-    Ok(())
+    Ok(exposed)
+}
+
+/// A file of the folder; none where there is none. A link is refused: writing the file anew would replace it and leave
+/// what it leads to behind, and so are folders and the rest.
+pub(super) fn plain_file(path: &Utf8Path) -> Result<Option<Metadata>, StateError> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => return Ok(Some(metadata)),
+        Ok(metadata) if metadata.is_symlink() => "a link",
+        Ok(metadata) if metadata.is_dir() => "a folder",
+        Ok(_) => "a device, pipe or socket",
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(match path.parent().filter(|_| error.kind() == io::ErrorKind::NotADirectory) {
+                Some(dir) => {
+                    StateError::Strange { path: dir.to_owned(), found: "a file", expected: "a folder" }
+                }
+                None => StateError::io("look for", path)(error),
+            });
+        }
+    };
+    Err(StateError::Strange { path: path.to_owned(), found, expected: "a file" })
+}
+
+/// Takes the permissions of other users away, and says so where they had any.
+pub(super) fn close_to_others(path: &Utf8Path, found: &Metadata) -> Result<Option<String>, StateError> {
+    if found.permissions().mode() & 0o077 == 0 {
+        return Ok(None);
+    }
+    let (mode, advice) = match found.is_dir() {
+        true => {
+            (0o700, "; rotate the keys in it if somebody may have read them: streamfleet secret rotate TREE")
+        }
+        false => (0o600, ""),
+    };
+    fs::set_permissions(path, Permissions::from_mode(mode))
+        .map_err(StateError::io("close to other users", path))?;
+    Ok(Some(format!(
+        "`{path}` could be read or written by other users of this host and is closed to them now{advice}"
+    )))
 }
 
 /// The folder is this process's until this is dropped.
@@ -46,6 +86,7 @@ impl Drop for Lock {
 /// Takes the folder for this process.
 pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
     let path = dir.join(LOCK);
+    plain_file(&path)?;
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -17,9 +17,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file, makes it where it is missing, and gives what it holds.
-    pub(super) fn open(path: Utf8PathBuf) -> Result<(Lines, Vec<u8>), StateError> {
-        let is_new = !path.exists();
+    /// Opens a file, makes it where it is missing, and gives what it holds. The last part says that others could read or
+    /// write it.
+    pub(super) fn open(path: Utf8PathBuf) -> Result<(Lines, Vec<u8>, Option<String>), StateError> {
+        let found = folder::plain_file(&path)?;
+        let is_new = found.is_none();
+        let exposed = found.map(|found| folder::close_to_others(&path, &found)).transpose()?.flatten();
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -33,7 +36,7 @@ impl Lines {
             folder::sync(dir)?;
         }
         let whole = bytes.len() as u64;
-        Ok((Lines { path, file, whole }, bytes))
+        Ok((Lines { path, file, whole }, bytes, exposed))
     }
 
     /// The file.
@@ -56,7 +59,14 @@ impl Lines {
         self.write(text.as_bytes()).map_err(StateError::io("write", &self.path))
     }
 
+    /// Nobody who [reads][read_whole] the file meets half of what is written here.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.lock()?;
+        let written = self.write_locked(bytes);
+        written.and(self.file.unlock())
+    }
+
+    fn write_locked(&mut self, bytes: &[u8]) -> io::Result<()> {
         // An earlier write may have failed half-way, as on a full disk. A line after its rest would be damaged.
         if self.file.metadata()?.len() != self.whole {
             self.file.set_len(self.whole)?;
@@ -69,6 +79,22 @@ impl Lines {
         }
         written
     }
+}
+
+/// The bytes of a file while another process may append to it, and not while it does; none where there is no file.
+pub(super) fn read_whole(path: &Utf8Path) -> Result<Option<Vec<u8>>, StateError> {
+    if folder::plain_file(path)?.is_none() {
+        return Ok(None);
+    }
+    let read = || {
+        let mut file = File::open(path)?;
+        let mut bytes = Vec::new();
+        file.lock_shared()?;
+        file.read_to_end(&mut bytes)?;
+        file.unlock()?;
+        Ok(bytes)
+    };
+    read().map(Some).map_err(StateError::io("read", path))
 }
 
 /// How many of the bytes belong to whole lines.

@@ -6,16 +6,22 @@
 //! | `registry.jsonl` | ids, protection, deletions, approvals, the source | restore it from a backup |
 //! | `audit.jsonl` | who did what, for ever | restore it from a backup |
 //! | `cache-v1/` | specs and objects as they were applied, status, events | built anew by the next rounds |
+//! | `restored/` | a restore that was decided and not finished | restore again |
 //!
-//! The age identities and the fingerprint key, which are not this module's, lie in the same folder.
+//! The age identities and the fingerprint key, which are not this module's, lie in the same folder; `backup` saves them
+//! with the rest. Nothing in the folder may be a link, but the folder itself may be one.
 
 mod activity;
+mod archive;
+mod backup;
 mod cache;
 mod error;
 mod folder;
 mod lines;
+mod open;
 mod records;
 mod registry;
+mod restore;
 #[cfg(test)]
 mod tests;
 
@@ -26,25 +32,20 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::catalog::{
-    Approval, Deletion, Recorded, RecordedFleet, RecordedObject, RecordedResource, ResourceStatus,
-};
+use crate::catalog::{Approval, Deletion, Recorded, RecordedFleet, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::spec::SourceId;
 use cache::{Cache, Table};
 use folder::Lock;
-use lines::{Lines, whole_length};
-use records::{Detail, Entry, Object, Seen, StatusRecord};
+use lines::Lines;
+use records::{Detail, Entry, Object, Seen};
 use registry::Registry;
 
-pub use activity::{AuditEntry, Event, JournalEntry};
+pub use activity::{AuditEntry, EVENTS_KEPT, Event, JournalEntry};
+pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
+pub use backup::back_up;
 pub use error::StateError;
-
-/// How many events are kept; the oldest go first.
-pub const EVENTS_KEPT: u64 = 10_000;
-
-/// The audit trail's file.
-const AUDIT: &str = "audit.jsonl";
+pub use restore::{NotRestored, Restored, finish_restore, restore};
 
 /// An open state folder. It is this process's until it is dropped.
 pub struct State {
@@ -63,14 +64,17 @@ impl State {
     /// # Errors
     /// When another process uses it, it can't be written, or its registry is damaged or of a newer version.
     pub fn open(dir: &Utf8Path) -> Result<State, StateError> {
-        folder::prepare(dir)?;
+        let exposed = folder::prepare(dir)?;
         let lock = folder::lock(dir)?;
-        refuse_without_registry(dir)?;
-        let (mut registry, repaired) = Registry::open(dir)?;
-        let installation = installation(&mut registry)?;
-        let (cache, rebuilt) = Cache::open(dir, installation)?;
-        let (audit, dropped) = open_audit(dir)?;
-        let warnings: Vec<String> = [repaired, rebuilt, dropped].into_iter().flatten().collect();
+        restore::finish(dir)?;
+        open::refuse_without_registry(dir)?;
+        let (mut registry, of_registry) = Registry::open(dir)?;
+        let is_used = registry.is_used();
+        let installation = open::installation(&mut registry)?;
+        let (cache, of_cache) = Cache::open(dir, installation)?;
+        let (audit, of_audit) = open::audit(dir, is_used)?;
+        let warnings: Vec<String> =
+            exposed.into_iter().chain(of_registry).chain(of_cache).chain(of_audit).collect();
         warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "mended the state"));
         Ok(State {
             registry: Mutex::new(registry),
@@ -87,9 +91,9 @@ impl State {
     /// # Errors
     /// As [`State::open`].
     pub fn open_existing(dir: &Utf8Path) -> Result<Option<State>, StateError> {
-        let path = dir.join(registry::FILE);
-        refuse_without_registry(dir)?;
-        if path.exists() { State::open(dir).map(Some) } else { Ok(None) }
+        finish_restore(dir)?;
+        open::refuse_without_registry(dir)?;
+        if dir.join(registry::FILE).exists() { State::open(dir).map(Some) } else { Ok(None) }
     }
 
     /// What a person should know about the folder itself: what was repaired, set aside or can't be read.
@@ -117,6 +121,7 @@ impl State {
             source: facts.source.clone().map(SourceId),
             resources: resources.collect(),
             generations: facts.generations.clone(),
+            remembered_ids: BTreeMap::new(),
             fleets,
             approvals: facts.approvals.clone(),
             deletions: facts.deletions.clone(),
@@ -351,77 +356,6 @@ impl State {
         registry.add(vec![Entry::ApprovalUsed { id: id.to_owned(), at: now }])
     }
 
-    /// Records that a step begins. A fleet does one at a time.
-    ///
-    /// # Errors
-    /// When the cache can't be written.
-    pub fn journal_begin(&self, entry: &JournalEntry) -> Result<(), StateError> {
-        self.cache.put(Table::Journal, entry.fleet.to_string().as_bytes(), entry)
-    }
-
-    /// Records that a fleet's running step is done.
-    ///
-    /// # Errors
-    /// When the cache can't be written.
-    pub fn journal_done(&self, fleet: &FleetKey) -> Result<(), StateError> {
-        self.cache.remove(Table::Journal, fleet.to_string().as_bytes())
-    }
-
-    /// The steps that were begun and not finished, by fleet.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
-    pub fn journal_unfinished(&self) -> Result<Vec<JournalEntry>, StateError> {
-        let (entries, _) = self.cache.scan(Table::Journal, b"")?;
-        Ok(entries.into_iter().map(|(_, entry)| entry).collect())
-    }
-
-    /// Records a decision or an outcome, and drops what is too old to keep.
-    ///
-    /// # Errors
-    /// When the cache can't be written.
-    pub fn record_event(&self, event: &Event) -> Result<(), StateError> {
-        let _numbering = locked(&self.events);
-        let number = |key: &[u8]| key.try_into().map_or(0, u64::from_be_bytes);
-        let ends = self.cache.ends(Table::Events)?;
-        let next = ends.as_ref().map_or(0, |(_, last)| number(last).saturating_add(1));
-        self.cache.put(Table::Events, &next.to_be_bytes(), event)?;
-        let first = ends.map_or(0, |(first, _)| number(&first));
-        for old in first..(next + 1).saturating_sub(EVENTS_KEPT) {
-            self.cache.remove(Table::Events, &old.to_be_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// The latest events, the newest first.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
-    pub fn events(&self, limit: usize) -> Result<Vec<Event>, StateError> {
-        self.cache.newest(Table::Events, limit)
-    }
-
-    /// Records how a resource is. While the word stays the same, so does the time since when.
-    ///
-    /// # Errors
-    /// When the cache can't be written.
-    pub fn put_status(&self, key: &ResourceKey, status: &ResourceStatus) -> Result<(), StateError> {
-        let mut status = status.clone();
-        if let Some(before) = self.status(key)?.filter(|before| before.status == status.status) {
-            status.since = before.since;
-        }
-        self.cache.put(Table::Status, text(key.clone()).as_bytes(), &StatusRecord::from(&status))
-    }
-
-    /// How a resource was when that was last recorded.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
-    pub fn status(&self, key: &ResourceKey) -> Result<Option<ResourceStatus>, StateError> {
-        let record: Option<StatusRecord> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
-        Ok(record.and_then(|record| record.try_into().ok()))
-    }
-
     /// Adds a line to the audit trail and waits until it is on disk.
     ///
     /// # Errors
@@ -437,43 +371,6 @@ impl State {
     pub fn flush(&self) -> Result<(), StateError> {
         self.cache.flush()
     }
-}
-
-/// A folder that was used and has no registry lost it: beginning a new one would forget what is protected. Keys alone are
-/// no sign of use, since they are made for the first secret that is encrypted.
-fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> {
-    let path = dir.join(registry::FILE);
-    let is_used = [cache::FOLDER, AUDIT].iter().any(|name| dir.join(name).exists());
-    match std::fs::metadata(&path) {
-        Ok(file) if !is_used || file.len() > 0 => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_used => Ok(()),
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(StateError::io("look for", &path)(error))
-        }
-        _ => Err(StateError::NoRegistry { path }),
-    }
-}
-
-/// The installation's id, made at the first start.
-fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
-    if let Some(id) = registry.facts.installation {
-        return Ok(id);
-    }
-    let id = Uuid::now_v7();
-    registry.add(vec![Entry::Installation { id }])?;
-    Ok(id)
-}
-
-/// Opens the audit trail. A last line that a crash cut short is dropped, so that the next one stands alone.
-fn open_audit(dir: &Utf8Path) -> Result<(Lines, Option<String>), StateError> {
-    let (mut lines, bytes) = Lines::open(dir.join(AUDIT))?;
-    let whole = whole_length(&bytes);
-    if whole == bytes.len() {
-        return Ok((lines, None));
-    }
-    lines.truncate(whole as u64)?;
-    let warning = format!("the last line of `{}` was cut short by a crash and was dropped", lines.path());
-    Ok((lines, Some(warning)))
 }
 
 /// Takes a lock. A panic of another holder leaves nothing half-done behind these locks.

@@ -49,17 +49,28 @@ pub(super) struct Registry {
 
 impl Registry {
     /// Opens the registry of a state folder, and makes it where there is none. Mends what a crash left: a last line that
-    /// was cut short. Says so in the second part.
-    pub(super) fn open(dir: &Utf8Path) -> Result<(Registry, Option<String>), StateError> {
+    /// was cut short. The second part says what was.
+    pub(super) fn open(dir: &Utf8Path) -> Result<(Registry, Vec<String>), StateError> {
         let path = dir.join(FILE);
-        let (mut lines, bytes) = Lines::open(path.clone())?;
+        let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
         let (facts, count) = read(&path, &bytes)?;
-        let warning = repair(&mut lines, &bytes)?;
+        let mended = repair(&mut lines, &bytes)?;
         let mut registry = Registry { lines, facts };
         if count > 2 * registry.facts.entries().len() + SLACK {
             registry.compact(dir)?;
         }
-        Ok((registry, warning))
+        Ok((registry, exposed.into_iter().chain(mended).collect()))
+    }
+
+    /// Whether anything is known but the installation's id.
+    pub(super) fn is_used(&self) -> bool {
+        self.facts != Facts { installation: self.facts.installation, ..Facts::default() }
+    }
+
+    /// That the registry doesn't say which installation it is of.
+    pub(super) fn without_installation(&self) -> StateError {
+        let reason = "it doesn't say which installation it is of".to_owned();
+        StateError::Damaged { path: self.lines.path().to_owned(), line: 1, reason }
     }
 
     /// Makes something known, on disk first. All of it is, or none.
@@ -90,11 +101,22 @@ impl Registry {
         };
         replace().map_err(StateError::io("write anew", &path))?;
         folder::sync(dir)?;
-        let (lines, bytes) = Lines::open(path.clone())?;
+        let (lines, bytes, _) = Lines::open(path.clone())?;
         (self.facts, _) = read(&path, &bytes)?;
         self.lines = lines;
         Ok(())
     }
+}
+
+/// The whole records of a registry's bytes, and what follows from them.
+pub(super) fn whole_records(path: &Utf8Path, mut bytes: Vec<u8>) -> Result<(Vec<u8>, Facts), StateError> {
+    let (facts, _) = read(path, &bytes)?;
+    let whole = whole_length(&bytes);
+    match parse(&bytes[whole..]) {
+        Ok(_) => bytes.push(b'\n'),
+        Err(_) => bytes.truncate(whole),
+    }
+    Ok((bytes, facts))
 }
 
 /// Reads a registry's bytes: what follows from them, and how many lines there were.
@@ -184,7 +206,11 @@ impl Facts {
                 if let Some(identity) = self.resources.get_mut(&cluster) {
                     identity.deleting = true;
                 }
-                self.deletions.push(Deletion { fleet, cluster, at });
+                let deletion = Deletion { fleet, cluster, at };
+                // The same line twice, as a copy of the file may have it, is one deletion.
+                if !self.deletions.contains(&deletion) {
+                    self.deletions.push(deletion);
+                }
             }
             Entry::Approval { fleet, id, by, at } => {
                 self.approvals.retain(|approval| approval.id != id);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::*;
-use crate::catalog::{Condition, LastGood, SecretMark, Status};
+use crate::catalog::{Condition, LastGood, ResourceStatus, SecretMark, Status};
 use crate::names::{Digest, Kind};
 use crate::problem::Origin;
 

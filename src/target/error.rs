@@ -131,7 +131,7 @@ impl TargetError {
                 "move the folder back to where that fleet's files belong, or empty it"
             }
             TargetError::AnotherInstallation { .. } => {
-                "name that installation's state with `state_dir`, or another folder with `output_dir`; where that state is lost for good, remove the line `installation` from the inventory to take the folder over"
+                "name that installation's state with `state_dir`, or another folder with `output_dir`; where it is lost, move what is in its place away and restore that installation's state: streamfleet restore FILE TREE; without a backup, remove the line `installation` from the inventory to take the folder over with the ids and the protection that it remembers"
             }
             TargetError::Foreign { .. } => "move it away if it isn't needed, then apply again",
             TargetError::Changed { .. } => "plan again and look at the difference",

@@ -1,6 +1,6 @@
 //! Files that nobody else may read, written whole or not at all.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, BufRead as _, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
@@ -69,17 +69,43 @@ pub(super) fn was_used(dir: &Utf8Path) -> Result<bool, SecretError> {
     lines.map(|lines| lines.len() > 1).map_err(|error| not_read(&path, &error))
 }
 
-/// Whether a file or folder is there, and refuses one that others can read or write.
-pub(super) fn require_private(path: &Utf8Path) -> Result<bool, SecretError> {
-    let metadata = match std::fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(not_read(path, &error)),
-    };
-    if metadata.permissions().mode() & 0o077 == 0 {
-        return Ok(true);
+/// Whether a folder is there, and refuses one that others can read or write.
+pub(super) fn require_private(dir: &Utf8Path) -> Result<bool, SecretError> {
+    match found(dir, std::fs::metadata(dir))? {
+        Some(metadata) => require_mode(dir, &metadata, "state folder", "700").map(|()| true),
+        None => Ok(false),
     }
-    let (what, mode) = if metadata.is_dir() { ("state folder", "700") } else { ("key file", "600") };
+}
+
+/// Whether a key file is there, and refuses one that others can read or write, and what is no file. A link is refused too:
+/// when keys are added it would be replaced, and what it leads to would lack them.
+fn require_private_file(path: &Utf8Path) -> Result<bool, SecretError> {
+    let Some(metadata) = found(path, std::fs::symlink_metadata(path))? else { return Ok(false) };
+    if metadata.is_file() {
+        return require_mode(path, &metadata, "key file", "600").map(|()| true);
+    }
+    let (what, hint) = match metadata.is_symlink() {
+        true => ("a link", "put the file itself there: a link would be replaced when keys are added"),
+        false => (
+            "not a file",
+            "move it away and restore the key file from a backup: streamfleet restore FILE TREE",
+        ),
+    };
+    Err(SecretError::new("key-file-strange", format!("the key file {path} is {what}"), hint))
+}
+
+fn found(path: &Utf8Path, looked: io::Result<Metadata>) -> Result<Option<Metadata>, SecretError> {
+    match looked {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(not_read(path, &error)),
+    }
+}
+
+fn require_mode(path: &Utf8Path, metadata: &Metadata, what: &str, mode: &str) -> Result<(), SecretError> {
+    if metadata.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
     Err(SecretError::new(
         "keys-readable-by-others",
         format!("the {what} {path} can be read or written by other users of this host"),
@@ -95,10 +121,13 @@ pub(super) fn make_private_dir(dir: &Utf8Path) -> Result<(), SecretError> {
 
 /// The text of a file that only its owner can read; none where there is no file.
 pub(super) fn read_private(path: &Utf8Path) -> Result<Option<Zeroizing<String>>, SecretError> {
-    if !require_private(path)? {
+    if !require_private_file(path)? {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(path).map_err(|error| not_read(path, &error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => super::damaged(path, "it is not text"),
+        _ => not_read(path, &error),
+    })?;
     Ok(Some(Zeroizing::new(text)))
 }
 

@@ -104,7 +104,8 @@ fn what_others_can_read_is_refused_with_the_command_that_mends_it() {
 
 #[test]
 fn damaged_or_missing_keys_are_never_replaced() {
-    let again = "(restore it from the backup; without it, what was sealed to it can't be opened)";
+    let again = "(move it out of the folder and restore it: streamfleet restore FILE TREE; without a backup, what was sealed \
+                 to it can't be opened)";
     let cases = [
         (
             IDENTITIES,
@@ -137,14 +138,14 @@ fn damaged_or_missing_keys_are_never_replaced() {
     );
     let one = |missing: &str, there: &str, anew: &str| {
         format!(
-            "the key file {missing} is missing from DIR, where {there} is (restore it from the backup; if it is lost \
-             for good, {anew})"
+            "the key file {missing} is missing from DIR, where {there} is (restore it: streamfleet restore FILE TREE; \
+             if it is lost for good, {anew})"
         )
     };
     let both = format!(
-        "the key files {IDENTITIES} and {FINGERPRINT} are missing from DIR, which was used with them (restore both from \
-         the backup: without them no sealed secret can be opened; if they are lost for good, {identity}, and \
-         {fingerprint})"
+        "the key files {IDENTITIES} and {FINGERPRINT} are missing from DIR, which was used with them (restore both, since \
+         without them no sealed secret can be opened: streamfleet restore FILE TREE; if they are lost for good, \
+         {identity}, and {fingerprint})"
     );
     let cases: [(&[&str], String); 3] = [
         (&[IDENTITIES], one(IDENTITIES, FINGERPRINT, &identity)),

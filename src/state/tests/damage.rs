@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::*;
+use crate::state::lines::whole_length;
 
 /// A folder with one of everything in it, closed, and what it recorded.
 fn filled() -> (TempDir, Utf8PathBuf, Recorded) {
@@ -138,6 +139,18 @@ fn a_registry_cut_anywhere_in_its_last_line_is_mended() {
 }
 
 #[test]
+fn a_duplicated_tail_means_what_the_tail_meant() {
+    let (_dir, path, recorded) = filled();
+    let file = path.join("registry.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for from in 0..lines.len() {
+        fs::write(&file, text.clone() + &lines[from..].concat()).unwrap();
+        assert_eq!(State::open(&path).unwrap().recorded().unwrap(), recorded, "from line {}", from + 1);
+    }
+}
+
+#[test]
 fn what_a_failed_write_left_is_cut_off_before_the_next_line() {
     let (_dir, path, recorded) = filled();
     let state = State::open(&path).unwrap();
@@ -177,7 +190,8 @@ fn a_missing_or_empty_registry_beside_other_records_is_refused_and_nothing_chang
                 both(&error.unwrap(), &path),
                 "cannot use the state in `DIR`: `DIR/registry.jsonl` is missing or empty though others of its files are \
                  there\n\
-                 restore it from a backup: it holds ids and protection; to start anew without them, move the folder away"
+                 restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to start anew \
+                 without them, move the folder away"
             );
             assert_eq!(names(), before);
         }
@@ -205,26 +219,27 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
         (
             &damaged,
             "cannot read `DIR/registry.jsonl:2`: it is damaged (EOF while parsing a value)\n\
-             restore `DIR/registry.jsonl` from a backup; without one, copy the folder, remove line 2 and look at what \
-             `streamfleet plan` says before anything is applied",
+             move `DIR/registry.jsonl` out of the folder and restore it: streamfleet restore FILE TREE; without a backup, \
+             copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
         ),
         (
             &newer,
             "cannot read `DIR/registry.jsonl:2`: a newer version of streamfleet wrote it (record version 2, this one \
              reads up to 1)\n\
-             install that version again, or restore a backup of the folder from before it",
+             install that version again; to go back to before it, move the folder away and restore an older backup: \
+             streamfleet restore FILE TREE",
         ),
         (
             &unknown,
             "cannot read `DIR/registry.jsonl:2`: it is damaged (unknown variant `dream`, expected one of \
              `installation`, `source`, `resource`, `removed`, `deletion`, `approval`, `approval-used`)\n\
-             restore `DIR/registry.jsonl` from a backup; without one, copy the folder, remove line 2 and look at what \
-             `streamfleet plan` says before anything is applied",
+             move `DIR/registry.jsonl` out of the folder and restore it: streamfleet restore FILE TREE; without a backup, \
+             copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
         ),
         (
             &folder,
-            "cannot open `DIR/registry.jsonl`: Is a directory (os error 21)\n\
-             look at the disk and the folder's permissions, then try again",
+            "cannot use `DIR/registry.jsonl`: it is a folder, not a file\n\
+             move it away and restore the file from a backup: streamfleet restore FILE TREE",
         ),
     ];
     for (harm, expected) in cases {

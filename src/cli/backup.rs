@@ -1,0 +1,143 @@
+//! `streamfleet backup`: save what can't be had again.
+
+use std::io::{self, Write as _};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::cli::settings::{OWN_FOLDER, Settings, TreeArgs};
+use crate::secret::{self, Keyring};
+use crate::state::{self, Archive};
+
+/// The most that a backup may weigh, in bytes: ten thousand clusters have a registry of some 10 MB.
+pub const MAX_BYTES: u64 = 1 << 30;
+
+/// Save what can't be had again of an installation to one file: ids and protection, the audit trail and the keys.
+///
+/// It can be done at any time, also while another streamfleet is at work. The file holds private keys.
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// The file to write. It must not be there yet.
+    #[arg(value_name = "FILE")]
+    file: Utf8PathBuf,
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// Encrypt the file to this recipient, as `age-keygen` prints it.
+    #[arg(long, value_name = "AGE RECIPIENT")]
+    recipient: Option<String>,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let attempt = || format!("could not back up the state in `{}`", settings.state_dir);
+    refuse_inside(&verb.file, &settings)?;
+    // Before the keys are looked at: a restore that was interrupted may still have them.
+    let archive = state::back_up(&settings.state_dir, env!("CARGO_PKG_VERSION"), Timestamp::now())
+        .map_err(|error| Failure::of_state(attempt(), &error))?;
+    let Some(archive) = archive else {
+        return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir))
+            .hint("there is something to back up after the first `streamfleet apply`"));
+    };
+    // Keys that can't be read are no keys, and a backup of them would be trusted.
+    let keyring =
+        Keyring::load(&settings.state_dir).map_err(|error| Failure::of_secret(attempt(), &error))?;
+    let bytes = archive.to_bytes().map_err(|error| Failure::during(attempt(), &error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Failure::new(format!("{}: it is larger than 1 GiB", attempt()))
+            .hint("move the older lines of `audit.jsonl` to a file of their own"));
+    }
+    match &verb.recipient {
+        Some(recipient) => {
+            refuse_own(recipient, keyring.as_ref())?;
+            let sealed = secret::seal_file(recipient, &bytes)
+                .map_err(|error| Failure::of_secret(attempt(), &error))?;
+            write_new(&verb.file, &sealed)?;
+        }
+        None => write_new(&verb.file, &bytes)?,
+    }
+    console.print(&report(&archive, verb, &settings))?;
+    if !archive.holds_keys() {
+        console.warn("no keys are in it, since there are none in the state folder");
+    }
+    Ok(exit::OK)
+}
+
+fn report(archive: &Archive, verb: &Backup, settings: &Settings) -> String {
+    let Backup { file, tree: TreeArgs { tree, .. }, recipient } = verb;
+    let mut text = format!("Backed up the state in {} to {file}:\n", settings.state_dir);
+    for saved in &archive.manifest.files {
+        text.push_str(&format!("  {:18} {:>10} bytes\n", saved.name, saved.length));
+    }
+    text.push_str(&match recipient {
+        Some(_) => format!(
+            "It is encrypted; to restore it: streamfleet restore {file} {tree} --identity IDENTITY_FILE\n"
+        ),
+        None if archive.holds_keys() => format!(
+            "It holds the installation's private keys: whoever has it can open every sealed secret. Keep it where nobody \
+             else reads it, or encrypt it with --recipient.\nTo restore it: streamfleet restore {file} {tree}\n"
+        ),
+        None => format!("To restore it: streamfleet restore {file} {tree}\n"),
+    });
+    text
+}
+
+/// A backup beside what it saves is lost with it, and in the tree somebody would commit its keys.
+fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
+    let attempt = || format!("could not write the backup `{file}`");
+    let folder = folder(file).canonicalize_utf8().map_err(|error| Failure::during(attempt(), &error))?;
+    let state = settings.state_dir.canonicalize_utf8();
+    let state = state.unwrap_or_else(|_| settings.state_dir.clone());
+    let holds = |own: &Utf8Path| folder.starts_with(own);
+    if holds(&settings.tree) || holds(&state) {
+        return Err(Failure::new(format!("{}: it would lie in the tree or the state that it saves", attempt()))
+            .hint(format!(
+                "name a file elsewhere, best on another disk: what is in `{OWN_FOLDER}` is lost together, and what is in \
+                 the tree may be committed"
+            )));
+    }
+    Ok(())
+}
+
+/// Encrypted to the keys that it saves, a backup can't be opened when it is needed.
+fn refuse_own(recipient: &str, keyring: Option<&Keyring>) -> Result<(), Failure> {
+    if keyring.is_some_and(|keyring| keyring.is_own(recipient)) {
+        return Err(Failure::usage(
+            "the backup can't be encrypted to the installation's own identity, which would be lost with it",
+        )
+        .hint("make an identity for backups with `age-keygen`, and keep it elsewhere"));
+    }
+    Ok(())
+}
+
+fn folder(file: &Utf8Path) -> &Utf8Path {
+    file.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."))
+}
+
+/// Writes a file that only its owner reads, whole or not at all, and never over another one: that may be the last good
+/// backup.
+fn write_new(file: &Utf8Path, bytes: &[u8]) -> Result<(), Failure> {
+    let attempt = || format!("could not write the backup `{file}`");
+    let write = || -> io::Result<()> {
+        // Temporary files are made with mode 0600.
+        let mut temporary = tempfile::NamedTempFile::new_in(folder(file))?;
+        temporary.write_all(bytes)?;
+        temporary.as_file().sync_all()?;
+        temporary.persist_noclobber(file)?;
+        std::fs::File::open(folder(file))?.sync_all()
+    };
+    write().map_err(|error| {
+        let failure = Failure::during(attempt(), &error);
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => failure.hint("a backup replaces nothing: name another file"),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                failure.hint("free some space, or name a file on another disk; nothing was written")
+            }
+            _ => failure.hint("name a file in a folder that you can write"),
+        }
+    })
+}

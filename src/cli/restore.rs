@@ -1,0 +1,122 @@
+//! `streamfleet restore`: put back what was lost.
+
+use std::io::Read as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use jiff::Timestamp;
+use zeroize::Zeroizing;
+
+use crate::cli::backup::MAX_BYTES;
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::cli::round::{self, Access};
+use crate::cli::settings::{Settings, TreeArgs};
+use crate::secret::{self, Keyring};
+use crate::state::{self, Archive, AuditEntry, NotRestored, Restored, State};
+
+/// The most that an identity file may weigh, in bytes. One identity has some 200.
+const MAX_IDENTITY_BYTES: u64 = 1 << 20;
+
+/// Put back what is missing from an installation's state, from a file that `backup` wrote.
+///
+/// What is there stays: nothing newer than the backup is ever replaced. All of it is put back or nothing.
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// The file that `streamfleet backup` wrote.
+    #[arg(value_name = "FILE")]
+    file: Utf8PathBuf,
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// The file of the age identity that an encrypted backup is opened with.
+    #[arg(long, value_name = "FILE")]
+    identity: Option<Utf8PathBuf>,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let archive = read_archive(verb)?;
+    let attempt = || format!("could not restore the state in `{}`", settings.state_dir);
+    round::prepare(&settings, Access::Write)?;
+    let restored = {
+        // Nobody may make keys while those of the backup are put back.
+        let _keys =
+            Keyring::lock(&settings.state_dir).map_err(|error| Failure::of_secret(attempt(), &error))?;
+        state::restore(&settings.state_dir, &archive).map_err(|error| refusal(&attempt(), &error))?
+    };
+    // Only now is it known that what was put back can be used.
+    let state = round::open_state(&settings, Access::ReadOnly, console)?;
+    round::keyring(&settings, Access::ReadOnly)?;
+    if !restored.written.is_empty() {
+        audit(state.as_ref(), &archive, &restored)?;
+    }
+    console.print(&report(&archive, &restored, verb))?;
+    Ok(exit::OK)
+}
+
+/// Reads and verifies all of a backup before anything is written.
+fn read_archive(verb: &Restore) -> Result<Archive, Failure> {
+    let attempt = || format!("could not read the backup `{}`", verb.file);
+    let mut bytes = read_bounded(&verb.file, MAX_BYTES + MAX_IDENTITY_BYTES, &attempt())?;
+    match (&verb.identity, secret::is_sealed(&bytes)) {
+        (Some(identity), true) => {
+            let attempt_identity = format!("could not read the identity `{identity}`");
+            let text = read_bounded(identity, MAX_IDENTITY_BYTES, &attempt_identity)?;
+            let text =
+                std::str::from_utf8(&text).map_err(|error| Failure::during(attempt_identity, &error))?;
+            bytes = secret::open_file(text, &bytes).map_err(|error| Failure::of_secret(attempt(), &error))?;
+        }
+        (None, true) => {
+            return Err(Failure::usage(format!("{}: it is encrypted", attempt())).hint(
+                "name the file of the identity that it was encrypted to: streamfleet restore FILE TREE --identity FILE",
+            ));
+        }
+        (_, false) => {}
+    }
+    Archive::parse(&bytes).map_err(|error| Failure::during(attempt(), &error).hint(error.hint()))
+}
+
+fn read_bounded(path: &Utf8Path, most: u64, attempt: &str) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let read = || {
+        let file = std::fs::File::open(path)?;
+        let size = usize::try_from(file.metadata()?.len().min(most)).unwrap_or(0);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(size + 1));
+        file.take(most + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error: std::io::Error| Failure::during(attempt, &error))?;
+    if bytes.len() as u64 > most {
+        return Err(Failure::new(format!("{attempt}: it is larger than any that streamfleet makes")));
+    }
+    Ok(bytes)
+}
+
+fn refusal(attempt: &str, error: &NotRestored) -> Failure {
+    Failure::during(attempt, error).hint(error.hint())
+}
+
+fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Result<(), Failure> {
+    let Some(state) = state else { return Ok(()) };
+    let what =
+        format!("restored {} from the backup of {}", restored.written.join(", "), archive.manifest.made_at);
+    let entry = AuditEntry { at: Timestamp::now(), who: round::actor(), what, plan: None };
+    state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
+}
+
+fn report(archive: &Archive, restored: &Restored, verb: &Restore) -> String {
+    let made_at = archive.manifest.made_at;
+    if restored.written.is_empty() {
+        return format!("Nothing to restore: all that the backup of {made_at} holds is there.\n");
+    }
+    let mut text = format!("Restored from the backup of {made_at}:\n");
+    let lines = restored.written.iter().map(|name| format!("  {name}\n"));
+    let kept = restored.kept.iter().map(|name| format!("  {name} was there and is kept\n"));
+    text.extend(lines.chain(kept));
+    text.push_str(&format!(
+        "Look before anything is applied, since the backup may be older than the targets: streamfleet plan {}\n",
+        verb.tree.tree
+    ));
+    text
+}

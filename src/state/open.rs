@@ -1,0 +1,59 @@
+//! What is looked at when a state folder is opened.
+
+use camino::Utf8Path;
+use uuid::Uuid;
+
+use super::lines::{Lines, whole_length};
+use super::records::Entry;
+use super::registry::{self, Registry};
+use super::{StateError, cache, folder};
+
+/// The audit trail's file.
+pub(super) const AUDIT: &str = "audit.jsonl";
+
+/// A folder that was used and has no registry lost it: beginning a new one would forget what is protected. Keys alone are
+/// no sign of use, since they are made for the first secret that is encrypted.
+pub(super) fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> {
+    let path = dir.join(registry::FILE);
+    let is_used = [cache::FOLDER, AUDIT].iter().any(|name| dir.join(name).exists());
+    match folder::plain_file(&path)? {
+        Some(file) if !is_used || file.len() > 0 => Ok(()),
+        None if !is_used => Ok(()),
+        _ => Err(StateError::NoRegistry { path }),
+    }
+}
+
+/// The installation's id, made at the first start. A registry that holds anything else has one: making another would
+/// make everything on the targets another installation's.
+pub(super) fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
+    if let Some(id) = registry.facts.installation {
+        return Ok(id);
+    }
+    if registry.is_used() {
+        return Err(registry.without_installation());
+    }
+    let id = Uuid::now_v7();
+    registry.add(vec![Entry::Installation { id }])?;
+    Ok(id)
+}
+
+/// Opens the audit trail. A last line that a crash cut short is dropped, so that the next one stands alone. Says that,
+/// and that a trail which should be there is missing.
+pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(Lines, Vec<String>), StateError> {
+    let path = dir.join(AUDIT);
+    let mut warnings = Vec::new();
+    if is_used && folder::plain_file(&path)?.is_none() {
+        warnings.push(format!(
+            "the audit trail `{path}` is missing and is begun anew; to have it back, move the new one away and restore a backup"
+        ));
+    }
+    let (mut lines, bytes, exposed) = Lines::open(path)?;
+    warnings.extend(exposed);
+    let whole = whole_length(&bytes);
+    if whole != bytes.len() {
+        lines.truncate(whole as u64)?;
+        warnings
+            .push(format!("the last line of `{}` was cut short by a crash and was dropped", lines.path()));
+    }
+    Ok((lines, warnings))
+}

@@ -1,0 +1,362 @@
+//! Restoring what was lost, as a person does it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::support::{Tree, approval_id, copy, files};
+
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+pub const STATE: &str = ".streamfleet/state";
+pub const REGISTRY: &str = ".streamfleet/state/registry.jsonl";
+const AUDIT: &str = ".streamfleet/state/audit.jsonl";
+pub const IDENTITIES: &str = ".streamfleet/state/identity.age-keys";
+pub const FINGERPRINT: &str = ".streamfleet/state/fingerprint.key";
+const KEPT: [&str; 4] = [REGISTRY, AUDIT, IDENTITIES, FINGERPRINT];
+
+pub fn applied() -> Tree {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    tree
+}
+
+/// An installation with a backup of it in `FILE.tar`.
+pub fn backed_up() -> Tree {
+    let tree = applied();
+    tree.run("backup FILE.tar tree").expect(0);
+    tree
+}
+
+pub fn lose(tree: &Tree, path: &str) {
+    fs::remove_dir_all(tree.path().join(path)).unwrap();
+}
+
+pub fn kept(tree: &Tree) -> Vec<Vec<u8>> {
+    KEPT.map(|file| tree.read_bytes(file)).to_vec()
+}
+
+pub fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_backup_can_be_made_while_another_process_uses_the_state() {
+    let tree = applied();
+    let dir = camino::Utf8PathBuf::from_path_buf(tree.path().join(STATE)).unwrap();
+    let held = streamfleet::state::State::open(&dir).unwrap();
+    tree.run("plan tree").expect(1).says(&["is using it"]);
+    tree.run("backup FILE.tar tree").expect(0);
+    tree.run("restore FILE.tar tree")
+        .expect(1)
+        .says(&[&format!("process {} is using it", std::process::id())]);
+    drop(held);
+    lose(&tree, STATE);
+    tree.run("restore FILE.tar tree").expect(0);
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+}
+
+#[test]
+fn a_lost_cache_is_no_loss() {
+    let tree = applied();
+    lose(&tree, ".streamfleet/state/cache-v1");
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+    tree.remove(ORDERS);
+    tree.run("plan tree").expect(3).says(&["deletion_protection"]);
+}
+
+#[test]
+fn lost_identities_stop_everything_delete_nothing_and_are_mended_by_a_restore() {
+    let tree = Tree::example("tiered-storage");
+    let file = "acme/cloud-accounts/minio.yaml";
+    let plain = tree.read(file);
+    let head = plain.split("credentials: |").next().unwrap().to_owned();
+    let secret = "[default]\naws_access_key_id = a\naws_secret_access_key = b\n";
+    let sealed =
+        tree.run_with("secret encrypt CloudAccount/acme/minio#credentials tree", &[], secret).expect(0);
+    tree.write(file, format!("{head}{}", sealed.out));
+    tree.run("apply tree --yes").expect(0);
+    tree.run("backup FILE.tar tree").expect(0);
+    let (before, keys) = (tree.output(), tree.read(IDENTITIES));
+    tree.remove(IDENTITIES);
+    for verb in ["plan tree", "apply tree --yes", "secret recipient tree"] {
+        tree.run(verb).expect(1).says(&[
+            "the key file identity.age-keys is missing from ",
+            "where fingerprint.key is",
+            "restore it: streamfleet restore FILE TREE; if it is lost for good, make a new one with `age-keygen -o ",
+        ]);
+    }
+    assert_eq!(tree.output(), before);
+    assert!(!tree.path().join(IDENTITIES).exists());
+    tree.run("restore FILE.tar tree")
+        .expect(0)
+        .says(&["  identity.age-keys\n", "  registry.jsonl was there and is kept\n"]);
+    assert_eq!(tree.read(IDENTITIES), keys);
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+
+    // Whoever goes on with other keys is told which secret can't be opened as soon as it is needed, and nothing is touched.
+    let other = applied();
+    tree.write(IDENTITIES, other.read(IDENTITIES));
+    lose(&tree, ".streamfleet/state/cache-v1");
+    let told = tree.run("apply tree --yes");
+    told.says(&["acme/cloud-accounts/minio.yaml", "can't be opened"]);
+    assert_eq!(tree.output(), before);
+}
+
+#[test]
+fn a_state_that_is_lost_as_a_whole_is_restored_with_its_ids_and_protection() {
+    let tree = backed_up();
+    let (before, output) = (kept(&tree), tree.output());
+    lose(&tree, STATE);
+    // Applied without it, nothing of what is there is touched.
+    tree.run("apply tree --yes").expect(3).says(&[
+        "another installation of streamfleet writes to this folder",
+        "restore that installation's state: streamfleet restore FILE TREE",
+    ]);
+    assert_eq!(tree.output(), output);
+    let refused = tree.run("restore FILE.tar tree").expect(1);
+    refused.says(&["is another installation's", "or move `", "` away and restore again"]);
+
+    lose(&tree, STATE);
+    tree.run("restore FILE.tar tree").expect(0).says(&[
+        "Restored from the backup of ",
+        "  registry.jsonl\n  audit.jsonl\n  identity.age-keys\n  fingerprint.key\n",
+        "Look before anything is applied, since the backup may be older than the targets: streamfleet plan tree\n",
+    ]);
+    assert_eq!(mode(&tree.path().join(STATE)), 0o700);
+    for (file, before) in KEPT.iter().zip(&before) {
+        assert_eq!(mode(&tree.path().join(file)), 0o600, "{file}");
+        assert!(tree.read_bytes(file).starts_with(before), "{file}");
+    }
+    assert!(
+        tree.read(AUDIT).contains("restored registry.jsonl, audit.jsonl, identity.age-keys, fingerprint.key")
+    );
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+    assert_eq!(tree.output(), output);
+    tree.remove(ORDERS);
+    tree.run("apply tree --yes").expect(3).says(&["deletion_protection"]);
+    assert_eq!(tree.output(), output);
+}
+
+#[test]
+fn without_a_backup_a_lost_state_is_begun_anew_with_the_ids_and_protection_that_the_target_remembers() {
+    let tree = applied();
+    let (id, output) = (id_of(&tree, "cluster/acme/orders"), tree.output());
+    lose(&tree, STATE);
+    tree.run("apply tree --yes").expect(3).says(&[
+        "without a backup, remove the line `installation` from the inventory to take the folder over with the ids and the \
+         protection that it remembers",
+    ]);
+    let inventory = ".streamfleet/output/acme/eu/.streamfleet-inventory.json";
+    let kept: String =
+        tree.read(inventory).lines().filter(|line| !line.contains("\"installation\"")).collect();
+    tree.write(inventory, kept);
+    for _ in 0..2 {
+        tree.run("apply tree --yes").expect(0);
+        assert_eq!(id_of(&tree, "cluster/acme/orders"), id);
+        // The fingerprint key is another one, so that the Secret was written anew, with a random line.
+        let (now, before) = (tree.output(), output.clone());
+        let but_secrets = |files: &[(String, Vec<u8>)]| -> Vec<(String, Vec<u8>)> {
+            manifests(files).into_iter().filter(|(path, _)| !path.contains("/secrets/")).cloned().collect()
+        };
+        assert!(but_secrets(&now) == but_secrets(&before), "ids or manifests changed");
+    }
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+    tree.remove(ORDERS);
+    tree.run("apply tree --yes").expect(3).says(&["deletion_protection"]);
+}
+
+#[test]
+fn restoring_over_what_is_newer_is_refused_and_over_the_same_is_nothing() {
+    let tree = backed_up();
+    let before = kept(&tree);
+    tree.run("restore FILE.tar tree").expect(0).says(&["Nothing to restore: all that the backup of "]);
+    assert_eq!(kept(&tree), before);
+
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    tree.run("apply tree --yes").expect(0);
+    let before = kept(&tree);
+    tree.run("restore FILE.tar tree").expect(1).says(&[
+        "audit.jsonl` is newer than the backup, and nothing is missing",
+        "nothing was changed: going back would lose ids, protection and keys that were recorded since; if that is meant, or \
+         the file is damaged, move it out of the folder, keep it, and restore again",
+    ]);
+    assert_eq!(kept(&tree), before);
+
+    let text = tree.read(REGISTRY);
+    tree.write(REGISTRY, text.replacen("\"v\":1", "\"v\":", 3));
+    tree.run("restore FILE.tar tree")
+        .expect(1)
+        .says(&["registry.jsonl` is there already, and not as in the backup"]);
+    fs::rename(tree.path().join(REGISTRY), tree.beside("damaged")).unwrap();
+    tree.run("restore FILE.tar tree")
+        .expect(0)
+        .says(&["  registry.jsonl\n", "  audit.jsonl was there and is kept\n"]);
+    tree.run("plan tree").expect(0);
+}
+
+#[test]
+fn keys_that_were_made_after_the_backup_are_kept() {
+    let tree = backed_up();
+    tree.run("secret rotate tree").expect(0);
+    let keys = tree.read(IDENTITIES);
+    tree.remove(FINGERPRINT);
+    tree.run("restore FILE.tar tree").expect(0).says(&["identity.age-keys was there and is kept"]);
+    assert_eq!(tree.read(IDENTITIES), keys);
+    tree.run("plan tree").expect(0);
+}
+
+#[test]
+fn what_was_cut_short_at_the_end_of_a_line_is_made_whole() {
+    let tree = backed_up();
+    let whole = tree.read(REGISTRY);
+    let cut: String = whole.split_inclusive('\n').take(3).collect();
+    tree.write(REGISTRY, cut);
+    tree.run("restore FILE.tar tree").expect(0).says(&["  registry.jsonl\n"]);
+    assert_eq!(tree.read(REGISTRY), whole);
+}
+
+#[test]
+fn a_restored_installation_goes_on_where_its_tree_is_at_another_path() {
+    let here = backed_up();
+    let there = Tree::empty();
+    copy(&here.path(), &there.path());
+    fs::remove_dir_all(there.path().join(STATE)).unwrap();
+    fs::copy(here.beside("FILE.tar"), there.beside("FILE.tar")).unwrap();
+    there.run("restore FILE.tar tree").expect(0);
+    // As long as the other tree is the one that was applied last, nothing is deleted without approval.
+    there.remove(SANDBOX);
+    let plan = there.run("plan tree").expect(3).says(&["waiting: approval, since the spec tree is "]);
+    let output = there.output();
+    there.run("apply tree --yes").expect(3);
+    assert_eq!(there.output(), output);
+    there.run(&format!("approve {} tree", approval_id(&plan.out))).expect(0);
+    there.run("apply tree --yes").expect(0);
+    there.run("plan tree").expect(0).says(&["Nothing to do"]);
+    // From then on it is the tree.
+    there.edit(ORDERS, "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
+    there.run("apply tree --yes").expect(0);
+    there.remove(ORDERS);
+    there
+        .run("plan tree")
+        .expect(3)
+        .says(&["a fleet may lose 1 cluster an hour without it"])
+        .says_nothing_of(&["the spec tree is"]);
+}
+
+#[test]
+fn an_old_backup_over_a_newer_target_deletes_nothing_and_says_what_it_does_not_know() {
+    let tree = Tree::example("quickstart");
+    let sandbox = tree.read(SANDBOX);
+    tree.remove(SANDBOX);
+    tree.run("apply tree --yes").expect(0);
+    tree.run("backup FILE.tar tree").expect(0);
+    tree.write(SANDBOX, &sandbox);
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    tree.run("apply tree --yes").expect(0);
+    let id = id_of(&tree, "cluster/acme/sandbox");
+    let output = tree.output();
+    lose(&tree, STATE);
+    tree.run("restore FILE.tar tree").expect(0);
+
+    // The cache is lost too: the first run learns what runs there, and the next one goes on.
+    let output_is_whole = |tree: &Tree| assert!(manifests(&tree.output()) == manifests(&output));
+    tree.run("apply tree --yes").expect(3).says(&["waiting: cluster acme/orders is not usable yet"]);
+    output_is_whole(&tree);
+    // With its spec it is taken up again, under the id that it had.
+    tree.run("plan tree").expect(2).says(&["+ cluster sandbox"]).says_nothing_of(&["- "]);
+    // Without, it stays and is spoken of.
+    tree.remove(SANDBOX);
+    for verb in ["plan tree", "apply tree --yes", "status tree"] {
+        tree.run(verb).says(&[
+            "warning: fleet acme/eu holds objects of cluster acme/sandbox (5), which is neither recorded nor in the tree, as \
+             after an older backup was restored: they stay; to go on with it or to delete it, put its spec back and apply \
+             first",
+        ]);
+        output_is_whole(&tree);
+    }
+    tree.write(SANDBOX, &sandbox);
+    tree.run("apply tree --yes").expect(0);
+    assert_eq!(id_of(&tree, "cluster/acme/sandbox"), id);
+    output_is_whole(&tree);
+    tree.remove(SANDBOX);
+    tree.run("apply tree --yes").expect(0).says_nothing_of(&["warning"]);
+    assert!(tree.output().iter().all(|(path, _)| !path.contains("sandbox")));
+}
+
+fn id_of(tree: &Tree, what: &str) -> String {
+    let record = tree.run(&format!("get {what} tree --format json")).expect(0).out;
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    record["id"].as_str().unwrap_or_else(|| panic!("no id in {record}")).to_owned()
+}
+
+fn manifests(output: &[(String, Vec<u8>)]) -> Vec<&(String, Vec<u8>)> {
+    output.iter().filter(|(path, _)| !path.contains("inventory")).collect()
+}
+
+#[test]
+fn a_restore_that_is_killed_anywhere_has_done_all_of_it_or_nothing() {
+    let tree = backed_up();
+    let whole = kept(&tree);
+    let saved = KEPT.map(|file| (file.rsplit('/').next().unwrap(), tree.read_bytes(file)));
+    // Killed while the files are put together: nothing has happened, and the next restore begins anew.
+    lose(&tree, STATE);
+    tree.write(&format!("{STATE}/restored.unfinished/registry.jsonl"), &saved[0].1[..10]);
+    fs::set_permissions(tree.path().join(STATE), fs::Permissions::from_mode(0o700)).unwrap();
+    tree.run("restore FILE.tar tree").expect(0).says(&["  registry.jsonl\n"]);
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+    assert!(!tree.path().join(STATE).join("restored.unfinished").exists());
+    // Killed after it was decided, with any number of files in their place: whatever comes next finishes.
+    for moved in 0..=saved.len() {
+        for verb in [
+            "plan tree",
+            "apply tree --yes",
+            "secret recipient tree",
+            "backup next tree",
+            "restore FILE.tar tree",
+        ] {
+            lose(&tree, STATE);
+            for (number, (name, bytes)) in saved.iter().enumerate() {
+                let folder = if number < moved { STATE.to_owned() } else { format!("{STATE}/restored") };
+                tree.write(&format!("{folder}/{name}"), bytes);
+                let path = tree.path().join(folder).join(name);
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+            }
+            fs::create_dir_all(tree.path().join(STATE).join("restored")).unwrap();
+            fs::set_permissions(tree.path().join(STATE), fs::Permissions::from_mode(0o700)).unwrap();
+            tree.run(verb).expect(0);
+            assert_eq!(kept(&tree), whole, "{verb} after {moved}");
+            assert!(!tree.path().join(STATE).join("restored").exists());
+            let _ = fs::remove_file(tree.beside("next"));
+        }
+    }
+}
+
+/// SIGKILL at moments spread over a restore's life.
+#[test]
+fn kills_during_a_restore_leave_a_state_that_a_rerun_finishes() {
+    let tree = backed_up();
+    let whole = kept(&tree);
+    let start = std::time::Instant::now();
+    lose(&tree, STATE);
+    tree.run("restore FILE.tar tree").expect(0);
+    let life = start.elapsed();
+    for number in 0..20 {
+        lose(&tree, STATE);
+        let mut child =
+            tree.command("restore FILE.tar tree").stdout(std::process::Stdio::null()).spawn().unwrap();
+        // Being killed at any moment is what is tested; nothing depends on how far it comes.
+        std::thread::sleep(life.mul_f64(f64::from(number) / 20.0));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found: Vec<bool> = KEPT.iter().map(|file| tree.path().join(file).exists()).collect();
+        let decided = tree.path().join(STATE).join("restored").exists();
+        assert!(decided || found.iter().all(|there| *there) || found[..1] == [false], "{found:?}");
+        tree.run("restore FILE.tar tree");
+        for (file, whole) in KEPT.iter().zip(&whole) {
+            assert!(tree.read_bytes(file).starts_with(whole), "{file} after {number}");
+        }
+        tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+    }
+    assert!(!files(&tree.path().join(STATE)).iter().any(|(path, _)| path.contains("restored")));
+}
