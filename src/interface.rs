@@ -61,7 +61,10 @@ pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan:
 fn changing(change: &Change) -> (Status, Option<String>) {
     match change.verb {
         Verb::Keep | Verb::Delete => (Status::Healthy, first_waiting(change)),
-        Verb::Create | Verb::Update => (Status::Updating, first_waiting(change)),
+        Verb::Create | Verb::Update => {
+            let unapplied = || "what its spec says now is not applied yet".to_owned();
+            (Status::Updating, Some(first_waiting(change).unwrap_or_else(unapplied)))
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod interrupted;
 mod invariants;
 mod kill;
 mod lifecycle;
+mod missing_by_mistake;
 mod mistaken_deletions;
 mod mistakes;
 mod pipeline;

@@ -11,7 +11,6 @@ use crate::pipeline::{Surroundings, converge, plan_round};
 use crate::support::{Tree, copy, memory_folder};
 
 const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
-const FLEET: &str = "acme/fleets/eu.yaml";
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const SANDBOX: &str = "acme/clusters/sandbox.yaml";
 
@@ -164,10 +163,6 @@ fn more_units(tree: &Tree) {
     tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
 }
 
-pub fn move_folder(tree: &Tree) {
-    tree.write(FLEET, tree.read(FLEET) + "advanced_config:\n  path: manifests\n");
-}
-
 fn add_payments(tree: &Tree) {
     tree.write("acme/clusters/payments.yaml", tree.read(ORDERS).replace("orders", "payments"));
 }
@@ -198,17 +193,11 @@ async fn a_new_certificate_of_two_clusters_can_be_killed_anywhere() {
 }
 
 #[tokio::test]
-async fn a_move_of_the_folder_can_be_killed_anywhere() {
-    Stage::new(|_| {}, move_folder).await.kill_everywhere().await;
-}
-
-#[tokio::test]
 async fn several_edits_at_once_can_be_killed_anywhere() {
     let edit = |tree: &Tree| {
         more_units(tree);
         tree.remove(SANDBOX);
         replace_certificate(tree);
-        move_folder(tree);
     };
     Stage::new(|_| {}, edit).await.kill_everywhere().await;
 }

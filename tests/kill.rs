@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::interrupted::{move_folder, output, replace_certificate};
+use crate::interrupted::{output, replace_certificate};
 use crate::pipeline::{Surroundings, plan_round};
 use crate::support::{Tree, copy, memory_folder};
 
@@ -21,7 +21,7 @@ const KILL: i32 = 9;
 fn edit(tree: &Tree, number: u32, sandbox: &str, fleet: &str) {
     match number % 6 {
         0 => tree.remove(SANDBOX),
-        1 => move_folder(tree),
+        1 => tree.write(FLEET, tree.read(FLEET).replace("max_tenants: 5", "max_tenants: 6")),
         2 => replace_certificate(tree),
         3 => tree.write(SANDBOX, sandbox),
         4 => tree.write(FLEET, fleet),

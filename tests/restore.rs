@@ -226,7 +226,7 @@ fn a_restored_installation_goes_on_where_its_tree_is_at_another_path() {
     there.run("restore FILE.tar tree").expect(0);
     // As long as the other tree is the one that was applied last, nothing is deleted without approval.
     there.remove(SANDBOX);
-    let plan = there.run("plan tree").expect(3).says(&["waiting: approval, since the spec tree is "]);
+    let plan = there.run("plan tree").expect(3).says(&["waiting: approval, since the spec tree was "]);
     let output = there.output();
     there.run("apply tree --yes").expect(3);
     assert_eq!(there.output(), output);

@@ -1,6 +1,6 @@
 //! The schemas in `schemas/` are those of the types, and say of a document what the reader says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -165,7 +165,7 @@ fn is_readable(text: &str) -> bool {
         source: spec::SourceId("/tree".to_owned()),
         revision: String::new(),
         git: false,
-        skipped: BTreeSet::new(),
+        skipped: BTreeMap::new(),
         entries: BTreeMap::from([("a.yaml".parse().unwrap(), entry)]),
     };
     spec::read(&snapshot, None).problems().next().is_none()

@@ -232,7 +232,7 @@ fn an_approval_that_was_torn_by_a_power_cut_is_asked_for_again() {
     let output = tree.output();
     tree.run("apply tree --yes").expect(3).says(&[
         "was cut short by a crash and was dropped; it had not taken effect",
-        &format!("to approve: streamfleet approve {id} tree"),
+        &format!("to delete it: streamfleet approve {id} tree"),
     ]);
     assert_eq!(tree.output(), output);
 }

@@ -288,11 +288,12 @@ impl Use {
     }
 }
 
-/// Whether a resource that nothing describes stays nevertheless: it may only be missing, or it is protected.
+/// Whether a resource that nothing describes stays nevertheless: it may only be missing, or it is protected or suspended.
 fn stays(draft: &Draft, key: &ResourceKey) -> bool {
     match draft.absent.get(key) {
         Some(Absence::Removed) => {
-            draft.record(key).is_some_and(|record| record.protected && !record.deleting)
+            let kept = |record: &RecordedResource| record.protected || record.suspended;
+            draft.record(key).is_some_and(|record| kept(record) && !record.deleting)
         }
         _ => true,
     }

@@ -9,7 +9,7 @@ use crate::catalog::{Absence, Hold, Recorded, RecordedResource, ResolvedSecret, 
 use crate::config::Config;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::{Location, Origin, Problem};
-use crate::spec::{Document, Documents, Fleet, Organization, Spec};
+use crate::spec::{Document, Documents, Fleet, Organization, Safeguards, Spec};
 
 /// The catalog while it is being made.
 pub(super) struct Draft<'a> {
@@ -42,6 +42,8 @@ pub(super) struct Claim<'a> {
     pub origin: &'a Origin,
     /// The document; none where it has problems of its own and was not typed.
     pub document: Option<&'a Document>,
+    /// What it asks for against being deleted.
+    pub safeguards: Safeguards,
     /// How many problems keep the document from counting.
     pub faults: u32,
     /// Why it waits although nothing is wrong with it.

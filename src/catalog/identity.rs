@@ -10,12 +10,13 @@ use crate::catalog::Recorded;
 use crate::catalog::draft::{Claim, Draft, place};
 use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
-use crate::spec::{Document, Documents, ParsedFile};
+use crate::spec::{Document, Documents, ParsedFile, Safeguards};
 
 /// One document that may speak for a resource.
 struct Claimant<'a> {
     origin: &'a Origin,
     document: Option<&'a Document>,
+    safeguards: Safeguards,
     /// The problems that reading found in it.
     faults: u32,
 }
@@ -30,6 +31,7 @@ pub(super) fn claim(draft: &mut Draft) {
         let claim = Claim {
             origin: first.origin,
             document: first.document,
+            safeguards: first.safeguards,
             faults: first.faults + doubles,
             waits: None,
         };
@@ -80,6 +82,7 @@ fn claimants<'a>(draft: &mut Draft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a
                 None => by_key.entry(document.key.clone()).or_default().push(Claimant {
                     origin: &document.origin,
                     document: Some(document),
+                    safeguards: Safeguards::of(&document.spec),
                     faults: 0,
                 }),
             }
@@ -92,6 +95,7 @@ fn claimants<'a>(draft: &mut Draft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a
             by_key.entry(invalid.key.clone()).or_default().push(Claimant {
                 origin: &invalid.origin,
                 document: None,
+                safeguards: invalid.safeguards,
                 faults: problems_within(path, file, invalid.origin.line),
             });
         }

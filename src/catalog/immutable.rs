@@ -15,6 +15,8 @@ const INFRASTRUCTURE: &str = "/infrastructure";
 const TENANCY_MODE: &str = "/tenancy_mode";
 const CLUSTER_TYPE: &str = "/cluster_type";
 const INFRA_TYPE: &str = "/infra_type";
+/// What applies a fleet's folder deletes what is no longer in it, so manifests that move are clusters that go.
+const PATH: &str = "/advanced_config/path";
 const PROFILE: &str = "/advanced_config/profile";
 const STORAGE_CLASS: &str = "/advanced_config/storage/class";
 const STORAGE_SIZE: &str = "/advanced_config/storage/size_gib";
@@ -30,7 +32,7 @@ const NEW_CLUSTER: &str =
 pub fn immutable_pointers(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Cluster => &[INFRASTRUCTURE, TENANCY_MODE, CLUSTER_TYPE, PROFILE, STORAGE_CLASS],
-        Kind::Fleet => &[TENANCY_MODE, INFRA_TYPE],
+        Kind::Fleet => &[TENANCY_MODE, INFRA_TYPE, PATH],
         Kind::Organization | Kind::BaseDomain | Kind::IdentityProvider | Kind::CloudAccount => &[],
     }
 }

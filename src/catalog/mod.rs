@@ -26,9 +26,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef};
+use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPath};
 use crate::problem::{Origin, Problem};
-use crate::spec::{self, SourceId};
+use crate::spec::{self, Safeguards, SourceId};
 
 pub use immutable::{immutable_fields, immutable_pointers};
 pub use recorded::{
@@ -84,29 +84,10 @@ pub struct Resource {
     pub hold: Option<Hold>,
     /// What its document asks for against being deleted, which is heard at once, whatever else of it waits.
     pub safeguards: Safeguards,
+    /// The file that its document stands in now; none where no document names it.
+    pub stands_in: Option<SpecPath>,
     /// The trace of each of its secrets, by field, as they are now.
     pub secrets: BTreeMap<String, ResolvedSecret>,
-}
-
-/// What keeps a resource from being deleted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Safeguards {
-    /// `deletion_protection` is true.
-    pub protected: bool,
-    /// `suspend` is true.
-    pub suspended: bool,
-}
-
-impl Safeguards {
-    /// What a spec asks for. Only fleets and clusters can.
-    pub fn of(spec: &spec::Spec) -> Self {
-        let (protected, suspended) = match spec {
-            spec::Spec::Fleet(fleet) => (fleet.deletion_protection, fleet.suspend),
-            spec::Spec::Cluster(cluster) => (cluster.deletion_protection, cluster.suspend),
-            _ => (false, false),
-        };
-        Self { protected, suspended }
-    }
 }
 
 /// Why a resource that should exist is left as it is.

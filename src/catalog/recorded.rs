@@ -148,9 +148,9 @@ pub struct Deletion {
 }
 
 impl RecordedResource {
-    /// The file that it stood in when it was last applied, where that is known.
+    /// The file that it stood in when it was last seen, where that is known.
     pub fn stood_in(&self) -> Option<&SpecPath> {
-        self.last_good.as_ref().map(|last_good| &last_good.origin.path).or(self.path.as_ref())
+        self.path.as_ref().or(self.last_good.as_ref().map(|last_good| &last_good.origin.path))
     }
 }
 

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::catalog::draft::{Basis, Draft, Settled};
 use crate::catalog::{
-    Catalog, Recorded, Resource, Safeguards, Secrets, absence, capacity, certificates, credentials, domains,
-    hosts, identity, immutable, references, renderable,
+    Catalog, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains, hosts,
+    identity, immutable, references, renderable,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -77,7 +77,8 @@ fn finish(mut draft: Draft, certificates: &renderable::Certificates) -> Catalog 
 
 fn resources(draft: &Draft) -> BTreeMap<ResourceKey, Resource> {
     let resource = |(key, settled): (&ResourceKey, &Settled)| {
-        let document = draft.claims.get(key).and_then(|claim| claim.document);
+        let claim = draft.claims.get(key);
+        let document = claim.and_then(|claim| claim.document);
         let fields = document.filter(|_| settled.basis != Basis::Record);
         let resource = Resource {
             key: key.clone(),
@@ -86,7 +87,8 @@ fn resources(draft: &Draft) -> BTreeMap<ResourceKey, Resource> {
             spec: settled.spec.clone(),
             fields: fields.map(|document| document.fields.clone()).unwrap_or_default(),
             hold: settled.hold.clone(),
-            safeguards: document.map(|document| Safeguards::of(&document.spec)).unwrap_or_default(),
+            safeguards: claim.map(|claim| claim.safeguards).unwrap_or_default(),
+            stands_in: claim.map(|claim| claim.origin.path.clone()),
             secrets: credentials::for_settled(draft, key, settled),
         };
         (key.clone(), resource)

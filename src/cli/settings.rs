@@ -71,14 +71,49 @@ impl Settings {
             let given = flag.as_ref().or(file.as_ref()).cloned();
             given.unwrap_or_else(|| tree.join(OWN_FOLDER).join(name))
         };
-        Ok(Settings {
+        let settings = Settings {
             state_dir: choose(state_dir, &config.state_dir, "state"),
             output_dir: choose(output_dir, &config.output_dir, "output"),
             secrets_dir: choose(secrets_dir, &config.secrets_dir, "secrets"),
             tree_as_given: args.tree.clone(),
             tree,
             config,
-        })
+        };
+        settings.refuse_part_of_a_tree()?;
+        settings.refuse_output_among_specs()?;
+        Ok(settings)
+    }
+
+    /// A folder of a tree has no installation of its own: a second state would not know what the first made.
+    fn refuse_part_of_a_tree(&self) -> Result<(), Failure> {
+        if self.state_dir != self.tree.join(OWN_FOLDER).join("state") || self.state_dir.is_dir() {
+            return Ok(());
+        }
+        let mut above = self.tree.ancestors().skip(1);
+        match above.find(|folder| folder.join(OWN_FOLDER).join("state").is_dir()) {
+            None => Ok(()),
+            Some(whole) => Err(Failure::new(format!(
+                "`{}` is a part of the spec tree `{whole}`, which was applied as a whole",
+                self.tree_as_given
+            ))
+            .hint(format!(
+                "name the tree: `{whole}`; to make this one a tree of its own, give it a --state-dir"
+            ))),
+        }
+    }
+
+    /// Manifests among the specs would be read as specs.
+    fn refuse_output_among_specs(&self) -> Result<(), Failure> {
+        let output = std::path::absolute(&self.output_dir).unwrap_or_else(|_| self.output_dir.clone().into());
+        let Ok(inner) = output.strip_prefix(&self.tree) else { return Ok(()) };
+        if inner.components().any(|name| name.as_os_str().to_string_lossy().starts_with('.')) {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "the output folder `{}` is among the specs, and would be read as specs",
+            self.output_dir
+        ))
+        .hint("choose a folder beside the tree, or one whose name begins with a dot"))
     }
 
     /// Makes git leave the folder in the tree alone, where anything is kept in it. A file that is there already stays.

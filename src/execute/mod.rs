@@ -90,6 +90,11 @@ impl Run<'_> {
         if let Err(error) = self.state.put_resources(&self.plan.remember) {
             self.fail(report, failure(None, error.into()));
         }
+        for id in self.plan.fleets.iter().flat_map(|fleet| &fleet.void_approvals) {
+            if let Err(error) = self.state.use_approval(id, (self.clock)()) {
+                self.fail(report, failure(None, error.into()));
+            }
+        }
     }
 
     /// Changes what lives on no fleet. Only its record changes.

@@ -34,7 +34,8 @@ pub(super) fn plan(world: &World, key: &FleetKey) -> (Option<FleetPlan>, Vec<Pro
     waiting::for_target(&target.reach, &mut changes);
     mention_unreachable(world, key, &target.reach, &mut changes);
     disruption::queue_software(&mut changes);
-    let guard = guard::apply(world, key, &mut changes);
+    let guarded = guard::apply(world, key, &mut changes);
+    let void_approvals = if target.reach == Reach::Reached { guarded.void } else { Vec::new() };
     disruption::one_at_a_time(&mut changes, &target.unhealthy());
     let resolved = world.catalog.fleets.get(key);
     if resolved.is_none() && changes.is_empty() {
@@ -49,7 +50,8 @@ pub(super) fn plan(world: &World, key: &FleetKey) -> (Option<FleetPlan>, Vec<Pro
         kafka_units: gauge(|fleet| fleet.kafka_units),
         conditions: resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default(),
         changes,
-        guard,
+        guard: guarded.guard,
+        void_approvals,
         foreign,
     };
     (Some(plan), problems)

@@ -15,8 +15,9 @@ const ID_LENGTH: usize = 12;
 
 /// Makes the guarded changes that are more than the policy allows wait for approval, and says which.
 ///
-/// Changes that wait for something else are no part of it: an approval covers exactly what then runs.
-pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> Option<Guard> {
+/// Changes that wait for something else are no part of it: an approval covers exactly what then runs. One for anything else
+/// is void: what a person said of a deletion must not hold for the next, after the resource was put back.
+pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> Guarded {
     let mut free = deletions_left(world, fleet);
     let guarded = changes.iter_mut().filter(|change| change.guarded && change.waiting.is_empty());
     let mut guarded: Vec<(&mut Change, Option<String>)> = guarded
@@ -28,18 +29,34 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
     let all = id(guarded.iter().map(|(change, _)| &**change));
     guarded.retain(|(_, why)| why.is_some());
     if guarded.is_empty() {
-        return None;
+        return Guarded { guard: None, void: void(world, fleet, &[all]) };
     }
     let needed = id(guarded.iter().map(|(change, _)| &**change));
     // With time the policy allows more, and fewer changes need approval. A word given for all of them still holds.
     let approval = [&needed, &all].into_iter().find_map(|id| approval(world, fleet, id));
-    if let Some(approval) = approval {
-        return Some(Guard { id: approval.id.clone(), approved_by: Some(approval.by.clone()) });
-    }
-    for (change, why) in guarded {
-        change.waiting.extend(why.map(|why| Waiting::Approval { id: needed.clone(), why }));
-    }
-    Some(Guard { id: needed, approved_by: None })
+    let guard = match approval {
+        Some(approval) => Guard { id: approval.id.clone(), approved_by: Some(approval.by.clone()) },
+        None => {
+            for (change, why) in guarded {
+                change.waiting.extend(why.map(|why| Waiting::Approval { id: needed.clone(), why }));
+            }
+            Guard { id: needed.clone(), approved_by: None }
+        }
+    };
+    Guarded { guard: Some(guard), void: void(world, fleet, &[needed, all]) }
+}
+
+/// What becomes of a fleet's approvals.
+pub(super) struct Guarded {
+    /// The approval that is needed or given.
+    pub guard: Option<Guard>,
+    /// Those that were given for something else than what would be done now.
+    pub void: Vec<String>,
+}
+
+fn void(world: &World, fleet: &FleetKey, valid: &[String]) -> Vec<String> {
+    let given = world.recorded.approvals.iter().filter(|approval| approval.fleet == *fleet);
+    given.map(|approval| approval.id.clone()).filter(|id| !valid.contains(id)).collect()
 }
 
 /// How many clusters the fleet may still lose within the hour. A deletion that seems to lie in the future counts: a
@@ -74,10 +91,12 @@ fn needs_approval(world: &World, change: &Change, free: &mut u32) -> Option<Stri
         return None;
     }
     let allowed = world.policy.cluster_deletions_per_hour;
-    Some(format!(
-        "a fleet may lose {} an hour without it",
-        crate::plan::effects::count(allowed.into(), "cluster")
-    ))
+    let clusters = crate::plan::effects::count(allowed.into(), "cluster");
+    let until = match allowed {
+        0 => "",
+        _ => ", and it goes by itself when the hour is over",
+    };
+    Some(format!("a fleet may lose {clusters} an hour without it{until}"))
 }
 
 /// An approval that still holds.

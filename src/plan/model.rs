@@ -124,6 +124,9 @@ pub struct FleetPlan {
     pub changes: Vec<Change>,
     /// The approval that its guarded steps need or have; none when nothing is guarded.
     pub guard: Option<Guard>,
+    /// Approvals that were given for something else than what would be done now. They are taken away.
+    #[serde(default)]
+    pub void_approvals: Vec<String>,
     /// Objects that stand where ours should be and are not ours: left alone and reported.
     pub foreign: Vec<ObjectKey>,
 }

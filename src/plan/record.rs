@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::catalog::{Absence, LastGood, MadeFrom, RecordedResource, Resource, Safeguards, immutable_fields};
+use crate::catalog::{Absence, Hold, LastGood, MadeFrom, RecordedResource, Resource, immutable_fields};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::world::World;
 use crate::plan::{FleetPlan, OrganizationPlan};
+use crate::spec::Safeguards;
 
 /// The record that a resource gets. Its id, its birth and the fields that can't change are kept from the one before.
 pub(super) fn of(
@@ -57,7 +58,7 @@ pub(super) fn stale(
         if resource.hold.is_none() && !shown.contains(&resource.key) {
             return world.current.get(&resource.key).map(|now| now.record.clone());
         }
-        Some(safeguarded(world.recorded(&resource.key)?, resource.safeguards))
+        Some(waiting(world.recorded(&resource.key)?, resource))
     };
     let named = world.catalog.resources.values().filter(|resource| world.absence(&resource.key).is_none());
     let named = named.filter_map(|resource| Some((resource.key.clone(), record(resource)?)));
@@ -67,14 +68,17 @@ pub(super) fn stale(
     stale.filter(|(key, record)| world.recorded(key) != Some(record)).collect()
 }
 
-/// A record with what guards against deletion turned on, which can't wait. It is turned off when all of the document is
-/// applied.
-fn safeguarded(before: &RecordedResource, safeguards: Safeguards) -> RecordedResource {
+/// The record of what waits: with where it stands now, and with what guards against deletion turned on, which can't wait. It
+/// is turned off when all of the document is applied.
+fn waiting(before: &RecordedResource, resource: &Resource) -> RecordedResource {
+    // It is named, so nothing of an earlier absence counts any more: neither what was suspected nor what was decided. A
+    // document with mistakes may yet turn out to be another.
+    let invalid = matches!(resource.hold, Some(Hold::Invalid { .. }));
     RecordedResource {
-        protected: before.protected || safeguards.protected,
-        suspended: before.suspended || safeguards.suspended,
-        // It is named, so nothing of an earlier absence counts any more: neither what was suspected nor what was decided.
-        suspicion: None,
+        protected: before.protected || resource.safeguards.protected,
+        suspended: before.suspended || resource.safeguards.suspended,
+        path: resource.stands_in.clone().or_else(|| before.path.clone()),
+        suspicion: before.suspicion.clone().filter(|_| invalid),
         deleting: false,
         ..before.clone()
     }

@@ -1,5 +1,6 @@
 //! A folder of YAML files.
 
+mod aside;
 #[cfg(test)]
 mod tests;
 
@@ -44,23 +45,20 @@ pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
-    let Still { entries, skipped } = still(&real, &mut || {})
+    let entries = still_entries(&real, &mut || {})
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
-    let revision = revision(&entries);
+    let (revision, skipped) = (revision(&entries), aside::find(&real));
     Ok(Snapshot { source: SourceId(real.to_string()), revision, git: false, skipped, entries })
-}
-
-/// What was found in a tree that stood still.
-struct Still {
-    entries: BTreeMap<SpecPath, Entry>,
-    skipped: BTreeSet<SpecPath>,
 }
 
 /// The entries of a tree that stood still: a second look finds the same files. Otherwise a file that was moved from a
 /// folder not yet read to one already read would be in neither, and look as if it was removed. None where the root's own
 /// entries keep changing; what keeps changing further in is unreadable.
-fn still(root: &Utf8Path, between: &mut dyn FnMut()) -> io::Result<Option<Still>> {
+fn still_entries(
+    root: &Utf8Path,
+    between: &mut dyn FnMut(),
+) -> io::Result<Option<BTreeMap<SpecPath, Entry>>> {
     for attempt in 0..SCANS {
         if attempt > 0 {
             std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
@@ -69,11 +67,11 @@ fn still(root: &Utf8Path, between: &mut dyn FnMut()) -> io::Result<Option<Still>
         between();
         let second = Scan::of(root, Look::List)?;
         if first.root_stamp == second.root_stamp && first.seen == second.seen {
-            return Ok(Some(first.still()));
+            return Ok(Some(first.entries));
         }
         if attempt + 1 == SCANS && first.root_stamp == second.root_stamp {
             first.distrust(&second);
-            return Ok(Some(first.still()));
+            return Ok(Some(first.entries));
         }
     }
     Ok(None)
@@ -127,8 +125,6 @@ struct Scan<'a> {
     look: Look,
     root_stamp: Stamp,
     entries: BTreeMap<SpecPath, Entry>,
-    /// Files that are not read though their names look like a spec's.
-    skipped: BTreeSet<SpecPath>,
     /// Each spec file and folder that there is; without a stamp where it can't be looked at.
     seen: BTreeMap<SpecPath, Option<Stamp>>,
     /// The real paths of the folders that the scan is in, to see a link that leads back to one. The first is the root, the
@@ -143,15 +139,11 @@ impl<'a> Scan<'a> {
     fn of(root: &'a Utf8Path, look: Look) -> io::Result<Self> {
         let root_stamp = stamp(&fs::metadata(root)?);
         let names = list(root)?;
-        let (entries, skipped, seen) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        let (entries, seen) = (BTreeMap::new(), BTreeMap::new());
         let mut scan =
-            Scan { root, look, root_stamp, entries, skipped, seen, inside: vec![root.to_owned()], count: 0 };
+            Scan { root, look, root_stamp, entries, seen, inside: vec![root.to_owned()], count: 0 };
         scan.folder("", names);
         Ok(scan)
-    }
-
-    fn still(self) -> Still {
-        Still { entries: self.entries, skipped: self.skipped }
     }
 
     /// Takes what a second look found to be other than it was for unreadable.
@@ -165,21 +157,14 @@ impl<'a> Scan<'a> {
     }
 
     fn folder(&mut self, folder: &str, names: Names) {
-        for (name, readable) in names {
+        for (name, readable) in names.into_iter().filter(|(name, _)| !name.starts_with('.')) {
             if self.count > MAX_FILES {
                 return;
             }
             let place = self.inside.last().map_or(self.root, |real| real).join(&name);
-            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             // Names from a listing have no slash and are not `.` or `..`.
             let Ok(path) = SpecPath::try_from(path) else { continue };
-            if is_set_aside(&name) {
-                self.skipped.insert(path);
-                continue;
-            }
-            if name.starts_with('.') {
-                continue;
-            }
             if readable {
                 self.visit(path, place);
             } else {
@@ -367,13 +352,6 @@ fn is_spec(path: &SpecPath) -> bool {
 fn is_miscased(path: &SpecPath) -> bool {
     let lower = path.as_str().to_lowercase();
     !is_spec(path) && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
-}
-
-/// Whether a name is a spec's with more before or after it, as a copy or a file that is not to be read for now has.
-fn is_set_aside(name: &str) -> bool {
-    let lower = name.to_lowercase();
-    let is_whole = lower.ends_with(".yaml") || lower.ends_with(".yml");
-    (lower.contains(".yaml") || lower.contains(".yml")) && (name.starts_with('.') || !is_whole)
 }
 
 /// Reads a file; none when it went away since it was listed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::names::{Digest, Identifier, Kind, ResourceKey, SpecPath};
+use crate::names::{Digest, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{
     BaseDomain, CloudAccount, Cluster, Fields, Fleet, IdentityProvider, Organization, SecretValue, SourceId,
@@ -111,15 +111,41 @@ pub struct InvalidDocument {
     pub key: ResourceKey,
     /// Where it begins.
     pub origin: Origin,
+    /// What it asks for against being deleted, which is heard whatever else is wrong with it.
+    pub safeguards: Safeguards,
 }
 
-/// Whose deletions wait because something can't be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// One organization's: the thing lies in its top folder.
-    Organization(Identifier),
-    /// Everyone's.
-    Everyone,
+/// What keeps a resource from being deleted. Only fleets and clusters can ask for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Safeguards {
+    /// `deletion_protection` is true.
+    pub protected: bool,
+    /// `suspend` is true.
+    pub suspended: bool,
+}
+
+impl Safeguards {
+    /// What a spec asks for.
+    pub fn of(spec: &Spec) -> Self {
+        let (protected, suspended) = match spec {
+            Spec::Fleet(fleet) => (fleet.deletion_protection, fleet.suspend),
+            Spec::Cluster(cluster) => (cluster.deletion_protection, cluster.suspend),
+            _ => (false, false),
+        };
+        Self { protected, suspended }
+    }
+
+    /// What a document of a kind asks for of which only some fields are right. It is protected unless it says no.
+    pub fn of_invalid(kind: Kind, fields: &serde_json::Value) -> Self {
+        let is =
+            |field: &str, value: bool| fields.get(field).and_then(serde_json::Value::as_bool) == Some(value);
+        match kind {
+            Kind::Fleet | Kind::Cluster => {
+                Self { protected: !is("deletion_protection", false), suspended: is("suspend", true) }
+            }
+            _ => Self::default(),
+        }
+    }
 }
 
 /// A file, folder or document that does not say what it describes.
@@ -143,6 +169,8 @@ pub struct ParsedFile {
     pub invalid: Vec<InvalidDocument>,
     /// What has no readable identity.
     pub unreadable: Vec<Unreadable>,
+    /// Whether something is left of a document that says nothing any more: it is empty, or commented out.
+    pub remnants: bool,
     /// Everything that is wrong.
     pub problems: Vec<Problem>,
 }
@@ -156,8 +184,8 @@ pub struct Documents {
     pub revision: String,
     /// Whether the tree is a git repository's.
     pub git: bool,
-    /// Files that are not read though their names look like a spec's: `orders.yaml.bak`.
-    pub skipped: BTreeSet<SpecPath>,
+    /// What is described in files that are not read as specs: `orders.yaml.bak`.
+    pub skipped: BTreeMap<SpecPath, BTreeSet<ResourceKey>>,
     /// The files, by path.
     pub files: BTreeMap<SpecPath, Arc<ParsedFile>>,
 }

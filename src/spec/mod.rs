@@ -17,12 +17,12 @@ mod organization;
 mod private_key;
 mod read;
 mod redact;
+mod remnants;
 mod rules;
 pub mod schema;
 mod secret_value;
 mod shape;
 mod snapshot;
-mod swallowed;
 mod text;
 mod yaml;
 
@@ -32,7 +32,7 @@ pub use cluster::{
     Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, OnDelete, Profile, Storage, Tag,
     TieredStorageProvider, ZoneCount,
 };
-pub use document::{Document, Documents, InvalidDocument, ParsedFile, Scope, Spec, Unreadable};
+pub use document::{Document, Documents, InvalidDocument, ParsedFile, Safeguards, Spec, Unreadable};
 pub use fields::Fields;
 pub use fleet::{Components, Exposure, Fleet, FleetAdvancedConfig, InfraType, TenancyMode};
 pub use identity::identity_fields;

@@ -5,6 +5,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::names::{Digest, Kind, ResourceKey, SpecPath};
@@ -14,8 +15,8 @@ use crate::spec::redact;
 use crate::spec::text::MaskedText;
 use crate::spec::yaml::{self, Node, Span, YamlDocument};
 use crate::spec::{
-    Document, Documents, Entry, Fields, InvalidDocument, ParsedFile, Snapshot, Spec, Unreadable, identity,
-    rules, swallowed,
+    Document, Documents, Entry, Fields, InvalidDocument, ParsedFile, Safeguards, Snapshot, Spec, Unreadable,
+    identity, remnants, rules,
 };
 
 /// The most problems that are told of one file: more than anybody mends before looking again.
@@ -43,9 +44,20 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
         source: snapshot.source.clone(),
         revision: snapshot.revision.clone(),
         git: snapshot.git,
-        skipped: snapshot.skipped.clone(),
+        skipped: snapshot
+            .skipped
+            .iter()
+            .map(|(path, bytes)| (path.clone(), described(path, bytes)))
+            .collect(),
         files: snapshot.entries.iter().map(read).collect(),
     }
+}
+
+/// What a file describes that is not read as a spec, as far as that can be told.
+fn described(path: &SpecPath, bytes: &[u8]) -> BTreeSet<ResourceKey> {
+    let file = read_file(path, bytes, &Digest::of(bytes));
+    let documents = file.documents.into_iter().map(|document| document.key);
+    documents.chain(file.invalid.into_iter().map(|document| document.key)).collect()
 }
 
 /// Reads one file. It depends on nothing but its path and bytes.
@@ -54,9 +66,11 @@ fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
         Ok(text) => text,
         Err(problem) => return unreadable(path, Some(digest.clone()), *problem),
     };
-    let drafts: Vec<Draft> = yaml::parse(text).into_iter().filter_map(read_document).collect();
+    let documents = yaml::parse(text);
+    let remnants = remnants::are_in(text, &documents);
+    let drafts: Vec<Draft> = documents.into_iter().filter_map(read_document).collect();
     let masked = MaskedText::new(path.clone(), text, secrets(text, &drafts));
-    let mut file = ParsedFile { digest: Some(digest.clone()), ..ParsedFile::default() };
+    let mut file = ParsedFile { digest: Some(digest.clone()), remnants, ..ParsedFile::default() };
     for draft in drafts {
         draft.finish(&masked, path, &mut file);
     }
@@ -126,7 +140,7 @@ struct Draft {
 
 enum Outcome {
     Good(ResourceKey, Box<Spec>),
-    Invalid(ResourceKey),
+    Invalid(ResourceKey, Safeguards),
     Unreadable,
 }
 
@@ -144,7 +158,9 @@ impl Draft {
                 let fields = Fields::new(Arc::clone(text), self.places);
                 file.documents.push(Document { key, spec: *spec, origin, fields });
             }
-            Outcome::Invalid(key) => file.invalid.push(InvalidDocument { key, origin }),
+            Outcome::Invalid(key, safeguards) => {
+                file.invalid.push(InvalidDocument { key, origin, safeguards });
+            }
             Outcome::Unreadable => file.unreadable.push(place(origin)),
         }
     }
@@ -198,7 +214,7 @@ fn read_root(root: &Node<'_>) -> Draft {
     let key = identity::key(kind, root, &mut findings);
     let Checked { value, findings: found, places, secrets } = check::check(kind, root);
     findings.extend(found);
-    swallowed::check(root, &mut findings);
+    remnants::swallowed(root, &mut findings);
     if key.is_none() && findings.is_empty() {
         let finding = Finding::new(
             kind_place(root),
@@ -216,7 +232,7 @@ fn read_root(root: &Node<'_>) -> Draft {
     let outcome = match (key, spec) {
         (None, _) => Outcome::Unreadable,
         (Some(key), Some(spec)) if findings.is_empty() => Outcome::Good(key, Box::new(spec)),
-        (Some(key), _) => Outcome::Invalid(key),
+        (Some(key), _) => Outcome::Invalid(key, Safeguards::of_invalid(kind, &value)),
     };
     Draft { start, outcome, structured: true, findings, places, secrets }
 }

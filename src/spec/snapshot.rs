@@ -1,6 +1,6 @@
 //! A spec tree as bytes, at one moment.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -22,9 +22,9 @@ pub struct Snapshot {
     pub revision: String,
     /// Whether the tree is a git repository's, where plain secrets are refused unless the config allows them.
     pub git: bool,
-    /// Files that are not read though their names look like a spec's: `orders.yaml.bak`. Where a spec file is gone, one of
-    /// them may be what it became.
-    pub skipped: BTreeSet<SpecPath>,
+    /// Files that are not read as specs and yet say what one says: `orders.yaml.bak`. Where a spec is gone, one of them may
+    /// be what it became.
+    pub skipped: BTreeMap<SpecPath, Arc<[u8]>>,
     /// The files, and the folders that could not be listed.
     pub entries: BTreeMap<SpecPath, Entry>,
 }

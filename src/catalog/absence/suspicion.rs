@@ -1,6 +1,8 @@
 //! What makes an absence look like a mistake, as the end of a sentence for whoever has to approve the deletion: in the past
 //! tense, since it is remembered, and may be read long after it could be seen.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::catalog::RecordedResource;
@@ -10,15 +12,16 @@ use crate::names::{FleetKey, Kind, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 use crate::spec::ParsedFile;
 
-/// The fields of a spec that say which it is.
-const IDENTITY: [&str; 2] = ["organization", "identifier"];
+/// The fields of a spec that say which it is, and where.
+const IDENTITY: [&str; 3] = ["organization", "identifier", "infrastructure"];
 
 /// Why the absence of a resource is likely a mistake; none where it is clean.
 pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Option<String> {
     if let Some(last) = changed_source(draft) {
         return Some(format!("the spec tree was {last} before and {} then", draft.documents.source.0));
     }
-    if draft.documents.files.values().all(|file| is_empty(file)) {
+    let may_lose = lives_on_a_fleet(key) || draft.recorded.resources.keys().any(lives_on_a_fleet);
+    if may_lose && draft.documents.files.values().all(|file| is_empty(file)) {
         return Some("the spec tree had no documents at all".to_owned());
     }
     let Some(path) = record.stood_in() else {
@@ -29,10 +32,11 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource) ->
         return None;
     }
     emptied(draft, path)
-        .or_else(|| set_aside(draft, path))
+        .or_else(|| set_aside(draft, key, path))
         .or_else(|| refused_in_its_file(draft, path))
         .or_else(|| refused_elsewhere(draft, key))
         .or_else(|| gone_at_once(draft, key, path))
+        .or_else(|| too_many(draft, key))
         .or_else(|| replaced(draft, key, path, record))
         .or_else(|| record.suspicion.clone().filter(|_| lives_on_a_fleet(key)))
 }
@@ -47,19 +51,19 @@ fn emptied(draft: &Draft, path: &SpecPath) -> Option<String> {
     draft.documents.files.get(path).filter(|file| is_empty(file)).map(|_| format!("{path} was emptied"))
 }
 
-/// A file that is not read has its file's name and more, as when somebody kept a copy: `orders.yaml.bak`.
-fn set_aside(draft: &Draft, path: &SpecPath) -> Option<String> {
-    if draft.documents.files.contains_key(path) {
+/// Its document is still there, where it says nothing: in a file that is not read, empty, or commented out.
+fn set_aside(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
+    if !lives_on_a_fleet(key) {
         return None;
     }
-    let name = |path: &SpecPath| path.as_str().rsplit('/').next().unwrap_or_default().to_lowercase();
-    let is_copy = |other: &&SpecPath| {
-        let other_name = name(other);
-        folder(other) == folder(path)
-            && other_name.trim_start_matches(['.', '_', '#', '~']).starts_with(&name(path))
-    };
-    let copy = draft.documents.skipped.iter().find(is_copy)?;
-    Some(format!("{copy}, which is not read, may be its file"))
+    if draft.documents.files.get(path).is_some_and(|file| file.remnants) {
+        return Some(format!("{path}, where it stood, had a document that was empty or commented out"));
+    }
+    // What is in a file can't always be told, as in the middle of a merge.
+    let is_copy = |other: &SpecPath| other.as_str().starts_with(path.as_str());
+    let is_meant = |(other, keys): &(&SpecPath, &BTreeSet<ResourceKey>)| keys.contains(key) || is_copy(other);
+    let (other, _) = draft.documents.skipped.iter().find(is_meant)?;
+    Some(format!("{other}, which is not read, may hold its document"))
 }
 
 fn is_empty(file: &ParsedFile) -> bool {
@@ -94,20 +98,32 @@ fn refused_elsewhere(draft: &Draft, key: &ResourceKey) -> Option<String> {
 }
 
 /// Something new may be what it became: anything in its file; of its own kind, anything of its organization, and in another
-/// organization what says the same. What is new of its own kind in its file is a rename and refused.
+/// organization what has its name or says the same. What is new of its own kind in its file is a rename and refused. And
+/// something that was there before may have been written over it.
 fn replaced(draft: &Draft, key: &ResourceKey, path: &SpecPath, record: &RecordedResource) -> Option<String> {
     let may_be = |new: &ResourceKey, claim: &Claim| {
         let is_alike = || {
             lives_on_a_fleet(key)
                 && new.kind == key.kind
-                && (new.organization == key.organization || says_the_same(record, claim))
+                && (new.organization == key.organization
+                    || new.name == key.name
+                    || says_the_same(record, claim))
         };
         claim.origin.path == *path || is_alike()
     };
+    if let Some((other, claim)) = moved_into(draft, path).filter(|_| lives_on_a_fleet(key)) {
+        return Some(format!("{other} was moved to {}, where it stood", claim.origin));
+    }
     let newcomers = draft.newcomers.iter().filter_map(|new| Some((new, draft.claims.get(new)?)));
     let (newcomer, claim) = newcomers.into_iter().find(|(new, claim)| may_be(new, claim))?;
     // It may have been there for long, waiting for something, so nothing is said of when it came.
     Some(format!("{newcomer} at {}, which was not applied yet, may be what it became", claim.origin))
+}
+
+/// A resource that stood elsewhere and stands in this file now.
+fn moved_into<'d>(draft: &'d Draft, path: &SpecPath) -> Option<(&'d ResourceKey, &'d Claim<'d>)> {
+    let came = |key: &ResourceKey| draft.record(key)?.stood_in().map(|stood| stood != path);
+    draft.claims.iter().find(|(key, claim)| claim.origin.path == *path && came(key) == Some(true))
 }
 
 /// Whether a document says what was applied, under another name. What isn't known may be the same.
@@ -134,6 +150,18 @@ pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
     let places = errors.filter_map(|problem| problem.location.as_ref()).filter(|at| may_stand_in(&at.path));
     let (path, line) = places.map(|at| (&at.path, at.line)).min()?;
     Some(format!("the error at {path}:{line} may be about it"))
+}
+
+/// More than the policy allows in an hour, all at once: that is taken for a mistake as a whole.
+fn too_many(draft: &Draft, key: &ResourceKey) -> Option<String> {
+    let gone = draft.recorded.resources.iter().filter(|(other, record)| {
+        let is_meant = other.kind == Kind::Cluster && other.organization == key.organization;
+        is_meant && !record.deleting && is_gone(draft, other)
+    });
+    let (count, allowed) = (gone.count(), draft.config.policy.cluster_deletions_per_hour);
+    let are_too_many =
+        lives_on_a_fleet(key) && count > 1 && u32::try_from(count).is_ok_and(|count| count > allowed);
+    are_too_many.then(|| format!("{count} clusters of organization {} were gone at once", key.organization))
 }
 
 /// More than a file is gone: all that ran for an organization, a fleet with its clusters, or a folder.

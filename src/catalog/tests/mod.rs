@@ -9,7 +9,7 @@ mod properties;
 mod references;
 mod secrets;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
@@ -19,7 +19,9 @@ use serde_json::Value;
 use super::*;
 use crate::names::{Digest, SpecPath};
 use crate::problem::{Location, Severity};
-use crate::spec::{Document, Documents, InvalidDocument, ParsedFile, SecretValue, Spec, Unreadable};
+use crate::spec::{
+    Document, Documents, InvalidDocument, ParsedFile, Safeguards, SecretValue, Spec, Unreadable,
+};
 
 /// An installation with its spec tree.
 #[derive(Clone)]
@@ -141,7 +143,7 @@ impl World {
             source: SourceId(self.source.clone()),
             revision: "r".to_owned(),
             git: self.git,
-            skipped: BTreeSet::new(),
+            skipped: BTreeMap::new(),
             files: files.collect(),
         }
     }
@@ -245,7 +247,11 @@ fn parse(path: &SpecPath, text: &str) -> ParsedFile {
             file.unreadable.push(Unreadable { origin, top_folder });
         } else if let Some(part) = part.strip_prefix("INVALID\n") {
             let (kind, value) = fields_of(part);
-            file.invalid.push(InvalidDocument { key: key_of(kind, &value), origin });
+            file.invalid.push(InvalidDocument {
+                key: key_of(kind, &value),
+                origin,
+                safeguards: Safeguards::default(),
+            });
         } else if !part.trim().is_empty() {
             let (kind, value) = fields_of(&fill(part));
             let spec = Spec::from_record(kind, &value).unwrap();

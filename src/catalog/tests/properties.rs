@@ -53,6 +53,7 @@ fn reversed(documents: &Documents) -> Documents {
         documents.reverse();
         invalid.reverse();
         ParsedFile {
+            remnants: file.remnants,
             digest: None,
             documents,
             invalid,

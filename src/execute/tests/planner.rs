@@ -142,6 +142,7 @@ fn plan_fleet(
         changes,
         guard: deletes
             .then(|| Guard { id: "guard".into(), approved_by: approved.map(|approval| approval.by.clone()) }),
+        void_approvals: vec![],
         foreign: vec![],
     }
 }

@@ -121,6 +121,9 @@ pub(super) fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<
             "to delete it: put it back with `deletion_protection: false`, apply, then remove it again"
                 .to_owned()
         }
+        Waiting::Approval { id, .. } if change.verb == Verb::Delete => {
+            format!("to keep it, put it back; to delete it: streamfleet approve {id} {tree}")
+        }
         Waiting::Approval { id, .. } => format!("to approve: streamfleet approve {id} {tree}"),
         Waiting::ForeignObject { object } => {
             format!(

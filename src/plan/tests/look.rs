@@ -24,7 +24,7 @@ fn a_change_and_a_protected_deletion() {
           to delete it: put it back with `deletion_protection: false`, apply, then remove it again
           the cluster goes; its namespace and disks stay: kafka-acme--payments
 
-    1 to change, 0 to create, 0 to delete, 1 waiting.    plan 45aa4d579f3b
+    1 to change, 0 to create, 0 to delete, 1 waiting.    plan …
     "#);
 }
 
@@ -46,7 +46,7 @@ fn something_new() {
           + KafkaNodePool kafka-acme--orders/broker
           + KafkaNodePool kafka-acme--orders/controller
 
-    0 to change, 3 to create, 0 to delete, 0 waiting.    plan 32135c314416
+    0 to change, 3 to create, 0 to delete, 0 waiting.    plan …
     "#);
 }
 
@@ -79,7 +79,7 @@ fn a_new_certificate_shows_no_secret() {
             +   tls.key: ‹secret BaseDomain/acme/k.example.com tls_key, hmac:8899aabb…›
               type: kubernetes.io/tls
 
-    2 to change, 0 to create, 0 to delete, 0 waiting.    plan 0b5d4a786f62
+    2 to change, 0 to create, 0 to delete, 0 waiting.    plan …
     "#);
 }
 
@@ -97,15 +97,15 @@ fn what_needs_approval() {
           - KafkaNodePool kafka-acme--a/broker
           - KafkaNodePool kafka-acme--a/controller
           - NetworkPolicy kafka-acme--a/deny
-      ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it  was acme/clusters/b.yaml:1
-          to approve: streamfleet approve 03b369592dea specs
+      ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it, and it goes by itself when the hour is over  was acme/clusters/b.yaml:1
+          to keep it, put it back; to delete it: streamfleet approve 03b369592dea specs
           the cluster goes; its namespace and disks stay: kafka-acme--b
           - Kafka kafka-acme--b/b
           - KafkaNodePool kafka-acme--b/broker
           - KafkaNodePool kafka-acme--b/controller
           - NetworkPolicy kafka-acme--b/deny
 
-    0 to change, 0 to create, 1 to delete, 1 waiting.    plan babc48aa8be3
+    0 to change, 0 to create, 1 to delete, 1 waiting.    plan …
     "#);
 }
 
@@ -129,8 +129,7 @@ fn colour_adds_nothing_but_colour() {
     let mut lab = Lab::with(&["orders", "payments"]);
     lab.cluster("orders", json!({"kafka_units": 2}));
     lab.remove("Cluster/acme/payments");
-    let coloured =
-        crate::plan::display(&lab.plan(), crate::plan::Reader { color: true, width: 100, tree: "specs" });
+    let coloured = lab.shown(true);
     assert!(coloured.contains('\u{1b}'));
     let stripped = anstream::adapter::strip_str(&coloured).to_string();
     assert_eq!(stripped, lab.look());

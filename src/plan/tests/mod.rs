@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{
     Absence, Approval, Catalog, Deletion, Gauge, Hold, Recorded, RecordedObject, ResolvedFleet,
-    ResolvedSecret, Resource, Safeguards, SecretMark,
+    ResolvedSecret, Resource, SecretMark,
 };
 use crate::config::Config;
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey, SecretRef};
@@ -21,7 +21,7 @@ use crate::plan::{
 };
 use crate::problem::{Location, Origin};
 use crate::render::{Desired, Manifest, SecretEncoding, SecretSlot, Stage};
-use crate::spec::{SourceId, Spec};
+use crate::spec::{Safeguards, SourceId, Spec};
 
 /// An installation with one directory fleet, `acme/eu`.
 struct Lab {
@@ -132,6 +132,7 @@ impl Lab {
             fields: fields.into(),
             hold: None,
             safeguards,
+            stands_in: Some(origin.path.clone()),
         };
         self.revision += 1;
         self.resources.insert(key, resource);
@@ -188,6 +189,7 @@ impl Lab {
             fields: resource.fields.clone(),
             hold: resource.hold.clone(),
             safeguards: resource.safeguards,
+            stands_in: resource.stands_in.clone(),
             secrets: resource.secrets.clone(),
         };
         Catalog {
@@ -329,8 +331,15 @@ impl Lab {
         );
     }
 
+    /// The plan as a person sees it, without its id, which changes with every record's form.
     fn look(&self) -> String {
-        crate::plan::display(&self.plan(), crate::plan::Reader { color: false, width: 100, tree: "specs" })
+        self.shown(false)
+    }
+
+    fn shown(&self, color: bool) -> String {
+        let plan = self.plan();
+        let reader = crate::plan::Reader { color, width: 100, tree: "specs" };
+        crate::plan::display(&plan, reader).replace(&plan.id, "…")
     }
 }
 

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ fn documents(documents: Vec<Document>) -> Documents {
         source: SourceId("/specs".to_owned()),
         revision: String::new(),
         git: false,
-        skipped: BTreeSet::new(),
+        skipped: BTreeMap::new(),
         files: BTreeMap::from([("specs.yaml".parse().unwrap(), Arc::new(file))]),
     }
 }

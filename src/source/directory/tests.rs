@@ -186,7 +186,7 @@ fn entries(tree: &Tree, between: &mut dyn FnMut()) -> Option<Vec<String>> {
         Entry::File { .. } => path.to_string(),
         Entry::Unreadable { code, message, hint } => format!("{path}: [{code}] {message} ({hint})"),
     };
-    still(&root, between).unwrap().map(|found| found.entries.iter().map(show).collect())
+    still_entries(&root, between).unwrap().map(|entries| entries.iter().map(show).collect())
 }
 
 #[test]

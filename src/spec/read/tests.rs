@@ -1,6 +1,6 @@
 //! Every mistake that a file can have, with the exact words for it, as data: see `problems.txt`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::*;
 use crate::problem::render;
@@ -15,7 +15,7 @@ pub(super) fn snapshot(files: &[(&str, &[u8])]) -> Snapshot {
         source: SourceId("/specs".into()),
         revision: "1".into(),
         git: false,
-        skipped: BTreeSet::new(),
+        skipped: BTreeMap::new(),
         entries: files.iter().map(entry).collect(),
     }
 }

@@ -1,0 +1,67 @@
+//! Specs in files that are not read: a copy, one that is not to be read for now, one with a mistyped name. They say nothing,
+//! but where a spec is gone, one of them may be what it became.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+
+use super::{MAX_BYTES, MAX_FOLDERS, is_spec};
+use crate::names::SpecPath;
+use crate::spec::API_VERSION;
+
+/// The most files that are looked into. A spec tree has few others; in a folder full of them, none is worth the time.
+const MAX_FILES: u32 = 1_000;
+
+/// Folders with nothing of people in them.
+const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
+
+/// The files below a folder that are not read as specs and yet say what a spec says. What can't be looked at is left out:
+/// nothing depends on it but how careful a deletion is.
+pub(super) fn find(root: &Utf8Path) -> BTreeMap<SpecPath, Arc<[u8]>> {
+    let mut search = Search { found: BTreeMap::new(), left: MAX_FILES };
+    search.folder(root, "", false, 0);
+    search.found
+}
+
+struct Search {
+    found: BTreeMap<SpecPath, Arc<[u8]>>,
+    left: u32,
+}
+
+impl Search {
+    fn folder(&mut self, folder: &Utf8Path, path: &str, hidden: bool, depth: usize) {
+        let Ok(entries) = folder.read_dir_utf8() else { return };
+        let mut entries: Vec<_> = entries.flatten().collect();
+        entries.sort_by(|one, other| one.file_name().cmp(other.file_name()));
+        for entry in entries {
+            let name = entry.file_name();
+            let inner = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+            let hidden = hidden || name.starts_with('.');
+            // Links are not followed: what they lead to is looked at where it is, or not ours to look at.
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && !NOT_PEOPLES.contains(&name) && depth < MAX_FOLDERS => {
+                    self.folder(entry.path(), &inner, hidden, depth + 1);
+                }
+                Ok(kind) if kind.is_file() => self.file(entry.path(), inner, hidden),
+                _ => {}
+            }
+        }
+    }
+
+    fn file(&mut self, place: &Utf8Path, path: String, hidden: bool) {
+        let Ok(path) = SpecPath::try_from(path) else { return };
+        if self.left == 0 || (is_spec(&path) && !hidden) {
+            return;
+        }
+        self.left -= 1;
+        if fs::metadata(place).is_ok_and(|data| data.len() > MAX_BYTES) {
+            return;
+        }
+        let Ok(bytes) = fs::read(place) else { return };
+        if bytes.windows(API_VERSION.len()).any(|window| window == API_VERSION.as_bytes()) {
+            self.found.insert(path, bytes.into());
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Halves of changes, copies, files that are not read, and what comes after: no cluster goes that nobody meant to delete.
+
+use crate::mistaken_deletions::{Mistake, deletes_nothing, paths, rename};
+use crate::support::{Tree, approval_id};
+
+/// The quickstart, applied without any protection: a fleet `eu` with a base domain and two clusters.
+fn quickstart() -> Tree {
+    let tree = Tree::example("quickstart");
+    for file in ["fleets/eu.yaml", "clusters/orders.yaml", "clusters/sandbox.yaml"] {
+        let path = format!("acme/{file}");
+        let text = tree.read(&path).replace("deletion_protection: false\n", "");
+        tree.write(&path, text + "deletion_protection: false\n");
+    }
+    tree.run("apply tree --yes").expect(0);
+    tree
+}
+
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+const EU: &str = "acme/fleets/eu.yaml";
+const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
+
+/// Appends a file to another with an indentation, and removes it: half of moving documents into one file.
+fn append_indented(tree: &Tree, from: &str, to: &str) {
+    let indented: String = tree.read(from).lines().map(|line| format!("  {line}\n")).collect();
+    let text = tree.read(to) + "  ---\n" + &indented;
+    tree.write(to, text);
+    tree.remove(from);
+}
+
+#[test]
+fn half_of_a_change_deletes_nothing() {
+    let mistakes: [(Mistake, &str); 10] = [
+        // The fleet's file copied over the cluster's.
+        (
+            |tree| {
+                let fleet = tree.read(EU).replace("identifier: eu", "identifier: foo");
+                let lines = fleet.lines().filter(|line| !line.starts_with("domain"));
+                tree.write(ORDERS, lines.map(|line| format!("{line}\n")).collect::<String>());
+            },
+            "fleet acme/foo at acme/clusters/orders.yaml:",
+        ),
+        // Moved, and the organization mistyped.
+        (
+            |tree| {
+                tree.edit(ORDERS, "organization: acme", "organization: acmee");
+                rename(tree, ORDERS, "orders.yaml");
+            },
+            "cluster acmee/orders at orders.yaml:",
+        ),
+        // Half a swap of two names, and that mistyped.
+        (
+            |tree| {
+                tree.edit(SANDBOX, "identifier: sandbox", "identifier: orders");
+                tree.edit(ORDERS, "identifier: orders", "identifier: sandboxx");
+            },
+            "cluster acme/orders was moved to acme/clusters/sandbox.yaml:",
+        ),
+        // A fleet renamed with one of its clusters, whose file is to be written anew.
+        (
+            |tree| {
+                tree.edit(EU, "identifier: eu", "identifier: europe");
+                tree.remove(ORDERS);
+            },
+            "the error at acme/fleets/eu.yaml:",
+        ),
+        (
+            |tree| {
+                tree.edit(EU, "infra_type", "infra_typ");
+                tree.remove(ORDERS);
+            },
+            "the error at acme/fleets/eu.yaml:",
+        ),
+        // Moved, and the identifier mistyped.
+        (
+            |tree| {
+                tree.edit(ORDERS, "identifier: orders", "identifier: order");
+                rename(tree, ORDERS, "acme/order.yaml");
+            },
+            "cluster acme/order at acme/order.yaml:",
+        ),
+        // Moved into another file with an indentation.
+        (|tree| append_indented(tree, ORDERS, DOMAIN), "holds what looks like a document of its own"),
+        (|tree| append_indented(tree, ORDERS, EU), "acme/fleets/eu.yaml"),
+        // Not to be read for now.
+        (
+            |tree| rename(tree, ORDERS, "acme/clusters/orders.YAML"),
+            "its name doesn't end in `.yaml` or `.yml`",
+        ),
+        // Renamed in two steps of which the first was never applied.
+        (
+            |tree| {
+                let copy = tree.read(ORDERS).replace("identifier: orders", "identifier: sales");
+                tree.write("acme/clusters/sales.yaml", copy);
+                tree.remove(ORDERS);
+            },
+            "cluster acme/sales at acme/clusters/sales.yaml:",
+        ),
+    ];
+    for (mistake, says) in mistakes {
+        let tree = quickstart();
+        mistake(&tree);
+        deletes_nothing(&tree, &[says]);
+    }
+}
+
+#[test]
+fn what_once_looked_like_a_mistake_waits_until_it_is_approved_or_put_back() {
+    // What made it look so is gone in the next round.
+    let tree = quickstart();
+    let orders = tree.read(ORDERS);
+    tree.edit(EU, "infra_type", "infra_typ");
+    tree.remove(ORDERS);
+    tree.run("apply tree --yes").expect(1);
+    tree.edit(EU, "infra_typ", "infra_type");
+    deletes_nothing(&tree, &["the error at acme/fleets/eu.yaml:"]);
+    // Put back, and removed in earnest.
+    tree.write(ORDERS, orders);
+    tree.run("apply tree --yes").expect(0);
+    tree.remove(ORDERS);
+    tree.run("apply tree --yes").expect(0);
+    assert!(!paths(&tree).iter().any(|path| path.contains("kafka-acme--orders/Kafka")));
+}
+
+/// A file that can't be read, and what a person does while it is there; then it is mended.
+#[test]
+fn a_broken_file_in_between_makes_no_removal_clean() {
+    let meanwhile: [(Mistake, Mistake); 3] = [
+        // Something looked like a mistake before.
+        (|tree| tree.write(ORDERS, ""), |tree| tree.remove(ORDERS)),
+        // It went while the file was broken.
+        (|_| {}, |tree| tree.remove(ORDERS)),
+        // Another took its place while the file was broken.
+        (
+            |_| {},
+            |tree| {
+                let copy = tree.read(ORDERS).replace("identifier: orders", "identifier: sales");
+                tree.write("acme/clusters/sales.yaml", copy);
+                tree.remove(ORDERS);
+            },
+        ),
+    ];
+    for (before, during) in meanwhile {
+        let tree = quickstart();
+        before(&tree);
+        tree.run("apply tree --yes");
+        tree.write("broken.yaml", "kind: [\n");
+        during(&tree);
+        tree.run("apply tree --yes").says(&["! cluster orders", "broken.yaml"]);
+        tree.remove("broken.yaml");
+        deletes_nothing(&tree, &["! cluster orders     waiting: approval"]);
+    }
+}
+
+#[test]
+fn what_was_put_back_while_it_was_being_deleted_is_judged_anew() {
+    let tree = quickstart();
+    let registry = ".streamfleet/state/registry.jsonl";
+    let line = |line: &str| match line.contains("Cluster/acme/orders") || line.contains("\"orders\"") {
+        true => line.replace("\"deleting\":false", "\"deleting\":true") + "\n",
+        false => line.to_owned() + "\n",
+    };
+    let begun: String = tree.read(registry).lines().map(line).collect();
+    assert!(begun.contains("\"deleting\":true"), "{begun}");
+    tree.write(registry, begun);
+    // It is back, and waits.
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 99");
+    tree.run("apply tree --yes");
+    tree.write(ORDERS, "");
+    deletes_nothing(&tree, &["was emptied"]);
+}
+
+#[test]
+fn a_file_that_is_no_longer_read_deletes_nothing() {
+    let places = [
+        "acme/clusters/orders.yaml.bak",
+        "acme/clusters/orders.yaml~",
+        "acme/clusters/.orders.yaml",
+        "acme/clusters/orders",
+        "acme/clusters/orders.ymal",
+        "acme/clusters/orders,yaml",
+        "acme/clusters/.old/orders.yaml",
+        "old/orders.txt",
+    ];
+    for place in places {
+        let tree = quickstart();
+        rename(&tree, ORDERS, place);
+        deletes_nothing(&tree, &[&format!("{place}, which is not read, may hold its document")]);
+    }
+    // A page about specs that shows one is not it.
+    let tree = quickstart();
+    tree.write("README.md", "# Clusters\n```yaml\napiVersion: streamfleet/v1\nkind: Cluster\n```\n");
+    tree.remove(ORDERS);
+    tree.run("apply tree --yes").expect(0);
+}
+
+#[test]
+fn what_is_written_over_moved_or_commented_out_deletes_nothing() {
+    let mistakes: [(Mistake, &str); 4] = [
+        (
+            |tree| rename(tree, SANDBOX, ORDERS),
+            "cluster acme/sandbox was moved to acme/clusters/orders.yaml:2, where it stood",
+        ),
+        (
+            |tree| {
+                rename(tree, SANDBOX, "acme/sandbox.yaml");
+                tree.run("apply tree --yes").expect(0);
+                tree.remove(ORDERS);
+                tree.remove("acme/sandbox.yaml");
+            },
+            "2 clusters of organization acme were gone at once",
+        ),
+        (
+            |tree| {
+                tree.edit("organizations.yaml", "identifier: acme", "identifier: acme\n---\napiVersion: streamfleet/v1\nkind: Organization\nidentifier: globex");
+                let fleet = tree.read(EU).replace("organization: acme", "organization: globex");
+                let lines = fleet.lines().filter(|line| !line.starts_with("domain"));
+                tree.write("globex/eu.yaml", lines.map(|line| format!("{line}\n")).collect::<String>());
+                let cluster = tree.read(ORDERS).replace("organization: acme", "organization: globex");
+                tree.write("globex/orders.yaml", cluster.replace("Internal & External", "Internal"));
+                tree.remove(ORDERS);
+            },
+            "cluster globex/orders at globex/orders.yaml:2",
+        ),
+        (
+            // Joined without a line between the documents, and what was reported twice taken out.
+            |tree| {
+                let joined = tree.read(SANDBOX) + &tree.read(ORDERS);
+                let sandbox = tree.read(SANDBOX);
+                tree.write(SANDBOX, joined);
+                tree.remove(ORDERS);
+                tree.run("apply tree --yes").expect(1);
+                tree.write(SANDBOX, sandbox);
+            },
+            "had errors",
+        ),
+    ];
+    for (mistake, says) in mistakes {
+        let tree = quickstart();
+        mistake(&tree);
+        deletes_nothing(&tree, &[says]);
+    }
+}
+
+#[test]
+fn a_document_that_is_taken_out_of_a_file_by_a_comment_deletes_nothing() {
+    for remnant in ["# apiVersion: streamfleet/v1\n# kind: Cluster\n", "null\n", ""] {
+        let tree = quickstart();
+        let (orders, sandbox) = (tree.read(ORDERS), tree.read(SANDBOX));
+        tree.remove(ORDERS);
+        tree.write(SANDBOX, format!("{sandbox}---\n{orders}"));
+        tree.run("apply tree --yes").expect(0);
+        tree.write(SANDBOX, format!("{sandbox}---\n{remnant}"));
+        deletes_nothing(&tree, &["had a document that was empty or commented out"]);
+    }
+}
+
+#[test]
+fn an_approval_is_void_once_the_resource_was_put_back() {
+    let tree = quickstart();
+    let orders = tree.read(ORDERS);
+    tree.write(ORDERS, "");
+    let id = approval_id(&tree.run("plan tree").expect(3).out);
+    tree.run(&format!("approve {id} tree")).expect(0);
+    tree.write(ORDERS, orders);
+    tree.run("apply tree --yes").expect(0);
+    tree.write(ORDERS, "");
+    deletes_nothing(&tree, &["was emptied"]);
+}
+
+#[test]
+fn a_document_with_mistakes_is_heard_where_it_asks_not_to_be_deleted() {
+    for (asks, says) in
+        [("deletion_protection: true", "deletion_protection is on"), ("suspend: true", "suspend is true")]
+    {
+        let tree = quickstart();
+        let orders = tree.read(ORDERS).replace("deletion_protection: false", asks);
+        tree.write(ORDERS, orders.replace("kafka_units: 1", "kafka_units: x"));
+        tree.run("apply tree --yes").expect(1);
+        tree.remove(ORDERS);
+        deletes_nothing(&tree, &[says]);
+    }
+}
+
+#[test]
+fn where_a_document_moved_while_it_waited_is_known() {
+    let tree = quickstart();
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 99");
+    rename(&tree, ORDERS, "acme/clusters/moved.yaml");
+    tree.run("apply tree --yes").expect(3);
+    tree.write("acme/clusters/moved.yaml", "");
+    deletes_nothing(&tree, &["acme/clusters/moved.yaml was emptied"]);
+}
+
+#[test]
+fn the_last_organization_can_be_removed() {
+    let tree = Tree::empty();
+    tree.write("organizations.yaml", "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: acme\n");
+    tree.run("apply tree --yes").expect(0);
+    tree.remove("organizations.yaml");
+    tree.run("apply tree --yes").expect(0).says(&["- organization acme"]);
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+}
+
+#[test]
+fn a_folder_of_a_tree_is_no_tree_and_its_output_no_spec() {
+    let tree = quickstart();
+    tree.run("apply tree/acme --yes").expect(1).says(&[
+        "`tree/acme` is a part of the spec tree `",
+        "`, which was applied as a whole",
+        "to make this one a tree of its own, give it a --state-dir",
+    ]);
+    tree.run("apply tree --yes --output-dir tree/out").expect(1).says(&[
+        "the output folder `tree/out` is among the specs, and would be read as specs",
+        "choose a folder beside the tree, or one whose name begins with a dot",
+    ]);
+}
+
+#[test]
+fn the_folder_of_a_fleet_does_not_move() {
+    let tree = quickstart();
+    tree.write(EU, tree.read(EU) + "advanced_config:\n  path: other\n");
+    deletes_nothing(&tree, &["`advanced_config.path` of fleet acme/eu can't change"]);
+}
