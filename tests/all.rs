@@ -8,6 +8,7 @@ mod command_line;
 mod examples;
 mod explain;
 mod interrupted;
+mod invalid;
 mod invariants;
 mod kill;
 mod lifecycle;

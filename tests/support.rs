@@ -159,10 +159,10 @@ pub fn memory_folder() -> TempDir {
     TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
 }
 
-/// A plan's text without what is an installation's own: the plan's id and the fingerprints of secrets.
+/// A plan's text without what is an installation's own: the ids of plan and approval, and the fingerprints of secrets.
 pub fn stable(text: &str) -> String {
     let mut stable = text.to_owned();
-    for mark in ["plan ", "hmac:"] {
+    for mark in ["plan ", "approve ", "hmac:"] {
         let own = |part: &str| match part.bytes().take_while(u8::is_ascii_hexdigit).count() {
             length if length >= 8 => format!("…{}", &part[length..]),
             _ => part.to_owned(),
@@ -193,6 +193,7 @@ fn copy_if(from: &Path, to: &Path, chosen: &dyn Fn(&str) -> bool) {
             fs::copy(entry.path(), target).unwrap();
         }
     }
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
 }
 
 /// Every file below a folder with its bytes, sorted by path.
