@@ -5,6 +5,7 @@
 mod architecture;
 mod causes;
 mod command_line;
+mod damage;
 mod examples;
 mod explain;
 mod interrupted;
