@@ -4,9 +4,8 @@
 //! repository is made by [`MADE`]. `expected.txt` is what the binary prints then; `UPDATE_EXPECTED=1` writes it anew.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::support::{Run, Tree, copy, stable};
 
@@ -78,35 +77,19 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/invalid")
 }
 
-/// Runs the binary so that permissions hold for it: root passes over them by two capabilities, which it does without.
-fn run(tree: &Tree, words: &str) -> Run {
-    let mut command = tree.command(words);
-    if fs::metadata(tree.path()).unwrap().uid() == 0 {
-        let mut bound = Command::new("setpriv");
-        bound.args(["--bounding-set", "-dac_override,-dac_read_search"]);
-        bound.arg(command.get_program()).args(command.get_args());
-        bound.current_dir(command.get_current_dir().unwrap()).env_clear();
-        bound.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command = bound;
-    }
-    let output = command.output().expect("as root, the tests of permissions need setpriv, of util-linux");
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
-}
-
 /// Two organizations with a cluster each, of which nothing is protected.
 fn applied() -> Tree {
     let tree = Tree::example("two-organizations");
     for file in [FILE, OTHER, "acme/fleets/main.yaml", "globex/fleets/main.yaml"] {
         tree.write(file, tree.read(file) + "deletion_protection: false\n");
     }
-    run(&tree, "apply tree --yes").expect(0);
+    tree.run_bound("apply tree --yes").expect(0);
     tree
 }
 
 /// What the binary says of a tree: its problems, and what they mean for what is there.
 fn told(tree: &Tree) -> String {
-    let Run { code, out, err } = run(tree, "plan tree");
+    let Run { code, out, err } = tree.run_bound("plan tree");
     let told = format!("{}\n\n{}\n\n[exit code {code}]\n", err.trim(), stable(&out).trim());
     told.trim_start().to_owned()
 }
@@ -121,7 +104,7 @@ fn deletes_nothing(tree: &Tree, case: &str) {
     let before = tree.output();
     tree.edit(OTHER, "kafka_units: 1", "kafka_units: 2");
     for _ in 0..2 {
-        let Run { out, err, .. } = run(tree, "apply tree --yes");
+        let Run { out, err, .. } = tree.run_bound("apply tree --yes");
         let after = paths(tree);
         let gone: Vec<&String> =
             before.iter().map(|(path, _)| path).filter(|path| !after.contains(path)).collect();
