@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::sync::LazyLock;
 
 use camino::Utf8PathBuf;
 use proptest::collection::vec;
@@ -10,14 +11,19 @@ use proptest::sample::Index;
 use serde_json::{Value, json};
 use streamfleet::names::ResourceKey;
 use streamfleet::plan::{Plan, Verb};
+use streamfleet::problem;
 use streamfleet::source::directory;
 use streamfleet::spec;
 
+use crate::damage::Damage;
 use crate::pipeline::{Surroundings, converge, plan_round};
 use crate::support::{Tree, examples};
 
 /// A few cases: each goes through the disk many times. `PROPTEST_CASES` asks for more.
 const CASES: u32 = 24;
+
+/// The base domain that the trees share, with a private key in it.
+const DOMAIN: &str = "quickstart/acme/base-domains/kafka.acme.example.com.yaml";
 
 /// A document, and the folder that it may lie in: the administrator's is the root.
 #[derive(Debug, Clone)]
@@ -116,8 +122,7 @@ fn of_organization(folder: &'static str) -> impl Strategy<Value = Vec<Document>>
 fn documents() -> impl Strategy<Value = Vec<Document>> {
     let globex = prop::option::of(of_organization("globex"));
     (of_organization("acme"), globex).prop_map(|(acme, globex)| {
-        let path = "quickstart/acme/base-domains/kafka.acme.example.com.yaml";
-        let text = fs::read_to_string(examples().join(path)).unwrap();
+        let text = fs::read_to_string(examples().join(DOMAIN)).unwrap();
         let domain = Document { folder: "acme", kind: "BaseDomain", name: "kafka".to_owned(), text };
         [vec![domain], acme, globex.unwrap_or_default()].concat()
     })
@@ -166,38 +171,6 @@ fn deeds(plan: &Plan) -> Vec<Value> {
     plan.changes().map(deed).collect()
 }
 
-/// Damages a file: removes it, cuts it short, or replaces a byte.
-#[derive(Debug, Clone)]
-enum Damage {
-    Remove,
-    Cut(Index),
-    Replace(Index, u8),
-}
-
-impl Damage {
-    fn any() -> impl Strategy<Value = Damage> {
-        let byte = prop_oneof![any::<u8>(), prop::sample::select(b"\n :-{}[]\"'#&*|\t".to_vec())];
-        prop_oneof![
-            1 => Just(Damage::Remove),
-            1 => any::<Index>().prop_map(Damage::Cut),
-            4 => (any::<Index>(), byte).prop_map(|(place, byte)| Damage::Replace(place, byte)),
-        ]
-    }
-
-    fn inflict(&self, tree: &Tree, path: &str) {
-        let mut bytes = fs::read(tree.path().join(path)).unwrap();
-        match self {
-            Damage::Remove => return tree.remove(path),
-            Damage::Cut(at) => bytes.truncate(at.index(bytes.len())),
-            Damage::Replace(at, byte) => {
-                let at = at.index(bytes.len());
-                bytes[at] = *byte;
-            }
-        }
-        tree.write(path, bytes);
-    }
-}
-
 /// The files in which something can't be read.
 fn unreadable(tree: &Tree) -> BTreeSet<String> {
     let root = Utf8PathBuf::from_path_buf(tree.path().canonicalize().unwrap()).unwrap();
@@ -210,6 +183,26 @@ fn unreadable(tree: &Tree) -> BTreeSet<String> {
 fn deleted(plan: &Plan) -> Vec<&ResourceKey> {
     let deleted = plan.changes().filter(|change| change.verb == Verb::Delete && change.waiting.is_empty());
     deleted.map(|change| &change.resource).collect()
+}
+
+/// How much of a secret must never be seen in one piece, in characters: less than anybody could use.
+const PIECE: usize = 16;
+
+/// Every piece of the private key that the base domain has, but for what stands in its certificate too.
+static PIECES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let text = fs::read_to_string(examples().join(DOMAIN)).unwrap();
+    let (public, key) = text.split_once("tls_key: |").unwrap();
+    let lines = key.lines().map(str::trim).filter(|line| line.len() >= PIECE && !line.starts_with("-----"));
+    let pieces = lines.flat_map(|line| (0..=line.len() - PIECE).map(|at| &line[at..at + PIECE]));
+    pieces.filter(|piece| !public.contains(piece)).map(str::to_owned).collect()
+});
+
+/// Looks for pieces of the key, which may be damaged, in all that is known of a plan.
+fn shows_no_secret(plan: &Plan) {
+    let shown = [plan.to_json(), problem::render(&plan.problems, false), format!("{plan:?}")].concat();
+    for piece in PIECES.iter() {
+        assert!(!shown.contains(piece), "`{piece}` of a secret is shown");
+    }
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -276,8 +269,9 @@ proptest! {
                     continue;
                 }
                 let before = tree.read_bytes(path);
-                damage.inflict(&tree, path);
+                let renamed = damage.inflict(&tree, path);
                 let round = plan_round(&tree, &around).await;
+                shows_no_secret(&round.plan);
                 let broken = unreadable(&tree);
                 for key in deleted(&round.plan) {
                     let place = round.recorded.resources[key].last_good.as_ref().unwrap().origin.path.to_string();
@@ -291,6 +285,7 @@ proptest! {
                 }
                 drop(round);
                 if !together {
+                    renamed.into_iter().for_each(|path| tree.remove(&path));
                     tree.write(path, before);
                 }
             }

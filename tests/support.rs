@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -23,6 +24,13 @@ pub struct Run {
     pub code: i32,
     pub out: String,
     pub err: String,
+}
+
+impl From<Output> for Run {
+    fn from(Output { status, stdout, stderr }: Output) -> Self {
+        let [out, err] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        Run { code: status.code().unwrap_or(-1), out, err }
+    }
 }
 
 impl Run {
@@ -101,12 +109,21 @@ impl Tree {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // A command that does not read its input may end before it is written.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-        Run {
-            code: status.code().unwrap_or(-1),
-            out: String::from_utf8(stdout).unwrap(),
-            err: String::from_utf8(stderr).unwrap(),
+        child.wait_with_output().unwrap().into()
+    }
+
+    /// Runs the binary so that permissions hold for it: root passes over them by two capabilities, which it does without.
+    pub fn run_bound(&self, words: &str) -> Run {
+        let mut command = self.command(words);
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            let mut bound = Command::new("setpriv");
+            bound.args(["--bounding-set", "-dac_override,-dac_read_search"]);
+            bound.arg(command.get_program()).args(command.get_args());
+            bound.current_dir(command.get_current_dir().unwrap()).env_clear();
+            bound.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command = bound;
         }
+        command.output().expect("as root, the tests of permissions need setpriv, of util-linux").into()
     }
 
     /// The command, for a test that runs it in a way of its own.
@@ -159,10 +176,10 @@ pub fn memory_folder() -> TempDir {
     TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
 }
 
-/// A plan's text without what is an installation's own: the plan's id and the fingerprints of secrets.
+/// A plan's text without what is an installation's own: the ids of plan and approval, and the fingerprints of secrets.
 pub fn stable(text: &str) -> String {
     let mut stable = text.to_owned();
-    for mark in ["plan ", "hmac:"] {
+    for mark in ["plan ", "approve ", "hmac:"] {
         let own = |part: &str| match part.bytes().take_while(u8::is_ascii_hexdigit).count() {
             length if length >= 8 => format!("…{}", &part[length..]),
             _ => part.to_owned(),
@@ -193,6 +210,7 @@ fn copy_if(from: &Path, to: &Path, chosen: &dyn Fn(&str) -> bool) {
             fs::copy(entry.path(), target).unwrap();
         }
     }
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
 }
 
 /// Every file below a folder with its bytes, sorted by path.

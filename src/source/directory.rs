@@ -150,7 +150,7 @@ impl<'a> Scan<'a> {
     fn distrust(&mut self, second: &Scan<'_>) {
         let paths: BTreeSet<_> = self.seen.keys().chain(second.seen.keys()).cloned().collect();
         for path in paths.into_iter().filter(|path| self.seen.get(path) != second.seen.get(path)) {
-            let message = "it keeps changing while the tree is read".to_owned();
+            let message = "this keeps changing while the tree is read".to_owned();
             let hint = "wait until it is written, or write it beside the tree and rename it";
             self.entries.insert(path, unreadable("unstable-tree", message, hint));
         }
@@ -169,7 +169,7 @@ impl<'a> Scan<'a> {
                 self.visit(path, place);
             } else {
                 let hint = "rename it; names in a spec tree are UTF-8";
-                self.add(path, unreadable("name-not-utf8", "its name is not UTF-8".to_owned(), hint));
+                self.add(path, unreadable("name-not-utf8", "the name is not UTF-8".to_owned(), hint));
             }
         }
     }
@@ -185,7 +185,7 @@ impl<'a> Scan<'a> {
         self.count += 1;
         if self.count == MAX_FILES + 1 {
             let message = format!(
-                "its top folder has more than {MAX_FILES} files or folders, and this one and those after it are not \
+                "the top folder has more than {MAX_FILES} files or folders, and this one and those after it are not \
                  read"
             );
             let hint = "leave nothing but specs in the folder";
@@ -215,8 +215,8 @@ impl<'a> Scan<'a> {
                 path,
                 unreadable(
                     "folder-named-as-file",
-                    "it is a folder with the name of a YAML file".to_owned(),
-                    "rename the folder",
+                    "a folder has the name of a YAML file".to_owned(),
+                    "rename the folder, or put the file in its place",
                 ),
             ),
             (true, false) => self.enter(path, real),
@@ -228,7 +228,7 @@ impl<'a> Scan<'a> {
                 }
             }
             (false, true) => {
-                let message = "it is neither a file nor a folder".to_owned();
+                let message = "this is neither a file nor a folder".to_owned();
                 self.add(path, unreadable("unreadable-file", message, "remove it from the spec tree"));
             }
             (false, false) if is_miscased(&path) => {
@@ -241,10 +241,10 @@ impl<'a> Scan<'a> {
 
     fn enter(&mut self, path: SpecPath, real: Utf8PathBuf) {
         if self.inside.contains(&real) {
-            let message = format!("it is a link to {}, which contains it", self.shown(&real));
+            let message = format!("the link leads back to {}, which contains it", self.shown(&real));
             self.add(path, unreadable("link-cycle", message, "remove the link"));
         } else if self.inside.len() > MAX_FOLDERS {
-            let message = format!("it lies more than {MAX_FOLDERS} folders deep");
+            let message = format!("the folder lies more than {MAX_FOLDERS} folders deep");
             self.add(path, unreadable("too-deep", message, "move it further up"));
         } else if self.counts(&path) {
             match list(&real) {
@@ -291,7 +291,13 @@ impl<'a> Scan<'a> {
         let link = match fs::symlink_metadata(place) {
             Ok(data) => data,
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(Refused::Gone),
-            Err(error) => return Err(refuse(failed("unreadable-file", "can't look at it", &error))),
+            Err(error) => {
+                return Err(refuse(failed(
+                    "unreadable-file",
+                    "can't tell whether this is a file or a folder",
+                    &error,
+                )));
+            }
         };
         if !link.is_symlink() {
             return Ok((place.to_owned(), link));
@@ -305,7 +311,7 @@ impl<'a> Scan<'a> {
         })?;
         let stray = |code, where_to: &str| {
             let hint = "put a copy in place of the link";
-            refuse(unreadable(code, format!("it is a link that leads {where_to}"), hint))
+            refuse(unreadable(code, format!("the link leads {where_to}"), hint))
         };
         let outside = || stray("link-out-of-tree", "out of the spec tree");
         let real = Utf8PathBuf::from_path_buf(real).map_err(|_| outside())?;

@@ -1,6 +1,7 @@
 //! Compares a document with the shape of its kind: every problem at once, and the value with what was loosely
 //! written made exact.
 
+mod explain;
 mod object;
 mod scalar;
 
@@ -75,7 +76,7 @@ pub struct Checked {
 
 /// Checks the fields of a document, all but `apiVersion` and `kind`, which are the reader's.
 pub fn check(kind: Kind, root: &Node<'_>) -> Checked {
-    let mut checker = Checker::default();
+    let mut checker = Checker::new(kind);
     let place = root.only("kind").map_or(root.span, |node| node.span);
     checker.places.push(("".into(), place));
     let owner = kind.as_str();
@@ -86,8 +87,8 @@ pub fn check(kind: Kind, root: &Node<'_>) -> Checked {
     Checked { value, findings, places, secrets }
 }
 
-#[derive(Default)]
 struct Checker {
+    kind: Kind,
     findings: Vec<Finding>,
     places: Vec<(Box<str>, Span)>,
     secrets: Vec<Span>,
@@ -109,6 +110,17 @@ struct At<'p> {
 }
 
 impl Checker {
+    fn new(kind: Kind) -> Self {
+        let (findings, places, secrets, aliases) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { kind, findings, places, secrets, aliases }
+    }
+
+    /// Keeps what is wrong with a value. What to do is always said: at least, what tells more of the field.
+    fn refuse(&mut self, mut finding: Finding, at: &At<'_>) {
+        finding.hint.get_or_insert_with(|| explain::hint(self.kind, at.pointer));
+        self.findings.push(finding);
+    }
+
     /// The exact form of a value; none where it is wrong, with the reasons among the findings.
     fn value(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
         self.aliases.extend(node.target.map(|target| (node.span, target)));
@@ -128,7 +140,7 @@ impl Checker {
                 Ok(value) => Some(value),
                 Err(finding) => {
                     self.hide_suspects(node);
-                    self.findings.push(*finding);
+                    self.refuse(*finding, at);
                     None
                 }
             },
@@ -156,7 +168,7 @@ impl Checker {
         };
         if nodes.len() > max {
             let message = format!("`{}` has {} entries, at most {max} are allowed", at.name, nodes.len());
-            self.findings.push(Finding::new(place(node, at), "too-long", message));
+            self.refuse(Finding::new(place(node, at), "too-long", message), at);
         }
         let mut values = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
@@ -181,7 +193,7 @@ impl Checker {
         self.hide_suspects(node);
         let message =
             format!("`{}`: expected {}, found {}", at.name, shape.expected, found(node, shape.secret));
-        self.findings.push(Finding::new(place(node, at), "wrong-type", message));
+        self.refuse(Finding::new(place(node, at), "wrong-type", message), at);
     }
 
     /// A secret: the value itself, or an object of one form. Hidden unless it is only the name of one.
@@ -236,7 +248,7 @@ impl Checker {
             return match exact {
                 Ok(value) => Some(serde_json::json!({&field.name: value})),
                 Err(finding) => {
-                    self.findings.push(*finding);
+                    self.refuse(*finding, at);
                     None
                 }
             };

@@ -18,16 +18,18 @@ pub fn kind(root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<Kind> {
         );
         return None;
     };
-    let text = own_string(node).unwrap_or_default();
+    let span = if node.span.end > node.span.start { node.span } else { first };
+    let Some(text) = own_string(node) else {
+        findings.push(no_string(span, "kind").hint(hint()));
+        return None;
+    };
     let kind = text.parse().ok();
     if kind.is_none() {
         let near = crate::spec::check::nearest(text, Kind::ALL.into_iter().map(Kind::as_str));
-        let hint = near.map_or_else(hint, |near| format!("did you mean `{near}`?"));
-        let span = if node.span.end > node.span.start { node.span } else { first };
         findings.push(
             Finding::new(span, "unknown-kind", format!("unknown kind `{}`", plain(text)))
-                .label("not a kind of this system")
-                .hint(hint),
+                .label("not a kind of resource")
+                .hint(near.map_or_else(hint, |near| format!("did you mean `{near}`?"))),
         );
     }
     kind
@@ -43,13 +45,24 @@ pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
         ),
         Some(node) if own_string(node) == Some(API_VERSION) => {}
         Some(node) => {
-            let text = plain(own_string(node).unwrap_or_default());
-            findings.push(
-                Finding::new(node.span, "unknown-version", format!("unknown apiVersion `{text}`"))
-                    .hint(format!("write `apiVersion: {API_VERSION}`")),
+            let finding = own_string(node).map_or_else(
+                || no_string(node.span, "apiVersion"),
+                |text| {
+                    Finding::new(
+                        node.span,
+                        "unknown-version",
+                        format!("unknown apiVersion `{}`", plain(text)),
+                    )
+                },
             );
+            findings.push(finding.hint(format!("write `apiVersion: {API_VERSION}`")));
         }
     }
+}
+
+/// A key that says what the rest of the document means, with something else than a word of its own.
+fn no_string(span: Span, name: &str) -> Finding {
+    Finding::new(span, "wrong-type", format!("`{name}` is not a string")).label("found something else")
 }
 
 /// The fields whose values say which resource a document describes.

@@ -108,7 +108,7 @@ enum Use {
 
 const STATIC_LOGIN: &str = "use a static token of a service account, under `token`, or a client certificate, under \
      `client-certificate-data` and `client-key-data`";
-const NO_FILES: &str = "names a file of the host that Streamfleet runs on, which a kubeconfig may not read";
+const NO_FILES: &str = "names a file on the host that Streamfleet runs on";
 const NO_PROGRAMS: &str = "runs a program on the host that Streamfleet runs on";
 const NO_IMPERSONATION: &str = "acts as another user, so that a check of permissions would not see who it is";
 const OWN_LOGIN: &str = "remove it, and give the credentials of the user itself";

@@ -92,28 +92,38 @@ fn limit_problems(problems: &mut Vec<Problem>, text: &MaskedText) {
 
 /// The text of a file that may be parsed: not too long, UTF-8, printable.
 fn decode<'a>(path: &SpecPath, bytes: &'a [u8]) -> Result<&'a str, Box<Problem>> {
-    let whole = || Location::file(path.clone());
     if bytes.len() > yaml::MAX_BYTES {
         let message = format!("the file has {} bytes, more than 1 MiB", bytes.len());
         let hint = "split the file; a certificate or kubeconfig needs a few KiB";
-        return Err(Box::new(Problem::error("file-too-large", message).at(whole(), "").hint(hint)));
+        let problem = Problem::error("file-too-large", message).at(Location::file(path.clone()), "");
+        return Err(Box::new(problem.hint(hint)));
     }
-    let at_line = |before: &[u8]| 1 + before.iter().filter(|byte| **byte == b'\n').count();
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = at_line(bytes.get(..error.valid_up_to()).unwrap_or_default());
-        let message = format!("the file is not UTF-8: line {line} has a byte that is no character");
-        Box::new(Problem::error("not-utf8", message).at(whole(), "").hint("save the file as UTF-8"))
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let problem = Problem::error("not-utf8", "the file is not UTF-8 text");
+        let label = "this byte is no character";
+        Box::new(problem.at(end_of(path, before), label).hint("save the file as UTF-8"))
     })?;
     // The parser would take NUL for the end of the file and hide what follows it.
     let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
     if let Some((at, character)) = text.char_indices().find(|(_, c)| control(*c)) {
-        let line = at_line(bytes.get(..at).unwrap_or_default());
         let code = u32::from(character);
-        let message = format!("the file has the control character U+{code:04X} on line {line}");
+        let message = format!("the file has the control character U+{code:04X}, which YAML does not allow");
         let hint = "remove it; in a value, write it as an escape in double quotes";
-        return Err(Box::new(Problem::error("control-character", message).at(whole(), "").hint(hint)));
+        let problem = Problem::error("control-character", message);
+        let place = end_of(path, bytes.get(..at).unwrap_or_default());
+        return Err(Box::new(problem.at(place, "reading stopped here").hint(hint)));
     }
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+/// The place behind what could be read of a file, quoted up to there: what follows may be anything, and no secret in it
+/// could be told.
+fn end_of(path: &SpecPath, before: &[u8]) -> Location {
+    let before = before.strip_prefix("\u{feff}".as_bytes()).unwrap_or(before);
+    let text = String::from_utf8_lossy(before) + "\u{fffd}";
+    let span = Span { start: before.len(), end: text.len() };
+    MaskedText::new(path.clone(), &text, redact::suspects(&text)).locate(span)
 }
 
 /// A file or folder of which nothing is known.
@@ -203,7 +213,7 @@ fn read_root(root: &Node<'_>) -> Draft {
     let mut findings = Vec::new();
     if root.entries().is_none() {
         let span = Span { start, end: start };
-        let finding = Finding::new(span, "wrong-type", "a document is a mapping of keys and values")
+        let finding = Finding::new(span, "wrong-type", "the document is not a mapping of keys and values")
             .hint("begin with `apiVersion` and `kind`");
         return Draft::unreadable(start, vec![finding]);
     }
@@ -216,13 +226,7 @@ fn read_root(root: &Node<'_>) -> Draft {
     findings.extend(found);
     remnants::swallowed(root, &mut findings);
     if key.is_none() && findings.is_empty() {
-        let finding = Finding::new(
-            kind_place(root),
-            "alias-of-identity",
-            "an alias can't say what a document describes",
-        )
-        .hint("write `organization`, `identifier` and `domain` out");
-        findings.push(finding);
+        findings.push(alias_of_identity(kind, root));
     }
     // The rules compare fields with each other, so they are asked only when every field is what it should be.
     let spec = if findings.is_empty() { typed(kind, &value, root, &mut findings) } else { None };
@@ -235,6 +239,17 @@ fn read_root(root: &Node<'_>) -> Draft {
         (Some(key), _) => Outcome::Invalid(key, Safeguards::of_invalid(kind, &value)),
     };
     Draft { start, outcome, structured: true, findings, places, secrets }
+}
+
+/// The one reason left for which an identity can't be read when every field is right: what an alias stands for may be a
+/// secret, and an identity is shown.
+fn alias_of_identity(kind: Kind, root: &Node<'_>) -> Finding {
+    let fields = identity::identity_fields(kind).iter().filter_map(|name| Some((*name, root.only(name)?)));
+    let mut aliases = fields.filter(|(_, node)| node.target.is_some());
+    let (name, span) = aliases.next().map_or(("kind", kind_place(root)), |(name, node)| (name, node.span));
+    Finding::new(span, "alias-of-identity", format!("`{name}` can't be given by an alias"))
+        .label("says which resource this is")
+        .hint("write the value itself")
 }
 
 fn kind_place(root: &Node<'_>) -> Span {

@@ -102,9 +102,9 @@ impl JsonSchema for SecretValue {
             "x-expected": "a secret: a string, {from_file: NAME}, {from_env: NAME} or {encrypted: AGE ARMOUR}",
             "oneOf": [
                 {"type": "string", "minLength": 1, "description": "The value itself."},
-                form("from_file", "^[A-Za-z0-9_][-A-Za-z0-9_.]*$", "the name of a file",
+                form("from_file", "^[A-Za-z0-9_][-A-Za-z0-9_.]*$", "the name of a file in the secrets folder, without `/`",
                      "A file in the organization's folder of the configured secrets folder."),
-                form("from_env", "^[A-Z][A-Z0-9_]*$", "the name of a variable in upper case",
+                form("from_env", "^[A-Z][A-Z0-9_]*$", "the end of a variable's name, in upper case",
                      "The rest of the name of the variable STREAMFLEET_SECRET_<ORGANIZATION>__<NAME>."),
                 form("encrypted", "^\\s*-----BEGIN AGE ENCRYPTED FILE-----", "age armour",
                      "The output of `streamfleet secret encrypt`."),

@@ -59,15 +59,15 @@ fn links_are_followed_inside_of_the_tree_only() {
     assert_eq!(
         tree.scan(),
         [
-            "a/b/up: [link-cycle] it is a link to a, which contains it (remove the link)",
+            "a/b/up: [link-cycle] the link leads back to a, which contains it (remove the link)",
             "a/b/y.yaml: 2",
             "a/x.yaml: 1",
             "in.yaml: 1",
-            "out.yaml: [link-out-of-tree] it is a link that leads out of the spec tree (put a copy in place of the \
+            "out.yaml: [link-out-of-tree] the link leads out of the spec tree (put a copy in place of the \
              link)",
-            "outfolder: [link-out-of-tree] it is a link that leads out of the spec tree (put a copy in place of the \
+            "outfolder: [link-out-of-tree] the link leads out of the spec tree (put a copy in place of the \
              link)",
-            "shared/up: [link-out-of-folder] it is a link that leads out of its top folder, to what may be somebody \
+            "shared/up: [link-out-of-folder] the link leads out of its top folder, to what may be somebody \
              else's (put a copy in place of the link)",
             "shared/y.yaml: 2",
             "z.yaml: [broken-link] can't follow the link: No such file or directory (os error 2) (mend the link or \
@@ -87,8 +87,8 @@ fn what_can_not_be_read_is_there_as_such() {
         [
             "big.yaml: [file-too-large] the file is larger than 1 MiB (split the file; a certificate or kubeconfig \
              needs a few KiB)",
-            "dir.yaml: [folder-named-as-file] it is a folder with the name of a YAML file (rename the folder)",
-            "n\u{fffd}.yaml: [name-not-utf8] its name is not UTF-8 (rename it; names in a spec tree are UTF-8)",
+            "dir.yaml: [folder-named-as-file] a folder has the name of a YAML file (rename the folder, or put the file in its place)",
+            "n\u{fffd}.yaml: [name-not-utf8] the name is not UTF-8 (rename it; names in a spec tree are UTF-8)",
         ]
     );
 }
@@ -142,10 +142,10 @@ fn links_lead_neither_into_dot_folders_nor_into_other_top_folders() {
     }
     let copy = "(put a copy in place of the link)";
     let other = format!(
-        "[link-out-of-folder] it is a link that leads out of its top folder, to what may be somebody else's {copy}"
+        "[link-out-of-folder] the link leads out of its top folder, to what may be somebody else's {copy}"
     );
     let hidden = format!(
-        "[link-to-hidden] it is a link that leads to where names begin with a dot, which are not for specs {copy}"
+        "[link-to-hidden] the link leads to where names begin with a dot, which are not for specs {copy}"
     );
     assert_eq!(
         tree.scan(),
@@ -209,7 +209,7 @@ fn what_keeps_changing_is_unreadable_and_the_rest_is_read() {
     assert_eq!(
         entries(&tree, &mut grow).unwrap(),
         [
-            "acme/x.yaml: [unstable-tree] it keeps changing while the tree is read (wait until it is written, or write \
+            "acme/x.yaml: [unstable-tree] this keeps changing while the tree is read (wait until it is written, or write \
              it beside the tree and rename it)",
             "globex/y.yaml",
         ]
@@ -244,7 +244,7 @@ fn too_many_files_in_one_top_folder_leave_the_others_alone() {
     assert_eq!(
         told.collect::<Vec<_>>(),
         [
-            "acme: its top folder has more than 100000 files or folders, and this one and those after it are not read \
+            "acme: the top folder has more than 100000 files or folders, and this one and those after it are not read \
           (leave nothing but specs in the folder)"
         ]
     );

@@ -52,6 +52,9 @@ fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<Find
     let by_length = pattern.is_none() || (length > *max && *max < usize::MAX);
     if !by_length || length == 0 {
         let mut finding = unexpected("wrong-format", shape, node, name);
+        if shape.secret {
+            finding.message = format!("`{name}`: expected {}, found another string", shape.expected);
+        }
         if length == 0 && pattern.is_none() {
             finding.message = format!("`{name}` is empty");
             finding.hint = Some(format!("give `{name}` a value"));

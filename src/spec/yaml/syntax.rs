@@ -41,15 +41,31 @@ impl SyntaxError {
             ErrorKind::InvalidQuotedScalarIndent => (
                 SYNTAX,
                 "a quotation mark is never closed, or the text after it is not indented".to_owned(),
-                "close the quotation mark, or indent the lines of the text",
+                "close the quotation mark, which may be opened further up, or indent the lines of the text",
             ),
             ErrorKind::UnclosedFlowCollection { open } => {
                 (SYNTAX, format!("`{open}` is never closed"), "close the bracket")
             }
             ErrorKind::UnknownAnchor => (
                 SYNTAX,
-                "the alias stands for an anchor that this document does not define before it".to_owned(),
+                "nothing above in this document has the anchor that this alias names".to_owned(),
                 "write the value itself",
+            ),
+            ErrorKind::InvalidColonPlacement | ErrorKind::MappingValueNotAllowed => (
+                SYNTAX,
+                "a colon that ends a key can't stand here".to_owned(),
+                "put the value in quotes if the colon is part of it; else check the indentation, and for a bracket left \
+                 open above",
+            ),
+            ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => (
+                SYNTAX,
+                "something stands behind the closing quotation mark".to_owned(),
+                "put the whole value in quotes, and double a single quotation mark within single ones",
+            ),
+            ErrorKind::UnknownQuotedScalarEscape => (
+                SYNTAX,
+                "the backslash and what follows it are no escape".to_owned(),
+                "write the backslash twice, or use single quotation marks",
             ),
             _ => (
                 SYNTAX,
@@ -64,7 +80,7 @@ impl SyntaxError {
         Self {
             at,
             code: LIMIT,
-            message: format!("more than {MAX_DEPTH} levels of nesting"),
+            message: format!("the document is nested more than {MAX_DEPTH} levels deep"),
             hint: "a spec has fewer than ten levels; look for brackets that are never closed",
         }
     }
@@ -73,7 +89,9 @@ impl SyntaxError {
         Self {
             at,
             code: LIMIT,
-            message: format!("more than {MAX_NODES} values in one file, with aliases written out"),
+            message: format!(
+                "the file has more than {MAX_NODES} values, with each alias counted as all that it stands for"
+            ),
             hint: "split the file, and write values instead of aliases",
         }
     }

@@ -1,0 +1,86 @@
+//! Any bytes as a file of a tree: they are read, resolved and rendered without a panic, every problem of them is told, and
+//! no secret of them is shown.
+
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use libfuzzer_sys::fuzz_target;
+use secrecy::ExposeSecret as _;
+use streamfleet::catalog::{self, Recorded};
+use streamfleet::config::Config;
+use streamfleet::names::{Digest, SpecPath};
+use streamfleet::problem::{Problem, render};
+use streamfleet::secret::{Keyring, SecretStore};
+use streamfleet::spec::{self, Documents, Entry, ParsedFile, SecretValue, Snapshot, SourceId};
+
+/// A time at which the certificate of the base domain is valid.
+const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+/// Where the bytes stand in the tree.
+static FUZZED: LazyLock<SpecPath> = LazyLock::new(|| "acme/fuzzed.yaml".parse().unwrap());
+/// What they may refer to: an organization, a fleet, a base domain and clusters.
+static AROUND: LazyLock<BTreeMap<SpecPath, Entry>> = LazyLock::new(|| {
+    macro_rules! example {
+        ($($path:literal),*) => {
+            [$(($path, include_str!(concat!("../../examples/quickstart/", $path)))),*]
+        };
+    }
+    let files = example![
+        "organizations.yaml",
+        "acme/base-domains/kafka.acme.example.com.yaml",
+        "acme/fleets/eu.yaml",
+        "acme/clusters/orders.yaml"
+    ];
+    files.into_iter().map(|(path, text)| (path.parse().unwrap(), entry(text.as_bytes()))).collect()
+});
+static AROUND_READ: LazyLock<Documents> = LazyLock::new(|| spec::read(&snapshot(AROUND.clone()), None));
+
+fn entry(bytes: &[u8]) -> Entry {
+    Entry::File { bytes: Arc::from(bytes), digest: Digest::of(bytes) }
+}
+
+fn snapshot(entries: BTreeMap<SpecPath, Entry>) -> Snapshot {
+    Snapshot { source: SourceId("/specs".to_owned()), revision: "1".to_owned(), git: false, entries }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut entries = AROUND.clone();
+    entries.insert(FUZZED.clone(), entry(bytes));
+    let documents = spec::read(&snapshot(entries), Some(&AROUND_READ));
+    let file = &documents.files[&*FUZZED];
+    nothing_is_wrong_in_silence(file);
+    is_shown_without_secrets(bytes, file, &file.problems);
+    // The rest takes much longer, and hardly depends on a file in which nothing is good.
+    if file.documents.is_empty() {
+        return;
+    }
+    let store = SecretStore::new("/nowhere".into(), |_| None, Keyring::ephemeral().unwrap());
+    let (recorded, config) = (Recorded::default(), Config::default());
+    let catalog = catalog::resolve(&documents, &recorded, &store.open_all(&documents), &config, NOW);
+    is_shown_without_secrets(bytes, file, &catalog.problems);
+    streamfleet::render::render(&catalog);
+});
+
+fn nothing_is_wrong_in_silence(file: &ParsedFile) {
+    let is_good = file.invalid.is_empty() && file.unreadable.is_empty();
+    assert_eq!(file.problems.is_empty(), is_good, "what is not good has a problem, and nothing else has");
+    for problem in &file.problems {
+        assert!(problem.hint.is_some(), "a problem says what to do next: {}", problem.message);
+    }
+}
+
+/// The lines of secrets are looked for that stand nowhere else in the file: those others may be shown.
+fn is_shown_without_secrets(bytes: &[u8], file: &ParsedFile, problems: &[Problem]) {
+    let shown = render(problems, false);
+    assert!(!shown.contains('\u{1b}'), "what commands a terminal is shown");
+    let text = String::from_utf8_lossy(bytes);
+    for (_, secret) in file.documents.iter().flat_map(|document| document.spec.secrets()) {
+        let SecretValue::Plain(value) = secret else { continue };
+        let telling = |line: &&str| line.len() >= 8 && text.matches(line).count() == 1;
+        for line in value.expose_secret().lines().map(str::trim).filter(telling) {
+            assert!(!shown.contains(line), "a secret is shown");
+        }
+    }
+}

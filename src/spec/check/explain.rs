@@ -1,0 +1,50 @@
+//! Where a person reads more of a field.
+
+use crate::names::Kind;
+use crate::spec::shape::{self, Rule, Shape};
+
+/// The command that explains a field, for what is wrong where nothing better can be advised.
+pub(super) fn hint(kind: Kind, pointer: &str) -> String {
+    let names = named(shape::of(kind), pointer.split('/').skip(1));
+    format!(
+        "`streamfleet explain {}` says what it takes",
+        [&[kind.singular()], names.as_slice()].concat().join(".")
+    )
+}
+
+/// The names on a way that lead to fields: a place in a list has none, and neither have the keys that a person chooses.
+fn named<'p>(root: &Shape, way: impl Iterator<Item = &'p str>) -> Vec<&'p str> {
+    let (mut shape, mut names) = (root, Vec::new());
+    for step in way {
+        shape = match &shape.rule {
+            Rule::List { item, .. } => item,
+            Rule::Object(fields) => match fields.iter().find(|field| field.name == step) {
+                Some(field) => {
+                    names.push(step);
+                    &field.shape
+                }
+                None => break,
+            },
+            _ => break,
+        };
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_the_field_that_holds_the_value() {
+        for (kind, pointer, field) in [
+            (Kind::Cluster, "/kafka_units", "cluster.kafka_units"),
+            (Kind::Cluster, "/advanced_config/storage/class", "cluster.advanced_config.storage.class"),
+            (Kind::Cluster, "/tags/3/key", "cluster.tags.key"),
+            (Kind::Fleet, "/placement_config/a/b", "fleet.placement_config"),
+            (Kind::BaseDomain, "", "base-domain"),
+        ] {
+            assert_eq!(hint(kind, pointer), format!("`streamfleet explain {field}` says what it takes"));
+        }
+    }
+}
