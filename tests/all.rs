@@ -2,9 +2,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "the bans are for the core; a test needs the world")]
 
+mod accepted_by_kubernetes;
 mod architecture;
 mod causes;
 mod command_line;
+mod control_plane;
 mod examples;
 mod explain;
 mod interrupted;

@@ -1,5 +1,7 @@
 //! A tree of one's own, and the binary run on it as a person would.
 
+pub mod control_plane;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,16 @@ use tempfile::TempDir;
 /// The examples of the project.
 pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+/// The names of all examples.
+pub fn stories() -> Vec<String> {
+    let entries = fs::read_dir(examples()).unwrap();
+    let mut stories: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    stories.sort();
+    assert!(stories.len() >= 6, "{stories:?}");
+    stories
 }
 
 /// A copy of an example, or an empty tree, in a folder that goes with it.
@@ -62,6 +74,23 @@ impl Run {
     }
 }
 
+/// Runs a command to its end.
+fn run(mut command: Command, input: &str) -> Run {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let Output { status, stdout, stderr } = std::thread::scope(|scope| {
+        // A command that does not read its input may end before it is written.
+        scope.spawn(move || stdin.write_all(input.as_bytes()));
+        child.wait_with_output().unwrap()
+    });
+    Run {
+        code: status.code().unwrap_or(-1),
+        out: String::from_utf8(stdout).unwrap(),
+        err: String::from_utf8(stderr).unwrap(),
+    }
+}
+
 impl Tree {
     /// A copy of `examples/<name>`, without anything that a run left there.
     pub fn example(name: &str) -> Self {
@@ -97,16 +126,7 @@ impl Tree {
     pub fn run_with(&self, words: &str, variables: &[(&str, &str)], input: &str) -> Run {
         let mut command = self.command(words);
         command.envs(variables.iter().copied());
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // A command that does not read its input may end before it is written.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-        Run {
-            code: status.code().unwrap_or(-1),
-            out: String::from_utf8(stdout).unwrap(),
-            err: String::from_utf8(stderr).unwrap(),
-        }
+        run(command, input)
     }
 
     /// The command, for a test that runs it in a way of its own.
