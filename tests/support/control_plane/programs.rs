@@ -141,7 +141,7 @@ fn fetch(name: &str, digest: &str, folder: &Path) -> Result<PathBuf, String> {
     maven.arg(format!("-DoutputDirectory={}", folder.display())).current_dir(folder);
     run(
         maven,
-        "the tests check manifests against Strimzi's resource definitions, which come with Maven: install Maven 3.6 or \
+        "the tests check manifests against Strimzi's resource definitions, which come with Maven: install Maven 3.8 or \
          newer, or name a file or folder with the definitions in STRIMZI_CRDS",
     )?;
     let jar = folder.join(format!("{name}-{STRIMZI}.jar"));
