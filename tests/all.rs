@@ -2,10 +2,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "the bans are for the core; a test needs the world")]
 
+mod accepted_by_kubernetes;
 mod architecture;
 mod backup;
 mod causes;
 mod command_line;
+mod control_plane;
 mod damage;
 mod examples;
 mod explain;

@@ -1,16 +1,10 @@
 //! Every example works as it stands: it is planned, applied and then has nothing left to do. The plans are recorded.
 
-use crate::support::{Tree, examples, stable};
+use crate::support::{Tree, stable, stories};
 
 #[test]
 fn every_example_is_planned_applied_and_then_done() {
-    let mut stories: Vec<String> = std::fs::read_dir(examples())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    stories.sort();
-    assert!(stories.len() >= 6, "{stories:?}");
-    for story in stories {
+    for story in stories() {
         let tree = Tree::example(&story);
         tree.run("validate tree").expect(0).says(&["no problem found"]);
         let plan = tree.run("plan tree").expect(2);

@@ -1,5 +1,7 @@
 //! A tree of one's own, and the binary run on it as a person would.
 
+pub mod control_plane;
+
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,6 +13,16 @@ use tempfile::TempDir;
 /// The examples of the project.
 pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+/// The names of all examples.
+pub fn stories() -> Vec<String> {
+    let entries = fs::read_dir(examples()).unwrap();
+    let mut stories: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    stories.sort();
+    assert!(stories.len() >= 6, "{stories:?}");
+    stories
 }
 
 /// A copy of an example, or an empty tree, in a folder that goes with it.
@@ -70,6 +82,19 @@ impl Run {
     }
 }
 
+/// Runs a command to its end.
+fn run(mut command: Command, input: &str) -> Run {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let output = std::thread::scope(|scope| {
+        // A command that does not read its input may end before it is written.
+        scope.spawn(move || stdin.write_all(input.as_bytes()));
+        child.wait_with_output().unwrap()
+    });
+    output.into()
+}
+
 impl Tree {
     /// A copy of `examples/<name>`, without anything that a run left there.
     pub fn example(name: &str) -> Self {
@@ -105,11 +130,7 @@ impl Tree {
     pub fn run_with(&self, words: &str, variables: &[(&str, &str)], input: &str) -> Run {
         let mut command = self.command(words);
         command.envs(variables.iter().copied());
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // A command that does not read its input may end before it is written.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        child.wait_with_output().unwrap().into()
+        run(command, input)
     }
 
     /// Runs the binary so that permissions hold for it: root passes over them by two capabilities, which it does without.

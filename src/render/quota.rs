@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::catalog::ResolvedCluster;
-use crate::render::resources::{Resources, mebibytes, millis};
+use crate::render::resources::{Resources, count, mebibytes, millis};
 use crate::render::sizing::Sizing;
 use crate::render::{Manifest, Stage, hosts, labels, manifest};
 
@@ -52,9 +52,9 @@ pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
             ("requests.cpu", millis(cpu)),
             ("requests.memory", mebibytes(memory)),
             ("limits.memory", mebibytes(memory)),
-            ("pods", pods.to_string()),
-            ("persistentvolumeclaims", (brokers + controllers).to_string()),
-            ("services.loadbalancers", load_balancers.to_string()),
+            ("pods", count(pods)),
+            ("persistentvolumeclaims", count(brokers + controllers)),
+            ("services.loadbalancers", count(load_balancers)),
         ])),
         ..ResourceQuotaSpec::default()
     };

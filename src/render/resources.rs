@@ -33,10 +33,39 @@ impl Resources {
 
 /// Millicores as Kubernetes writes them.
 pub fn millis(amount: u64) -> String {
-    format!("{amount}m")
+    canonical(amount, 1000, &["m", "", "k", "M"])
+}
+
+/// A number of things as Kubernetes writes it in a quota.
+pub fn count(amount: u64) -> String {
+    canonical(amount, 1000, &["", "k", "M"])
 }
 
 /// MiB as Kubernetes writes them.
 pub fn mebibytes(amount: u64) -> String {
-    format!("{amount}Mi")
+    canonical(amount, 1024, &["Mi", "Gi", "Ti", "Pi"])
+}
+
+/// The API server stores a quantity with the largest suffix that leaves a whole number, whatever it was sent. Sent like
+/// that it is found again as it was sent, and is no difference.
+fn canonical(amount: u64, step: u64, suffixes: &[&str]) -> String {
+    match suffixes {
+        _ if amount == 0 => "0".to_owned(),
+        [_, larger @ ..] if !larger.is_empty() && amount.is_multiple_of(step) => {
+            canonical(amount / step, step, larger)
+        }
+        _ => format!("{amount}{}", suffixes.first().unwrap_or(&"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantity_has_the_form_in_which_it_is_stored() {
+        assert_eq!([0, 50, 2900, 3000, 2_000_000].map(millis), ["0", "50m", "2900m", "3", "2k"]);
+        assert_eq!([0, 23, 1000, 1500].map(count), ["0", "23", "1k", "1500"]);
+        assert_eq!([0, 256, 1536, 17408, 1 << 20].map(mebibytes), ["0", "256Mi", "1536Mi", "17Gi", "1Ti"]);
+    }
 }

@@ -1,0 +1,242 @@
+//! A real control plane of Kubernetes: etcd, the API server with Strimzi's resource definitions, and the controllers when a
+//! test wants them. There are no nodes, so that nothing ever runs.
+
+mod credentials;
+mod process;
+mod programs;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Run, run};
+use credentials::Credentials;
+use process::Process;
+use programs::Programs;
+
+pub use process::Folder;
+
+/// How long anything may take on a machine that is busy with something else.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A control plane of its own, which ends when this is dropped.
+pub struct ControlPlane {
+    // In the order in which they end: who depends on another goes first, and the folder last.
+    controllers: Option<Process>,
+    server: Option<Process>,
+    store: Process,
+    port: u16,
+    credentials: Credentials,
+    namespaces: AtomicU32,
+    folder: Folder,
+}
+
+impl ControlPlane {
+    /// The one that all tests of the process share, each in namespaces of its own. It is never stopped and has no
+    /// controllers.
+    pub fn shared() -> &'static ControlPlane {
+        static SHARED: OnceLock<ControlPlane> = OnceLock::new();
+        SHARED.get_or_init(ControlPlane::start)
+    }
+
+    /// Starts one, and comes back when it serves Strimzi's resources.
+    pub fn start() -> ControlPlane {
+        let programs = Programs::get();
+        let folder = Folder::new();
+        let credentials = Credentials::write(folder.path());
+        let mut store = programs.command("etcd");
+        // Nothing here has to survive a power failure.
+        store.current_dir(folder.path()).args(["--data-dir=etcd", "--unsafe-no-fsync"]);
+        // It wants an address to advertise, which nobody asks it for, and a port for others like it, who don't come.
+        store.args(["--listen-client-urls=unix://etcd.sock", "--advertise-client-urls=http://127.0.0.1:0"]);
+        store.args(["--listen-peer-urls=http://127.0.0.1:0", "--log-level=warn"]);
+        let mut plane = ControlPlane {
+            controllers: None,
+            server: None,
+            store: Process::start(store, folder.path().join("etcd.log")),
+            port: 0,
+            credentials,
+            namespaces: AtomicU32::new(0),
+            folder,
+        };
+        plane.serve_anywhere();
+        plane.apply(&programs.definitions).expect(0);
+        plane.wait_for_definitions();
+        plane
+    }
+
+    /// Ends the API server at once, as a crash does. What it has stored stays.
+    pub fn stop(&mut self) {
+        self.server = None;
+    }
+
+    /// Starts the API server again, at the same address.
+    pub fn start_again(&mut self) {
+        until("the API server is back at its port", || self.serves().then_some(()));
+    }
+
+    /// Runs Kubernetes' controllers: only they finish the deletion of a namespace, collect what has lost its owner, and
+    /// make service accounts.
+    pub fn run_controllers(&mut self) {
+        let mut command = self.command("kube-controller-manager");
+        command.args(["--kubeconfig=kubeconfig", "--leader-elect=false", "--secure-port=0"]);
+        command.args(["--use-service-account-credentials", "--root-ca-file=ca.crt"]);
+        command.arg("--service-account-private-key-file=service-accounts.key");
+        self.controllers = Some(Process::start(command, self.file("controllers.log")));
+    }
+
+    /// A kubeconfig of somebody who may do everything.
+    pub fn kubeconfig(&self) -> String {
+        self.kubeconfig_of(&self.credentials.admin_token)
+    }
+
+    /// Makes a service account, and gives a kubeconfig of it. It may do only what roles that a test binds to it allow.
+    pub fn service_account(&self, namespace: &str, name: &str) -> String {
+        self.kubectl(&format!("create serviceaccount {name} --namespace={namespace}"), "").expect(0);
+        let token = self.kubectl(&format!("create token {name} --namespace={namespace}"), "").expect(0);
+        self.kubeconfig_of(token.out.trim())
+    }
+
+    /// Makes a namespace that no other test has.
+    pub fn namespace(&self) -> String {
+        let name = format!("test-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
+        self.kubectl(&format!("create namespace {name}"), "").expect(0);
+        name
+    }
+
+    /// Runs kubectl as somebody who may do everything.
+    pub fn kubectl(&self, words: &str, input: &str) -> Run {
+        self.kubectl_as("kubeconfig", words, input)
+    }
+
+    /// Runs kubectl with the kubeconfig that is given.
+    pub fn kubectl_with(&self, kubeconfig: &str, words: &str) -> Run {
+        let file = tempfile::NamedTempFile::new_in(self.folder.path()).unwrap();
+        fs::write(file.path(), kubeconfig).unwrap();
+        self.kubectl_as(file.path().to_str().unwrap(), words, "")
+    }
+
+    /// Applies YAML documents as Streamfleet would: by the server, which refuses every field that it doesn't know.
+    pub fn apply(&self, documents: &str) -> Run {
+        self.kubectl("apply --server-side --validate=strict --field-manager=streamfleet -f -", documents)
+    }
+
+    /// The ids of all processes.
+    pub fn processes(&self) -> Vec<u32> {
+        [Some(&self.store), self.server.as_ref(), self.controllers.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(Process::id)
+            .collect()
+    }
+
+    /// Where everything of it is.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    fn kubectl_as(&self, kubeconfig: &str, words: &str, input: &str) -> Run {
+        let mut command = self.command("kubectl");
+        command.args(["--kubeconfig", kubeconfig, "--cache-dir=cache"]).args(words.split_whitespace());
+        run(command, input)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Programs::get().command(program);
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Waits until every resource that is defined is served.
+    fn wait_for_definitions(&self) {
+        let names = "get crd --no-headers --output=custom-columns=:.metadata.name";
+        let names = self.kubectl(names, "").expect(0).out.split_whitespace().collect::<Vec<_>>().join(",");
+        let get = format!("get {names} --all-namespaces");
+        until("every resource that is defined is served", || {
+            (self.kubectl(&get, "").code == 0).then_some(())
+        });
+    }
+
+    /// Starts the API server at a port that is free. Somebody else may be quicker to take it; then at another.
+    fn serve_anywhere(&mut self) {
+        until("the API server has a port", || {
+            self.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            fs::write(self.file("kubeconfig"), self.kubeconfig()).unwrap();
+            self.serves().then_some(())
+        });
+    }
+
+    /// Starts the API server at its port and waits until it is ready, or can't have the port.
+    fn serves(&mut self) -> bool {
+        let mut command = self.command("kube-apiserver");
+        command.args([
+            "--etcd-servers=unix://etcd.sock",
+            "--authorization-mode=RBAC",
+            "--token-auth-file=tokens",
+        ]);
+        command.args(["--tls-cert-file=server.crt", "--tls-private-key-file=server.key"]);
+        command.args(["--bind-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/24"]);
+        // There is no node that could reach it by a Service.
+        command.args([
+            "--endpoint-reconciler-type=none",
+            "--service-account-issuer=https://kubernetes.default.svc",
+        ]);
+        command.arg("--service-account-key-file=service-accounts.pub");
+        command.arg("--service-account-signing-key-file=service-accounts.key");
+        command.arg(format!("--secure-port={}", self.port));
+        let mut server = Process::start(command, self.file("server.log"));
+        let ready = until("the API server is ready", || {
+            if let Some(said) = self.store.last_words() {
+                panic!("etcd ended\n{said}");
+            }
+            match server.last_words() {
+                Some(said) if said.contains("address already in use") => Some(false),
+                Some(said) => panic!("the API server ended\n{said}"),
+                None => (self.kubectl("get --raw /readyz", "").code == 0).then_some(true),
+            }
+        });
+        self.server = ready.then_some(server);
+        ready
+    }
+
+    /// In the form that specs accept: the server, its authority and a token, all in the file itself.
+    fn kubeconfig_of(&self, token: &str) -> String {
+        let cluster = json!({
+            "server": format!("https://127.0.0.1:{}", self.port),
+            "certificate-authority-data": self.credentials.authority,
+        });
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": {"token": token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "current-context": "test",
+        });
+        kubeconfig.to_string()
+    }
+}
+
+/// Asks again and again until there is an answer.
+#[track_caller]
+pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?}, and it is still not so that {what}");
+        sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,47 @@
+//! Keys, certificates and tokens of a control plane, made anew for each.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+
+/// What a client needs to know.
+pub struct Credentials {
+    /// The certificate that vouches for the server, as a kubeconfig has it: PEM in base64.
+    pub authority: String,
+    /// The bearer token of somebody who may do everything.
+    pub admin_token: String,
+}
+
+impl Credentials {
+    /// Makes them, and writes to a folder what the programs read.
+    pub fn write(folder: &Path) -> Credentials {
+        let (authority, authority_key) = (authority(), KeyPair::generate().unwrap());
+        let authority_pem = authority.self_signed(&authority_key).unwrap().pem();
+        let issuer = Issuer::new(authority, authority_key);
+        let server_key = KeyPair::generate().unwrap();
+        let names = ["127.0.0.1", "localhost"].map(str::to_owned);
+        let server = CertificateParams::new(names).unwrap().signed_by(&server_key, &issuer).unwrap();
+        let admin_token = uuid::Uuid::now_v7().simple().to_string();
+
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        write("ca.crt", &authority_pem);
+        write("server.crt", &server.pem());
+        write("server.key", &server_key.serialize_pem());
+        let service_accounts = KeyPair::generate().unwrap();
+        write("service-accounts.key", &service_accounts.serialize_pem());
+        write("service-accounts.pub", &service_accounts.public_key_pem());
+        write("tokens", &format!("{admin_token},admin,admin,system:masters\n"));
+        Credentials { authority: STANDARD.encode(authority_pem), admin_token }
+    }
+}
+
+fn authority() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "a control plane for tests");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+}

@@ -1,0 +1,218 @@
+//! The programs of the control plane, and Strimzi's resource definitions: as the environment names them, or made here
+//! once.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+/// What a control plane is made of.
+pub struct Programs {
+    folder: PathBuf,
+    /// Strimzi's definitions of its custom resources, as YAML documents.
+    pub definitions: String,
+}
+
+/// The names under which the one program that is built here runs.
+const NAMES: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
+
+/// The version of Strimzi whose resources are rendered.
+const STRIMZI: &str = "1.2.0";
+
+/// What makes the definitions, with the digests of that version.
+const ARTIFACTS: [(&str, &str); 2] = [
+    ("crd-generator", "76bb2430e702a1e6a24c071d26c865d5e9572cbc630d176d3b912033ae23ed00"),
+    ("api", "566961ae5e5646a001ae91312beda5cba3a5d467e740e205e1b761754335fe4e"),
+];
+
+/// The definitions that are made: of what is rendered, and of the pods' owner.
+const DEFINITIONS: [&str; 4] =
+    ["kafka.Kafka", "nodepool.KafkaNodePool", "user.KafkaUser", "podset.StrimziPodSet"];
+
+/// The oldest Java that runs the generator.
+const JAVA: u32 = 21;
+
+impl Programs {
+    /// The programs, made first where that is needed.
+    pub fn get() -> &'static Programs {
+        static PROGRAMS: OnceLock<Result<Programs, String>> = OnceLock::new();
+        let find = || {
+            let folder = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from).map_or_else(programs, Ok)?;
+            let given = env::var_os("STRIMZI_CRDS").map(PathBuf::from).map_or_else(definitions, Ok)?;
+            Ok(Programs {
+                folder: fs::canonicalize(&folder).map_err(at(&folder))?,
+                definitions: documents(&given)?,
+            })
+        };
+        PROGRAMS.get_or_init(find).as_ref().unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// One of the programs, to be run with nothing of the environment.
+    pub fn command(&self, name: &str) -> Command {
+        let path = self.folder.join(name);
+        assert!(path.exists(), "{} is missing: KUBEBUILDER_ASSETS names a folder without it", path.display());
+        let mut command = Command::new(path);
+        command.env_clear();
+        command
+    }
+}
+
+/// The folder that everything of this module is in.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("control-plane")
+}
+
+/// Holds everybody else off [`root`], in this process and others, until the result is dropped.
+pub fn lock_root() -> io::Result<File> {
+    fs::create_dir_all(root())?;
+    let lock = File::create(root().join("lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+/// Builds the programs from the module in `tests/control_plane`, anew whenever that has changed.
+fn programs() -> Result<PathBuf, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane");
+    let mut digest = Sha256::new();
+    for file in ["go.mod", "go.sum", "main.go"] {
+        digest.update(fs::read(source.join(file)).map_err(at(&source))?);
+    }
+    let version = kubernetes_version(&source)?;
+    let name = format!("kubernetes-{version}-{}", &hex::encode(digest.finalize())[..12]);
+    let what = format!("building etcd and Kubernetes {version}, some five minutes on two cores");
+    once(&name, &what, |folder| {
+        let mut numbers = version.trim_start_matches('v').split('.');
+        let mut number = || numbers.next().unwrap_or_default();
+        // What the program says of itself: clients ask for it.
+        let stamps = [("gitVersion", &*version), ("gitMajor", number()), ("gitMinor", number())];
+        let stamps = stamps.map(|(name, value)| format!("-X k8s.io/component-base/version.{name}={value}"));
+        let flags = format!("-s -w {}", stamps.join(" "));
+        let mut go = Command::new("go");
+        go.current_dir(&source).env("CGO_ENABLED", "0");
+        go.args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o"])
+            .arg(folder.join(NAMES[0]));
+        run(
+            go,
+            "the tests talk to a control plane of Kubernetes that is built with Go: install Go 1.26 or newer, or name a \
+             folder with etcd, kube-apiserver, kube-controller-manager and kubectl in KUBEBUILDER_ASSETS",
+        )?;
+        NAMES[1..]
+            .iter()
+            .try_for_each(|name| fs::hard_link(folder.join(NAMES[0]), folder.join(name)).map_err(at(folder)))
+    })
+}
+
+/// The version that the module asks for.
+fn kubernetes_version(source: &Path) -> Result<String, String> {
+    let module = fs::read_to_string(source.join("go.mod")).map_err(at(source))?;
+    let line = module.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
+    line.map(str::to_owned)
+        .ok_or_else(|| "tests/control_plane/go.mod requires no k8s.io/kubernetes".to_owned())
+}
+
+/// Makes the definitions as Strimzi's own build does, from its classes.
+fn definitions() -> Result<PathBuf, String> {
+    let what = format!("fetching Strimzi {STRIMZI}'s resource definitions, some 20 seconds");
+    once(&format!("strimzi-{STRIMZI}"), &what, |folder| {
+        let jars = TempDir::new().map_err(at(folder))?;
+        let jars = ARTIFACTS.iter().map(|(name, digest)| fetch(name, digest, jars.path()));
+        let class_path: Vec<PathBuf> = jars.collect::<Result<_, String>>()?;
+        let mut generator = Command::new(java()?);
+        generator.arg("-cp").arg(env::join_paths(&class_path).map_err(|error| error.to_string())?);
+        generator.args(["io.strimzi.crdgenerator.CrdGenerator", "--yaml"]);
+        for class in DEFINITIONS {
+            let file = folder.join(class).with_extension("yaml");
+            generator.arg(format!("io.strimzi.api.kafka.model.{class}={}", file.display()));
+        }
+        run(generator, "Strimzi's resource definitions are made by a Java program")
+    })
+}
+
+/// Fetches one of Strimzi's artifacts with Maven, which knows from where.
+fn fetch(name: &str, digest: &str, folder: &Path) -> Result<PathBuf, String> {
+    let mut maven = Command::new("mvn");
+    maven.args(["-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"]);
+    maven.arg(format!("-Dartifact=io.strimzi:{name}:{STRIMZI}"));
+    maven.arg(format!("-DoutputDirectory={}", folder.display())).current_dir(folder);
+    run(
+        maven,
+        "the tests check manifests against Strimzi's resource definitions, which come with Maven: install Maven 3.8 or \
+         newer, or name a file or folder with the definitions in STRIMZI_CRDS",
+    )?;
+    let jar = folder.join(format!("{name}-{STRIMZI}.jar"));
+    let found = hex::encode(Sha256::digest(fs::read(&jar).map_err(at(&jar))?));
+    if found == digest {
+        return Ok(jar);
+    }
+    Err(format!(
+        "Maven gave io.strimzi:{name}:{STRIMZI} with the SHA-256 digest {found}, and it has to be {digest}"
+    ))
+}
+
+/// A Java that is new enough: often an older one comes first in the path, for the sake of other programs.
+fn java() -> Result<PathBuf, String> {
+    let home = env::var_os("JAVA_HOME").map(PathBuf::from);
+    let installed = fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten().map(|entry| entry.path());
+    let candidates = home.into_iter().chain(installed).map(|home| home.join("bin/java"));
+    candidates.chain(["java".into()]).find(|java| java_version(java) >= Some(JAVA)).ok_or_else(|| {
+        format!(
+            "Strimzi's resource definitions are made by a program for Java {JAVA}, and neither JAVA_HOME, /usr/lib/jvm \
+             nor the path has one: install Java {JAVA} or newer, or name a file or folder with the definitions in \
+             STRIMZI_CRDS"
+        )
+    })
+}
+
+/// The 21 of `openjdk version "21.0.4" 2024-07-16`.
+fn java_version(java: &Path) -> Option<u32> {
+    let output = Command::new(java).arg("-version").output().ok()?;
+    let text = String::from_utf8(output.stderr).ok()?;
+    text.split('"').nth(1)?.split('.').next()?.parse().ok()
+}
+
+/// The text of a file, or of every YAML file in a folder.
+fn documents(path: &Path) -> Result<String, String> {
+    if path.is_file() {
+        return fs::read_to_string(path).map_err(at(path));
+    }
+    let entries = fs::read_dir(path).map_err(at(path))?.flatten().map(|entry| entry.path());
+    let files = entries.filter(|file| file.extension().is_some_and(|extension| extension == "yaml"));
+    let texts: Result<Vec<_>, _> = files.map(|file| fs::read_to_string(&file).map_err(at(&file))).collect();
+    Ok(texts?.join("\n---\n"))
+}
+
+/// A folder below [`root`] that is made once, by whoever needs it first, and is there whole or not at all.
+fn once(name: &str, what: &str, make: impl FnOnce(&Path) -> Result<(), String>) -> Result<PathBuf, String> {
+    let folder = root().join(name);
+    let _lock = lock_root().map_err(at(&folder))?;
+    if !folder.exists() {
+        // Not by `eprintln!`, which the test harness keeps to itself until a test fails.
+        let _ = writeln!(io::stderr(), "{what}; it is kept in {}", folder.display());
+        let unfinished = root().join("unfinished");
+        let _ = fs::remove_dir_all(&unfinished);
+        fs::create_dir(&unfinished).map_err(at(&unfinished))?;
+        make(&unfinished)?;
+        fs::rename(&unfinished, &folder).map_err(at(&folder))?;
+    }
+    Ok(folder)
+}
+
+/// Runs a tool to its end. `purpose` says what for, and what to do where there is no such tool.
+fn run(mut command: Command, purpose: &str) -> Result<(), String> {
+    let tool = command.get_program().display().to_string();
+    let output = command.output().map_err(|error| format!("`{tool}` can't be run ({error}); {purpose}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(format!("`{tool}` failed; {purpose}\n{}", String::from_utf8_lossy(&said)))
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| format!("the control plane for tests can't be made: {}: {error}", path.display())
+}
