@@ -20,6 +20,7 @@ mod tests;
 pub mod versions;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -191,7 +192,7 @@ pub struct ResolvedFleet {
     /// Which fleet.
     pub key: FleetKey,
     /// Its spec.
-    pub spec: spec::Fleet,
+    pub spec: Arc<spec::Fleet>,
     /// Its base domain, if it has one.
     pub domain: Option<ResourceKey>,
     /// Its limits and use.
@@ -245,11 +246,11 @@ pub struct ResolvedCluster {
     /// Where it stands.
     pub origin: Origin,
     /// Its spec.
-    pub spec: spec::Cluster,
+    pub spec: Arc<spec::Cluster>,
     /// Its fleet.
     pub fleet: FleetKey,
     /// The fleet's spec, for what the cluster inherits.
-    pub fleet_spec: spec::Fleet,
+    pub fleet_spec: Arc<spec::Fleet>,
     /// The namespace that holds its objects.
     pub namespace: String,
     /// Its base domain and certificate; none where it is reached from inside only.

@@ -1,9 +1,10 @@
 //! The one way from a tree to a plan, which every verb that looks at a tree takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
+use tokio::runtime::Runtime;
 
 use crate::catalog::{self, Catalog, Recorded, RecordedResource, Secrets};
 use crate::cli::console::Console;
@@ -11,13 +12,15 @@ use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::execute::{self, Progress, Report};
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::{self, Plan, Policy};
+use crate::parallel;
+use crate::plan::{self, FleetPart, Plan, Planner, Policy, Site};
+use crate::render::Renderer;
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
+use crate::spec;
 use crate::spec::{InfraType, Spec};
-use crate::state::State;
+use crate::state::{State, StateError};
 use crate::target::{Target, Targets};
-use crate::{render, spec};
 
 /// Whether a verb may write the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +53,7 @@ pub struct Round {
     pub targets: Targets,
     /// What would be done.
     pub plan: Plan,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
 }
 
 /// The time of a verb: the one that a person asked about, or now.
@@ -74,9 +77,7 @@ pub fn check(
     let documents = spec::read(&snapshot, None);
     let state = open_state(settings, access, console)?;
     let recorded = match &state {
-        Some(state) => {
-            state.recorded().map_err(|error| Failure::of_state("could not read the state", &error))?
-        }
+        Some(state) => state.recorded_resources().map_err(unreadable_state)?,
         None => Recorded::default(),
     };
     let secrets = secret_store(settings, access)?.open_all(&documents);
@@ -99,15 +100,44 @@ pub fn run(
         .enable_time()
         .build()
         .map_err(|error| Failure::during("could not start the runtime", &error))?;
-    let desired = render::render(&checked.catalog);
     let targets =
         Targets::for_fleets(&settings.output_dir, checked.recorded.installation, directory_fleets(&checked));
-    let observed = runtime.block_on(targets.observe(&checked.recorded, &desired));
-    let policy = policy(&settings, now);
-    let plan = plan::plan(&checked.catalog, &desired, &checked.recorded, &observed, &policy);
+    let plan = plan(&checked, &targets, &policy(&settings, now), &runtime)?;
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = plan.summary;
     tracing::debug!(plan = plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Round { settings, checked, targets, plan, runtime })
+}
+
+/// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
+/// is forgotten when its part of the plan is made.
+fn plan(checked: &Checked, targets: &Targets, policy: &Policy, runtime: &Runtime) -> Result<Plan, Failure> {
+    let Checked { state, recorded, catalog, .. } = checked;
+    // Only a deletion asks what other fleets' targets remember.
+    let protected = match catalog.absent.is_empty() {
+        true => BTreeSet::new(),
+        false => runtime.block_on(targets.protected()),
+    };
+    let planner = Planner::new(catalog, recorded, protected, policy);
+    let renderer = Renderer::new(catalog);
+    let mut fleets = planner.fleets();
+    fleets.extend(targets.fleets().cloned());
+    fleets
+        .extend(state.as_ref().map(State::fleets).transpose().map_err(unreadable_state)?.unwrap_or_default());
+    let fleets: Vec<FleetKey> = fleets.into_iter().collect();
+    let part = |fleet: &FleetKey| -> Result<FleetPart, StateError> {
+        let held = state.as_ref().map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
+        let desired = renderer.fleet(fleet);
+        let target = targets.get(fleet);
+        let observed = target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref())));
+        let (desired, observed) = (desired.as_ref(), observed.as_ref());
+        Ok(planner.fleet(&Site { fleet, desired, recorded: Some(&held), observed }))
+    };
+    let parts = parallel::map(&fleets, part).into_iter().collect::<Result<_, _>>();
+    Ok(planner.finish(parts.map_err(unreadable_state)?))
+}
+
+fn unreadable_state(error: StateError) -> Failure {
+    Failure::of_state("could not read the state", &error)
 }
 
 /// The fleets that are folders, with the path of each where it is known: those of the tree, and those that are recorded

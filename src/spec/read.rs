@@ -8,6 +8,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::names::{Digest, Kind, ResourceKey, SpecPath};
+use crate::parallel;
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::check::{self, Checked, Finding};
 use crate::spec::redact;
@@ -39,11 +40,12 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
         };
         (path.clone(), file)
     };
+    let entries: Vec<_> = snapshot.entries.iter().collect();
     Documents {
         source: snapshot.source.clone(),
         revision: snapshot.revision.clone(),
         git: snapshot.git,
-        files: snapshot.entries.iter().map(read).collect(),
+        files: parallel::map(&entries, |entry| read(*entry)).into_iter().collect(),
     }
 }
 
@@ -230,7 +232,7 @@ fn typed(
     root: &Node<'_>,
     findings: &mut Vec<Finding>,
 ) -> Option<Spec> {
-    match Spec::from_record(kind, value) {
+    match Spec::read(kind, value) {
         Ok(spec) => Some(spec),
         Err(error) => {
             // The schema let something through that the type does not take. The error names no value of a secret,

@@ -24,7 +24,7 @@ fn a_change_and_a_protected_deletion() {
           to delete it: put it back with `deletion_protection: false`, apply, then remove it again
           the cluster goes; its namespace and disks stay: kafka-acme--payments
 
-    1 to change, 0 to create, 0 to delete, 1 waiting.    plan 1f8187850e72
+    1 to change, 0 to create, 0 to delete, 1 waiting.    plan d733e124530d
     "#);
 }
 
@@ -46,7 +46,7 @@ fn something_new() {
           + KafkaNodePool kafka-acme--orders/broker
           + KafkaNodePool kafka-acme--orders/controller
 
-    0 to change, 3 to create, 0 to delete, 0 waiting.    plan 19f346bea330
+    0 to change, 3 to create, 0 to delete, 0 waiting.    plan e1c871d620b5
     "#);
 }
 
@@ -59,8 +59,8 @@ fn a_new_certificate_shows_no_secret() {
     let secret = object("Secret", "orders", "tls");
     let there = lab.target().objects.get_mut(&secret).unwrap();
     there.unchanged = false;
-    there.manifest.as_mut().unwrap()["data"]["tls.crt"] = json!("c2VjcmV0");
-    there.manifest.as_mut().unwrap()["data"]["tls.key"] = json!("c2VjcmV0LWtleQ==");
+    let data = json!({"tls.crt": "c2VjcmV0", "tls.key": "c2VjcmV0LWtleQ=="});
+    there.manifest.as_mut().unwrap().edit(|secret| secret["data"] = data);
     let look = lab.look();
     assert!(!look.contains("c2Vj") && !look.contains("Y2Vy"), "{look}");
     insta::assert_snapshot!(look, @r#"
@@ -79,7 +79,7 @@ fn a_new_certificate_shows_no_secret() {
             +   tls.key: ‹secret BaseDomain/acme/k.example.com tls_key, hmac:8899aabb…›
               type: kubernetes.io/tls
 
-    2 to change, 0 to create, 0 to delete, 0 waiting.    plan b3aa64b2d71a
+    2 to change, 0 to create, 0 to delete, 0 waiting.    plan 90c7d491f4bb
     "#);
 }
 
@@ -105,7 +105,7 @@ fn what_needs_approval() {
           - KafkaNodePool kafka-acme--b/controller
           - NetworkPolicy kafka-acme--b/deny
 
-    0 to change, 0 to create, 1 to delete, 1 waiting.    plan a82992525bb8
+    0 to change, 0 to create, 1 to delete, 1 waiting.    plan 1634d141f37a
     "#);
 }
 
