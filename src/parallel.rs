@@ -4,12 +4,9 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The fewest items for which starting a thread is worth it.
-const FEWEST: usize = 32;
-
 /// Does the same for every item, and gives the results in the order of the items.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len().div_ceil(FEWEST));
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     if threads < 2 {
         return items.iter().map(work).collect();
     }
@@ -43,7 +40,7 @@ mod tests {
 
     #[test]
     fn results_are_in_the_order_of_the_items() {
-        for count in [0, 1, 31, 1_000] {
+        for count in [0, 1, 2, 1_000] {
             let items: Vec<usize> = (0..count).collect();
             let expected: Vec<usize> = items.iter().map(|item| item * 2).collect();
             assert_eq!(map(&items, |item| item * 2), expected);
