@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Catalog, Condition, Hold, Recorded, Resource, Status};
-use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::names::{Kind, ResourceKey};
 use crate::plan::{Change, Plan, Reach, Verb, Waiting};
 use crate::spec::{DnsProvider, Spec};
 
@@ -70,13 +70,8 @@ fn changing(change: &Change) -> (Status, Option<String>) {
 
 /// Why the fleet that a resource is, or is on, can't be reached; none where it can.
 fn unreachable(key: &ResourceKey, catalog: &Catalog, plan: &Plan) -> Option<String> {
-    let fleet = match catalog.resources.get(key).map(|resource| &resource.spec) {
-        Some(Spec::Cluster(cluster)) => {
-            FleetKey { organization: key.organization.clone(), fleet: cluster.infrastructure.clone() }
-                .resource()
-        }
-        _ => key.clone(),
-    };
+    let resource = catalog.resources.get(key);
+    let fleet = resource.and_then(Resource::fleet).map_or_else(|| key.clone(), |fleet| fleet.resource());
     let plan = plan.fleets.iter().find(|plan| plan.fleet.resource() == fleet)?;
     match &plan.reach {
         Reach::Unreachable { reason, .. } => {

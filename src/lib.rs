@@ -12,6 +12,7 @@ pub mod catalog;
 pub mod config;
 pub mod interface;
 pub mod names;
+pub mod parallel;
 pub mod plan;
 pub mod problem;
 pub mod render;

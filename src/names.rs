@@ -1,6 +1,7 @@
 //! Identifiers as types that cannot be wrong: whoever holds one need not check it again.
 
 mod digest;
+mod json;
 mod keys;
 
 use std::borrow::Cow;
@@ -11,6 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 pub use digest::Digest;
+pub use json::Json;
 pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
 
 /// A name that its text is not fit to be, and what it would have to be instead.

@@ -59,7 +59,7 @@ pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
     let applied = recorded.resources.iter().filter(|(key, _)| key.kind == Kind::Fleet);
     let applied = applied
         .filter_map(|(key, record)| Spec::from_record(key.kind, &record.last_good.as_ref()?.spec).ok());
-    let applied = applied.chain(catalog.fleets.values().map(|fleet| Spec::Fleet(fleet.spec.clone())));
+    let applied = applied.chain(catalog.fleets.values().map(|fleet| Spec::Fleet((*fleet.spec).clone())));
     let fleets = applied.filter_map(|spec| match spec {
         Spec::Fleet(fleet) => {
             let key = FleetKey { organization: fleet.organization, fleet: fleet.identifier };

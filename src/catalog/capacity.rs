@@ -98,8 +98,9 @@ pub(super) fn place_clusters(draft: &mut Draft) {
     for (key, place) in &applied {
         ledger.add_cluster(&key.organization, place.fleet.as_ref(), place.units.unwrap_or(0));
     }
+    let unknown: Vec<_> = applied.iter().filter(|(_, place)| place.units.is_none()).collect();
     for (key, fleet, before, after) in growing(draft, &applied) {
-        if let Some(unknown) = unknown_neighbour(draft, &applied, &key, &fleet) {
+        if let Some(unknown) = unknown_neighbour(draft, &unknown, &key, &fleet) {
             draft.wait(&key, Hold::Dependency { on: unknown });
             continue;
         }
@@ -202,18 +203,18 @@ fn growing(
 /// A cluster under the same limits whose units nobody knows: until they are known, nothing grows beside it.
 fn unknown_neighbour(
     draft: &Draft,
-    applied: &BTreeMap<ResourceKey, Applied>,
+    unknown: &[(&ResourceKey, &Applied)],
     key: &ResourceKey,
     fleet: &FleetKey,
 ) -> Option<ResourceKey> {
     let quota = quotas(draft, &key.organization).kafka_units.is_some();
-    let mut unknown = applied.iter().filter(|(_, place)| place.units.is_none());
     unknown
+        .iter()
         .find(|(other, place)| {
             let on_fleet = place.fleet.as_ref().is_none_or(|other| other == fleet);
             other.organization == key.organization && (on_fleet || quota)
         })
-        .map(|(other, _)| other.clone())
+        .map(|(other, _)| (*other).clone())
 }
 
 /// The limits and use of every fleet and organization.

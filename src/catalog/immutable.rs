@@ -37,11 +37,10 @@ pub fn immutable_pointers(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// What a spec says in the fields that can't change, by JSON pointer.
-pub fn immutable_fields(spec: &Spec) -> BTreeMap<String, Value> {
-    let fields = spec.redacted();
-    let value = |pointer: &&str| fields.pointer(pointer).cloned().unwrap_or_default();
-    immutable_pointers(spec.kind()).iter().map(|pointer| ((*pointer).to_owned(), value(pointer))).collect()
+/// What a spec of a kind, as a record has it, says in the fields that can't change, by JSON pointer.
+pub fn immutable_fields(kind: Kind, spec: &Value) -> BTreeMap<String, Value> {
+    let value = |pointer: &&str| spec.pointer(pointer).cloned().unwrap_or_default();
+    immutable_pointers(kind).iter().map(|pointer| ((*pointer).to_owned(), value(pointer))).collect()
 }
 
 /// Refuses every document that would change what can't change.
@@ -63,7 +62,7 @@ pub(super) fn check(draft: &mut Draft) {
 
 fn changed_fields(draft: &Draft, document: &Document) -> Vec<Finding> {
     let Some(record) = draft.record(&document.key) else { return Vec::new() };
-    let now = immutable_fields(&document.spec);
+    let now = immutable_fields(document.key.kind, &document.spec.redacted());
     let changed = immutable_pointers(document.key.kind).iter().filter_map(|pointer| {
         let (before, now) = (record.immutable.get(*pointer)?, now.get(*pointer)?);
         (before != now).then(|| immutable_field(&document.key, pointer, before, now))

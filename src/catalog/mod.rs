@@ -20,6 +20,7 @@ mod tests;
 pub mod versions;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,6 +89,18 @@ pub struct Resource {
     pub stands_in: Option<SpecPath>,
     /// The trace of each of its secrets, by field, as they are now.
     pub secrets: BTreeMap<String, ResolvedSecret>,
+}
+
+impl Resource {
+    /// The fleet that it is, or is on; none for what lives on no fleet.
+    pub fn fleet(&self) -> Option<FleetKey> {
+        let fleet = match &self.spec {
+            spec::Spec::Fleet(fleet) => &fleet.identifier,
+            spec::Spec::Cluster(cluster) => &cluster.infrastructure,
+            _ => return None,
+        };
+        Some(FleetKey { organization: self.key.organization.clone(), fleet: fleet.clone() })
+    }
 }
 
 /// Why a resource that should exist is left as it is.
@@ -173,7 +186,7 @@ pub struct ResolvedFleet {
     /// Which fleet.
     pub key: FleetKey,
     /// Its spec.
-    pub spec: spec::Fleet,
+    pub spec: Arc<spec::Fleet>,
     /// Its base domain, if it has one.
     pub domain: Option<ResourceKey>,
     /// Its limits and use.
@@ -227,11 +240,11 @@ pub struct ResolvedCluster {
     /// Where it stands.
     pub origin: Origin,
     /// Its spec.
-    pub spec: spec::Cluster,
+    pub spec: Arc<spec::Cluster>,
     /// Its fleet.
     pub fleet: FleetKey,
     /// The fleet's spec, for what the cluster inherits.
-    pub fleet_spec: spec::Fleet,
+    pub fleet_spec: Arc<spec::Fleet>,
     /// The namespace that holds its objects.
     pub namespace: String,
     /// Its base domain and certificate; none where it is reached from inside only.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::names::{Digest, FleetKey, Identifier, ObjectKey, ResourceKey, SpecPath};
+use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey, SpecPath};
 use crate::problem::Origin;
 use crate::spec::SourceId;
 
@@ -87,7 +87,7 @@ pub struct MadeFrom {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LastGood {
     /// The spec, with secrets reduced to a trace.
-    pub spec: Value,
+    pub spec: Json,
     /// Where it stood.
     pub origin: Origin,
 }
@@ -120,7 +120,7 @@ pub struct RecordedObject {
     /// The digest of the manifest that was applied, with secrets as references.
     pub applied: Digest,
     /// That manifest; none when the cache was lost.
-    pub manifest: Option<Value>,
+    pub manifest: Option<Json>,
 }
 
 /// A person's word that one fleet's guarded steps may run.

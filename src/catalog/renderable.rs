@@ -1,6 +1,7 @@
 //! Fleets and clusters with everything that rendering needs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::catalog::capacity::{self, Use};
 use crate::catalog::draft::{Draft, Settled};
@@ -38,24 +39,33 @@ fn fleet(draft: &Draft, usage: &Use, certificates: &Certificates, spec: &spec::F
     conditions.extend(
         certificate.and_then(|(domain, certificate)| certificates::condition(certificate, domain, draft.now)),
     );
-    ResolvedFleet { key, spec: spec.clone(), domain, clusters, kafka_units, conditions }
+    ResolvedFleet { key, spec: Arc::new(spec.clone()), domain, clusters, kafka_units, conditions }
 }
 
 /// Every cluster that can be rendered: that is to be made as described, or stays as it was applied. Where something
 /// that it refers to can't be had any more, it is left out and its hold keeps what there is of it.
-pub(super) fn clusters(draft: &Draft) -> BTreeMap<ResourceKey, ResolvedCluster> {
+pub(super) fn clusters(
+    draft: &Draft,
+    fleets: &BTreeMap<FleetKey, ResolvedFleet>,
+) -> BTreeMap<ResourceKey, ResolvedCluster> {
     let usable = draft.settled_of(Kind::Cluster).filter(|(_, settled)| settled.is_usable());
-    usable.filter_map(|(key, settled)| Some((key.clone(), cluster(draft, key, settled)?))).collect()
+    usable.filter_map(|(key, settled)| Some((key.clone(), cluster(draft, fleets, key, settled)?))).collect()
 }
 
-fn cluster(draft: &Draft, key: &ResourceKey, settled: &Settled) -> Option<ResolvedCluster> {
+fn cluster(
+    draft: &Draft,
+    fleets: &BTreeMap<FleetKey, ResolvedFleet>,
+    key: &ResourceKey,
+    settled: &Settled,
+) -> Option<ResolvedCluster> {
     let Spec::Cluster(spec) = &settled.spec else { return None };
     let fleet = FleetKey { organization: key.organization.clone(), fleet: spec.infrastructure.clone() };
+    draft.fleet(&fleet.resource())?;
     Some(ResolvedCluster {
         key: key.clone(),
         id: draft.recorded.id_of(key),
         origin: settled.origin.clone(),
-        fleet_spec: draft.fleet(&fleet.resource())?.clone(),
+        fleet_spec: Arc::clone(&fleets.get(&fleet)?.spec),
         fleet,
         namespace: namespace(&key.organization, &spec.identifier),
         domain: if spec.advanced_config.cluster_access.is_external() {
@@ -72,7 +82,7 @@ fn cluster(draft: &Draft, key: &ResourceKey, settled: &Settled) -> Option<Resolv
             None => None,
         },
         kafka_units: capacity::units(spec),
-        spec: spec.as_ref().clone(),
+        spec: Arc::clone(spec),
     })
 }
 

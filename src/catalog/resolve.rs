@@ -62,12 +62,13 @@ fn finish(mut draft: Draft, certificates: &renderable::Certificates) -> Catalog 
     let mut problems = std::mem::take(&mut draft.problems);
     problems.sort();
     problems.dedup();
+    let fleets = renderable::fleets(&draft, &usage, certificates);
     Catalog {
         source: draft.documents.source.clone(),
         revision: draft.documents.revision.clone(),
         config: draft.config.clone(),
-        fleets: renderable::fleets(&draft, &usage, certificates),
-        clusters: renderable::clusters(&draft),
+        clusters: renderable::clusters(&draft, &fleets),
+        fleets,
         capacity: usage.of_organizations(&draft),
         resources: resources(&draft),
         absent: draft.absent,

@@ -22,6 +22,9 @@ impl Format {
     /// # Errors
     /// When the data can't be written in this format.
     pub fn data(self, value: &impl Serialize) -> Result<Option<String>, Failure> {
+        if self == Format::Human {
+            return Ok(None);
+        }
         let fail = |error: &dyn std::error::Error| Failure::during("could not write the data", error);
         let value = serde_json::to_value(value).map_err(|error| fail(&error))?;
         Ok(match self {

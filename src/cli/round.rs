@@ -1,9 +1,11 @@
 //! The one way from a tree to a plan, which every verb that looks at a tree takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
+use tokio::runtime::Runtime;
+use uuid::Uuid;
 
 use crate::catalog::{self, Catalog, Recorded, RecordedResource, Secrets};
 use crate::cli::console::Console;
@@ -11,13 +13,14 @@ use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::execute::{self, Progress, Report};
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::{self, Observed, Plan, Policy};
+use crate::parallel;
+use crate::plan::{self, FleetPart, ObservedFleet, Plan, Planner, Policy, Site};
+use crate::render::Renderer;
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
-use crate::spec::{Documents, InfraType, Spec};
-use crate::state::{self, State};
+use crate::spec::{self, Documents, InfraType, Spec};
+use crate::state::{self, State, StateError};
 use crate::target::{Target, Targets};
-use crate::{render, spec};
 
 /// Whether a verb may write the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +53,7 @@ pub struct Round {
     pub targets: Targets,
     /// What would be done.
     pub plan: Plan,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
 }
 
 /// The time of a verb: the one that a person asked about, or now.
@@ -84,9 +87,7 @@ fn read(
     let documents = spec::read(&snapshot, None);
     let state = open_state(settings, access, console)?;
     let recorded = match &state {
-        Some(state) => {
-            state.recorded().map_err(|error| Failure::of_state("could not read the state", &error))?
-        }
+        Some(state) => state.recorded_resources().map_err(unreadable_state)?,
         None => Recorded::default(),
     };
     let secrets = secret_store(settings, access)?.open_all(&documents);
@@ -109,19 +110,14 @@ pub fn run(
         .enable_time()
         .build()
         .map_err(|error| Failure::during("could not start the runtime", &error))?;
-    let mut desired = render::render(&checked.catalog);
     let targets =
         Targets::for_fleets(&settings.output_dir, checked.recorded.installation, directory_fleets(&checked));
-    let observed = runtime.block_on(targets.observe(&checked.recorded, &desired));
-    if remember_ids(&mut checked.recorded, &observed) {
+    if remember_ids(&mut checked, &targets, &runtime) {
         let Checked { recorded, secrets, .. } = &checked;
         checked.catalog = catalog::resolve(&documents, recorded, secrets, &settings.config, now);
-        desired = render::render(&checked.catalog);
     }
     drop(documents);
-    warn_of_unknown(&checked, &observed, console);
-    let policy = policy(&settings, now);
-    let plan = plan::plan(&checked.catalog, &desired, &checked.recorded, &observed, &policy);
+    let plan = plan(&checked, &targets, &policy(&settings, now), &runtime, console)?;
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = plan.summary;
     tracing::debug!(plan = plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Round { settings, checked, targets, plan, runtime })
@@ -129,35 +125,88 @@ pub fn run(
 
 /// Takes over the ids that targets remember of what isn't recorded, as after the registry was lost or an older one was
 /// restored: an id is for life. Says whether any is another one than it would have been.
-fn remember_ids(recorded: &mut Recorded, observed: &Observed) -> bool {
-    let marks = observed.fleets.values().flat_map(|target| &target.marks);
-    let differing = marks.filter(|(key, mark)| recorded.id_of(key) != mark.id);
-    let unrecorded = differing
-        .filter(|(key, _)| !recorded.resources.contains_key(key) && !recorded.generations.contains_key(key));
-    recorded.remembered_ids = unrecorded.map(|(key, mark)| (key.clone(), mark.id)).collect();
+fn remember_ids(checked: &mut Checked, targets: &Targets, runtime: &Runtime) -> bool {
+    let Checked { recorded, catalog, .. } = checked;
+    let is_unrecorded =
+        |key: &ResourceKey| !recorded.resources.contains_key(key) && !recorded.generations.contains_key(key);
+    let unrecorded = catalog.resources.values().filter(|resource| is_unrecorded(&resource.key));
+    let fleets: BTreeSet<FleetKey> = unrecorded.filter_map(|resource| resource.fleet()).collect();
+    let marks = runtime.block_on(targets.marks(|fleet| fleets.contains(fleet)));
+    let differing =
+        marks.into_iter().filter(|(key, mark)| is_unrecorded(key) && recorded.id_of(key) != mark.id);
+    let remembered: BTreeMap<ResourceKey, Uuid> = differing.map(|(key, mark)| (key, mark.id)).collect();
+    recorded.remembered_ids = remembered;
     !recorded.remembered_ids.is_empty()
 }
 
-/// Says of what is ours on a target and neither recorded nor described: what was made after the backup that was restored.
-/// Nothing of it is in the plan. Namespaces are kept on purpose when a cluster is deleted, and definitions always.
-fn warn_of_unknown(checked: &Checked, observed: &Observed, console: &mut Console) {
+/// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
+/// is forgotten when its part of the plan is made.
+fn plan(
+    checked: &Checked,
+    targets: &Targets,
+    policy: &Policy,
+    runtime: &Runtime,
+    console: &mut Console,
+) -> Result<Plan, Failure> {
+    let Checked { state, recorded, catalog, .. } = checked;
+    // Only a deletion asks what other fleets' targets remember.
+    let marks = match catalog.absent.is_empty() {
+        true => BTreeMap::new(),
+        false => runtime.block_on(targets.marks(|_| true)),
+    };
+    let protected = marks.into_iter().filter(|(_, mark)| mark.protected).map(|(resource, _)| resource);
+    let planner = Planner::new(catalog, recorded, protected.collect(), policy);
+    let renderer = Renderer::new(catalog);
+    let mut fleets = planner.fleets();
+    fleets.extend(targets.fleets().cloned());
+    fleets
+        .extend(state.as_ref().map(State::fleets).transpose().map_err(unreadable_state)?.unwrap_or_default());
+    let fleets: Vec<FleetKey> = fleets.into_iter().collect();
+    let part = |fleet: &FleetKey| -> Result<(FleetPart, Unknown), StateError> {
+        let held = state.as_ref().map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
+        let desired = renderer.fleet(fleet);
+        let target = targets.get(fleet);
+        let observed = target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref())));
+        let (desired, observed) = (desired.as_ref(), observed.as_ref());
+        let part = planner.fleet(&Site { fleet, desired, recorded: Some(&held), observed });
+        Ok((part, observed.map(|observed| unknown(checked, observed)).unwrap_or_default()))
+    };
+    let parts: Vec<(FleetPart, Unknown)> =
+        parallel::map(&fleets, part).into_iter().collect::<Result<_, _>>().map_err(unreadable_state)?;
+    let (parts, unknown): (Vec<FleetPart>, Vec<Unknown>) = parts.into_iter().unzip();
+    fleets.iter().zip(unknown).for_each(|(fleet, unknown)| warn_of_unknown(fleet, unknown, console));
+    Ok(planner.finish(parts))
+}
+
+fn unreadable_state(error: StateError) -> Failure {
+    Failure::of_state("could not read the state", &error)
+}
+
+/// How many objects of ours a target holds for owners that are neither recorded nor described.
+type Unknown = BTreeMap<ResourceKey, usize>;
+
+/// What was made after the backup that was restored. Nothing of it is in the plan. Namespaces are kept on purpose when a
+/// cluster is deleted, and definitions always.
+fn unknown(checked: &Checked, observed: &ObservedFleet) -> Unknown {
     let is_unknown = |owner: &ResourceKey| {
         !checked.recorded.resources.contains_key(owner) && !checked.catalog.resources.contains_key(owner)
     };
-    for (fleet, target) in &observed.fleets {
-        let mut unknown: BTreeMap<&ResourceKey, usize> = BTreeMap::new();
-        for (object, known) in &target.inventory {
-            let stays = ["Namespace", "CustomResourceDefinition"].contains(&object.kind.as_str());
-            if !stays && is_unknown(&known.owner) {
-                *unknown.entry(&known.owner).or_default() += 1;
-            }
+    let mut unknown = Unknown::new();
+    for (object, known) in &observed.inventory {
+        let stays = ["Namespace", "CustomResourceDefinition"].contains(&object.kind.as_str());
+        if !stays && is_unknown(&known.owner) {
+            *unknown.entry(known.owner.clone()).or_default() += 1;
         }
-        for (owner, count) in unknown {
-            console.warn(&format!(
-                "fleet {fleet} holds objects of {owner} ({count}), which is neither recorded nor in the tree, as after an \
-                 older backup was restored: they stay; to go on with it or to delete it, put its spec back and apply first"
-            ));
-        }
+    }
+    unknown
+}
+
+fn warn_of_unknown(fleet: &FleetKey, unknown: Unknown, console: &mut Console) {
+    for (owner, count) in unknown {
+        console.warn(&format!(
+            "fleet {fleet} holds objects of {owner} ({count}), which is neither recorded nor in the tree, as after an \
+             older backup was restored: they stay; to go on with it or to delete it, put its spec back and apply first"
+        ));
     }
 }
 

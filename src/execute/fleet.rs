@@ -6,7 +6,7 @@ use super::{Fault, Progress, Report, Run, failure, is_ready, past, pause};
 use crate::catalog::{Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
-use crate::render::Manifest;
+use crate::render::{Manifest, Stage};
 use crate::secret;
 use crate::state::JournalEntry;
 use crate::target::{Intent, ResourceMark, Session, Write};
@@ -22,6 +22,8 @@ pub(super) struct Round<'a, 'r> {
     missing_namespaces: BTreeSet<&'a str>,
     /// How many steps of each resource are left.
     left: BTreeMap<&'a ResourceKey, usize>,
+    /// The changes all of whose steps are done, and that are not recorded yet.
+    complete: Vec<&'a Change>,
     /// The deletions that are counted.
     counted: BTreeSet<&'a ResourceKey>,
 }
@@ -38,6 +40,7 @@ impl<'a, 'r> Round<'a, 'r> {
             broken: BTreeSet::new(),
             missing_namespaces: BTreeSet::new(),
             left,
+            complete: Vec::new(),
             counted: BTreeSet::new(),
         };
         round.take_all().await;
@@ -64,10 +67,10 @@ impl<'a, 'r> Round<'a, 'r> {
         pause().await;
         self.commit_stepless();
         pause().await;
-        for (number, (change, step)) in steps.iter().enumerate() {
-            if !self.broken.contains(&change.resource) {
-                self.take(&mut session, number, change, step).await;
-            }
+        let mut first = 0;
+        for batch in steps.chunk_by(|(_, a), (_, b)| together(a) == together(b)) {
+            self.take_batch(&mut session, first, batch).await;
+            first += batch.len();
         }
         self.finish(session).await;
         if reached && !self.is_forgotten() {
@@ -139,18 +142,86 @@ impl<'a, 'r> Round<'a, 'r> {
         let plan = self.plan;
         for change in plan.changes.iter().filter(|change| change.verb != Verb::Delete) {
             if self.left.get(&change.resource) == Some(&0) && !self.broken.contains(&change.resource) {
-                self.commit(change);
+                self.complete.push(change);
             }
         }
+        self.commit_complete();
     }
 
-    async fn take(
+    /// Takes the steps of one stage, and waits for the disk twice, however many there are: when all is written beside its
+    /// place, and when all is in its place. Only then is anything recorded as done.
+    async fn take_batch(
         &mut self,
         session: &mut Option<Session>,
-        number: usize,
-        change: &'a Change,
-        step: &'a Step,
+        first: usize,
+        steps: &[(&'a Change, &'a Step)],
     ) {
+        let whole = steps.iter().filter(|(change, _)| !self.broken.contains(&change.resource));
+        let writes: Vec<&ObjectKey> =
+            whole.filter(|(_, step)| step.after.is_some()).map(|(_, step)| &step.object).collect();
+        let begun = match session {
+            Some(session) => self.begin_batch(session, first, steps, writes).await,
+            None => Ok(()),
+        };
+        if let Err(fault) = begun {
+            return steps.iter().for_each(|(change, _)| self.fail(change, None, fault.clone()));
+        }
+        pause().await;
+        for (change, step) in steps {
+            if !self.broken.contains(&change.resource) {
+                self.take(session, change, step).await;
+            }
+        }
+        let ended = match session {
+            Some(session) => self.end_batch(session).await,
+            None => Ok(()),
+        };
+        pause().await;
+        match ended {
+            Ok(()) => self.commit_complete(),
+            Err(fault) => {
+                self.complete.clear();
+                steps.iter().for_each(|(change, _)| self.fail(change, None, fault.clone()));
+            }
+        }
+        pause().await;
+    }
+
+    async fn begin_batch(
+        &self,
+        session: &mut Session,
+        first: usize,
+        steps: &[(&'a Change, &'a Step)],
+        writes: Vec<&ObjectKey>,
+    ) -> Result<(), Fault> {
+        let Some((_, step)) = steps.first() else { return Ok(()) };
+        let more = match steps.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        self.run.state.journal_begin(&JournalEntry {
+            plan: self.run.plan.id.clone(),
+            fleet: self.plan.fleet.clone(),
+            step: u32::try_from(first).unwrap_or(u32::MAX),
+            description: format!("{} {}{more}", step.verb, step.object),
+            at: (self.run.clock)(),
+        })?;
+        if first == 0 {
+            // So that a run that is killed is known to have begun. Later entries reach the disk by themselves, a moment
+            // later.
+            self.run.state.flush()?;
+        }
+        pause().await;
+        if writes.is_empty() { Ok(()) } else { Ok(session.prepare(writes).await?) }
+    }
+
+    async fn end_batch(&self, session: &mut Session) -> Result<(), Fault> {
+        session.sync().await?;
+        pause().await;
+        Ok(self.run.state.journal_done(&self.plan.fleet)?)
+    }
+
+    async fn take(&mut self, session: &mut Option<Session>, change: &'a Change, step: &'a Step) {
         let fleet = &self.plan.fleet;
         let (resource, object) = (&change.resource, &step.object);
         if object.namespace.as_deref().is_some_and(|name| self.missing_namespaces.contains(name)) {
@@ -163,7 +234,7 @@ impl<'a, 'r> Round<'a, 'r> {
         tracing::debug!(%fleet, %resource, verb = %step.verb, %object, plan = self.run.plan.id, "step");
         self.run.tell(Progress::Step { fleet, resource, verb: step.verb, object });
         let taken = match session {
-            Some(session) => self.journaled(session, number, change, step).await,
+            Some(session) => self.on_target(session, change, step).await,
             None => Err(Fault::new(format!("cannot reach fleet {fleet}"), "plan again")),
         };
         match taken {
@@ -185,40 +256,18 @@ impl<'a, 'r> Round<'a, 'r> {
         let left = self.left.entry(&change.resource).or_default();
         *left = left.saturating_sub(1);
         if *left == 0 && change.verb != Verb::Delete {
-            self.commit(change);
+            self.complete.push(change);
         }
     }
 
-    /// Takes a step between two entries of the journal.
-    async fn journaled(
+    async fn on_target(
         &mut self,
         session: &mut Session,
-        number: usize,
         change: &'a Change,
         step: &'a Step,
     ) -> Result<(), Fault> {
-        let (state, fleet) = (self.run.state, &self.plan.fleet);
         self.count_deletion(change)?;
         pause().await;
-        state.journal_begin(&JournalEntry {
-            plan: self.run.plan.id.clone(),
-            fleet: fleet.clone(),
-            step: u32::try_from(number).unwrap_or(u32::MAX),
-            description: format!("{} {}", step.verb, step.object),
-            at: (self.run.clock)(),
-        })?;
-        if number == 0 {
-            // So that a run that is killed is known to have begun. Later entries reach the disk by themselves, a moment
-            // later.
-            state.flush()?;
-        }
-        pause().await;
-        let taken = self.on_target(session, change, step).await;
-        state.journal_done(fleet)?;
-        taken
-    }
-
-    async fn on_target(&mut self, session: &mut Session, change: &Change, step: &Step) -> Result<(), Fault> {
         let (state, fleet, key) = (self.run.state, &self.plan.fleet, &step.object);
         match &step.after {
             Some(manifest) => {
@@ -246,7 +295,7 @@ impl<'a, 'r> Round<'a, 'r> {
             return Ok(());
         }
         // Before anything of it is done: what the trail doesn't know of must not go.
-        self.run.audit(format!("begins to delete {cluster}"))?;
+        self.run.audit([format!("begins to delete {cluster}")])?;
         let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
         match cluster.kind {
             Kind::Cluster => {
@@ -337,15 +386,23 @@ impl<'a, 'r> Round<'a, 'r> {
     fn delete_record(&mut self, change: &'a Change) {
         // One without a step on the target was not counted yet.
         match self.count_deletion(change) {
-            Ok(()) => self.commit(change),
+            Ok(()) => {
+                self.complete.push(change);
+                self.commit_complete();
+            }
             Err(fault) => self.fail(change, None, fault),
         }
     }
 
-    fn commit(&mut self, change: &'a Change) {
+    /// Records the changes that are complete, with one wait for the disk.
+    fn commit_complete(&mut self) {
         let fleet = Some(&self.plan.fleet);
-        let committed = self.use_approval(change).and_then(|()| self.run.commit(fleet, change));
-        self.run.conclude(&mut self.report, fleet, change, committed);
+        let changes = std::mem::take(&mut self.complete);
+        let approved = changes.iter().try_for_each(|change| self.use_approval(change));
+        let committed = approved.and_then(|()| self.run.commit(fleet, &changes));
+        for change in changes {
+            self.run.conclude(&mut self.report, fleet, change, committed.clone());
+        }
     }
 
     fn is_forgotten(&self) -> bool {
@@ -382,6 +439,11 @@ impl<'a, 'r> Round<'a, 'r> {
             self.run.fail(&mut self.report, failure(fleet, error.into()));
         }
     }
+}
+
+/// Steps that are taken together: all that writes, or deletes, in one stage.
+fn together(step: &Step) -> (bool, Stage) {
+    (step.verb == Verb::Delete, step.stage)
 }
 
 fn recorded(manifest: &Manifest, uid: String) -> RecordedObject {

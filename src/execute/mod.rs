@@ -16,7 +16,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 
 use crate::catalog::Secrets;
-use crate::names::FleetKey;
+use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Cause, Change, Plan, Verb, Waiting};
 use crate::state::{AuditEntry, Event, State, StateError};
 use crate::target::Targets;
@@ -109,7 +109,7 @@ impl Run<'_> {
         }
         for change in changes {
             let committed = if change.steps.is_empty() {
-                self.commit(None, change)
+                self.commit(None, &[change])
             } else {
                 Err(Fault::new(
                     format!("cannot change {}: it has objects and lives on no fleet", change.resource),
@@ -140,7 +140,8 @@ impl Run<'_> {
     fn record_source(&self, report: &mut Report) {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes = changes.chain(self.plan.fleets.iter().flat_map(|fleet| &fleet.changes));
-        let is_done = |change: &Change| report.done.iter().any(|done| done.resource == change.resource);
+        let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
+        let is_done = |change: &Change| done.contains(&change.resource);
         if changes.any(|change| deletes(change) && !is_done(change)) {
             return;
         }
@@ -149,29 +150,37 @@ impl Run<'_> {
         }
     }
 
-    /// Records what came of a change, all of whose steps are done.
-    fn commit(&self, fleet: Option<&FleetKey>, change: &Change) -> Result<(), Fault> {
+    /// Records what came of changes, all of whose steps are done, with one wait for the disk in each file.
+    fn commit(&self, fleet: Option<&FleetKey>, changes: &[&Change]) -> Result<(), Fault> {
+        if changes.is_empty() {
+            return Ok(());
+        }
         let (state, now) = (self.state, (self.clock)());
         // First: nothing may be done that the audit trail doesn't know of.
-        self.audit(format!("{} {}", past(change.verb), change.resource))?;
-        match (&change.record, change.verb) {
-            (Some(record), _) => state.put_resource(&change.resource, record)?,
-            (None, Verb::Delete) => {
-                state.remove_resource(&change.resource, now)?;
-                if let Some(fleet) = fleet.filter(|fleet| fleet.resource() == change.resource) {
-                    state.forget_target(fleet)?;
-                }
+        self.audit(changes.iter().map(|change| format!("{} {}", past(change.verb), change.resource)))?;
+        let records = changes.iter().filter_map(|change| Some((&change.resource, change.record.as_ref()?)));
+        state.put_resources(records)?;
+        let forgotten = |change: &&&Change| change.record.is_none() && change.verb == Verb::Delete;
+        for change in changes.iter().filter(forgotten) {
+            state.remove_resource(&change.resource, now)?;
+            if let Some(fleet) = fleet.filter(|fleet| fleet.resource() == change.resource) {
+                state.forget_target(fleet)?;
             }
-            (None, _) => {}
         }
-        self.event(change, past(change.verb), why(change))?;
+        for change in changes {
+            self.event(change, past(change.verb), why(change))?;
+        }
         Ok(())
     }
 
-    /// Adds a line to the audit trail.
-    fn audit(&self, what: String) -> Result<(), StateError> {
-        let plan = Some(self.plan.id.clone());
-        self.state.audit(&AuditEntry { at: (self.clock)(), who: self.actor.to_owned(), what, plan })
+    /// Adds lines to the audit trail.
+    fn audit(&self, what: impl IntoIterator<Item = String>) -> Result<(), StateError> {
+        let entry = |what| {
+            let plan = Some(self.plan.id.clone());
+            AuditEntry { at: (self.clock)(), who: self.actor.to_owned(), what, plan }
+        };
+        let entries: Vec<AuditEntry> = what.into_iter().map(entry).collect();
+        self.state.audit_all(&entries)
     }
 
     fn event(&self, change: &Change, what: &str, why: String) -> Result<(), StateError> {

@@ -32,7 +32,7 @@ pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
 fn earlier(world: &World, key: &ResourceKey) -> Cause {
     let software = Cause::Software { version: world.policy.software.clone() };
     let before = world.recorded(key).and_then(|record| record.made_from.as_ref());
-    let now = world.current.get(key).and_then(|current| current.record.made_from.as_ref());
+    let now = world.made_from(key);
     let (Some(before), Some(now)) = (before, now) else {
         return software;
     };

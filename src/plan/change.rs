@@ -5,7 +5,9 @@ use crate::names::ResourceKey;
 use crate::plan::diff::{Differences, Found};
 use crate::plan::verdict::{Judgement, Refusal, judge};
 use crate::plan::world::{Current, World};
-use crate::plan::{Cause, Change, Step, Verb, Verdict, Waiting, cause, effects, order, refusal, waiting};
+use crate::plan::{
+    Cause, Change, Step, Verb, Verdict, Waiting, cause, effects, order, record, refusal, waiting,
+};
 use crate::problem::Origin;
 
 /// A change with what of it is refused.
@@ -79,7 +81,7 @@ fn wanted(
         effects,
         waiting: waits,
         steps,
-        record: Some(current.record.clone()),
+        record: Some(record::of(world, resource, current)),
         ..mention(&resource.key, Some(origin(world, resource, current)))
     };
     Some((change, judgement.refusals))

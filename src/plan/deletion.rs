@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use crate::catalog::{Absence, Hold, RecordedResource};
-use crate::names::{Identifier, Kind, ResourceKey};
+use crate::names::{Identifier, Json, Kind, ResourceKey};
 use crate::plan::change::mention;
 use crate::plan::diff::{Differences, Found};
+use crate::plan::site::Site;
 use crate::plan::world::{World, fleet_of_record, recorded_spec};
 use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order};
 use crate::spec::{OnDelete, Spec};
@@ -16,6 +17,7 @@ pub(super) fn of(
     key: &ResourceKey,
     absence: &Absence,
     differences: Differences,
+    site: Option<&Site>,
 ) -> Option<Change> {
     if key.kind == Kind::Organization && key.name == Identifier::ROOT {
         return None;
@@ -35,23 +37,29 @@ pub(super) fn of(
             }],
             ..kept
         },
-        Absence::Removed => delete(world, kept, differences, None),
-        Absence::Suspicious { why } => delete(world, kept, differences, Some(why)),
+        Absence::Removed => delete(world, kept, differences, None, site),
+        Absence::Suspicious { why } => delete(world, kept, differences, Some(why), site),
     })
 }
 
-fn delete(world: &World, kept: Change, differences: Differences, suspicious: Option<&str>) -> Change {
+fn delete(
+    world: &World,
+    kept: Change,
+    differences: Differences,
+    suspicious: Option<&str>,
+    site: Option<&Site>,
+) -> Change {
     let key = kept.resource.clone();
     let data = Data::of(&key, world.recorded(&key), &differences);
     let (verdict, effects) = outcome(&key, &data, &differences);
     let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
     let mut waiting = Vec::new();
-    if on_fleet && is_protected(world, &key, &differences) {
+    if on_fleet && is_protected(world, &key, &differences, site) {
         waiting.push(Waiting::Protected);
     }
     waiting.extend(suspension(world, &key));
     waiting.extend(children(world, &key));
-    waiting.extend(on_target::leftovers(world, &key));
+    waiting.extend(site.and_then(|site| on_target::leftovers(world, site, &key)));
     if let Some(why) = suspicious.filter(|_| !on_fleet) {
         // Approvals are a fleet's, and what lives on none is put back or removed in earnest.
         waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake; to delete it all the same, put it back, apply, then remove it") });
@@ -73,9 +81,9 @@ fn delete(world: &World, kept: Change, differences: Differences, suspicious: Opt
 
 /// Whether a resource may not be deleted. Protection guards what was made: where a creation was stopped before anything
 /// came of it, there is nothing to guard.
-fn is_protected(world: &World, key: &ResourceKey, differences: &Differences) -> bool {
+fn is_protected(world: &World, key: &ResourceKey, differences: &Differences, site: Option<&Site>) -> bool {
     let nothing_there = differences.foreign.is_empty() && differences.found.iter().all(|found| !found.there);
-    let protected = |record: &RecordedResource| record.protected || on_target::is_protected(world, key);
+    let protected = |record: &RecordedResource| record.protected || on_target::is_protected(world, site, key);
     world.recorded(key).is_none_or(|record| protected(record) && !(record.creating && nothing_there))
 }
 
@@ -133,7 +141,8 @@ fn delete_claim(found: &Found) -> Option<bool> {
     if found.step.object.kind != "KafkaNodePool" || !found.there {
         return None;
     }
-    let storage = found.step.before.as_ref().and_then(|body| body.pointer("/spec/storage"));
+    let before = found.step.before.as_ref().map(Json::value);
+    let storage = before.as_ref().and_then(|body| body.pointer("/spec/storage"));
     let claims = |storage: &Value| storage.get("deleteClaim") == Some(&Value::Bool(true));
     Some(storage.is_some_and(|storage| {
         let volumes = storage.get("volumes").and_then(Value::as_array);

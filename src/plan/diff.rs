@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use crate::catalog::RecordedObject;
-use crate::names::{FleetKey, ObjectKey, ResourceKey};
-use crate::plan::world::{Identity, World, identity};
+use crate::names::{Json, ObjectKey, ResourceKey};
+use crate::plan::site::Site;
+use crate::plan::world::{Identity, identity};
 use crate::plan::{ObservedObject, Reach, Step, Verb, manifest_digest};
 use crate::render::{Manifest, Stage};
 use crate::spec::InfraType;
@@ -49,9 +48,8 @@ pub(super) struct Differences {
 }
 
 impl<'a> Target<'a> {
-    pub fn of(world: &World<'a>, fleet: &FleetKey, infra_type: InfraType) -> Self {
-        let recorded = world.recorded.fleets.get(fleet);
-        let observed = world.observed.fleets.get(fleet);
+    pub fn of(site: &Site<'a>, infra_type: InfraType) -> Self {
+        let Site { recorded, observed, .. } = *site;
         let objects = recorded.map(|target| &target.objects).into_iter().flatten();
         let remembered: BTreeMap<_, _> =
             objects.clone().map(|(key, object)| (identity(key), object)).collect();
@@ -71,7 +69,7 @@ impl<'a> Target<'a> {
     }
 
     /// The manifest that was last applied to an object, where it is still known.
-    fn applied(&self, id: &Identity, known: &'a RecordedObject) -> Option<&'a Value> {
+    fn applied(&self, id: &Identity, known: &'a RecordedObject) -> Option<&'a Json> {
         let remembered = || self.remembered.get(id).filter(|object| object.applied == known.applied);
         known.manifest.as_ref().or_else(|| remembered()?.manifest.as_ref())
     }
@@ -161,7 +159,7 @@ fn differs(
     manifest: &Manifest,
     verb: Verb,
     uid: Option<String>,
-    before: Option<Value>,
+    before: Option<Json>,
     drift: Option<Drift>,
 ) -> Comparison {
     let (object, stage, after) = (manifest.key.clone(), manifest.stage, Some(manifest.clone()));

@@ -1,5 +1,6 @@
 //! What follows from a change, in sentences with real numbers.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::plan::verdict::Difference;
@@ -32,14 +33,27 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
+/// What of a KafkaNodePool says how many nodes it has.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NodePool {
+    spec: Nodes,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Nodes {
+    replicas: u64,
+    roles: Vec<String>,
+}
+
 /// What a cluster that is made consists of: none where the steps make no nodes.
 pub(super) fn created<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<String> {
     let (mut brokers, mut controllers, mut both) = (0, 0, 0);
     for step in steps.filter(|step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool") {
-        let spec = step.after.as_ref().and_then(|manifest| manifest.body.get("spec"));
-        let replicas = spec.and_then(|spec| spec.get("replicas")).and_then(Value::as_u64).unwrap_or(0);
-        let roles = spec.and_then(|spec| spec.get("roles")).and_then(Value::as_array);
-        let has = |role: &str| roles.is_some_and(|roles| roles.iter().any(|one| one == role));
+        let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<NodePool>().ok());
+        let Nodes { replicas, roles } = pool.unwrap_or_default().spec;
+        let has = |role: &str| roles.iter().any(|one| one == role);
         match (has("broker"), has("controller")) {
             (true, true) => both += replicas,
             (true, false) => brokers += replicas,

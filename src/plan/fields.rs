@@ -3,21 +3,24 @@
 use serde_json::Value;
 
 use crate::catalog::{RecordedResource, Resource, SecretMark};
+use crate::names::Json;
 use crate::plan::FieldChange;
 use crate::spec::Spec;
 
 /// The fields in which a resource differs from its record, by path. Empty when the cache was lost: what can't be
 /// compared isn't said to differ.
-pub(super) fn changes(before: &RecordedResource, now: &Value, resource: &Resource) -> Vec<FieldChange> {
+pub(super) fn changes(before: &RecordedResource, now: &Json, resource: &Resource) -> Vec<FieldChange> {
     let Some(last_good) = &before.last_good else {
         return Vec::new();
     };
-    // A record of an older version lacks the fields that were added since. Reading it as a spec fills in their
-    // defaults, so that an upgrade of this software isn't mistaken for an edit.
-    let was = Spec::from_record(resource.key.kind, &last_good.spec)
-        .map_or_else(|_| last_good.spec.clone(), |spec| spec.redacted());
     let mut changes = Vec::new();
-    compare(&mut String::new(), &was, now, &mut changes);
+    if last_good.spec != *now {
+        // A record of an older version lacks the fields that were added since. Reading it as a spec fills in their
+        // defaults, so that an upgrade of this software isn't mistaken for an edit.
+        let was = Spec::from_record(resource.key.kind, &last_good.spec)
+            .map_or_else(|_| last_good.spec.value(), |spec| spec.redacted());
+        compare(&mut String::new(), &was, &now.value(), &mut changes);
+    }
     compare_secrets(before, resource, &mut changes);
     changes.sort_by(|a, b| a.field.cmp(&b.field));
     changes

@@ -3,26 +3,52 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Gauge, ResolvedFleet};
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::plan::diff::{Differences, Target, differences};
+use crate::plan::site::Site;
 use crate::plan::world::{World, recorded_spec};
-use crate::plan::{Change, FleetPlan, Reach, Waiting, change, deletion, disruption, guard, refusal, waiting};
+use crate::plan::{
+    Change, FleetPlan, Reach, Waiting, change, deletion, disruption, guard, inputs, refusal, waiting,
+};
 use crate::problem::Problem;
 use crate::spec::{InfraType, Spec};
 
+/// What planning one fleet gives.
+#[derive(Debug)]
+pub struct FleetPart {
+    pub(super) fleet: FleetKey,
+    /// None for a fleet that is gone.
+    pub(super) plan: Option<FleetPlan>,
+    /// What refused changes are.
+    pub(super) problems: Vec<Problem>,
+    /// What of the target was looked at, by hash.
+    pub(super) observed: Digest,
+    /// Whose changes are, or would be, here.
+    pub(super) owners: BTreeSet<ResourceKey>,
+}
+
+/// Plans one fleet.
+pub(super) fn part(world: &World, site: &Site) -> FleetPart {
+    let here = site.owners(world.catalog);
+    let owners = world.owners.get(site.fleet).into_iter().flatten().copied().chain(here).cloned().collect();
+    let (plan, problems) = plan(world, site, &owners);
+    FleetPart { fleet: site.fleet.clone(), plan, problems, observed: inputs::target(site), owners }
+}
+
 /// The plan of a fleet and the problems that refused changes are; no plan for a fleet that is gone.
-pub(super) fn plan(world: &World, key: &FleetKey) -> (Option<FleetPlan>, Vec<Problem>) {
+fn plan(world: &World, site: &Site, known: &BTreeSet<ResourceKey>) -> (Option<FleetPlan>, Vec<Problem>) {
+    let key = site.fleet;
     let infra_type = infra_type(world, key);
-    let target = Target::of(world, key, infra_type);
-    let wanted = world.desired.fleets.get(key).into_iter().flat_map(|manifests| manifests.values());
+    let target = Target::of(site, infra_type);
+    let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
     let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
     let mut differences = differences(wanted, &target);
     let foreign = foreign(&differences);
     let (mut changes, mut problems) = (Vec::new(), Vec::new());
-    for owner in owners(world, key, &differences) {
+    for owner in owners(known, &differences) {
         let differences = differences.remove(&owner).unwrap_or_default();
         if let Some(absence) = world.absence(&owner) {
-            changes.extend(deletion::of(world, &owner, absence, differences));
+            changes.extend(deletion::of(world, &owner, absence, differences, Some(site)));
         } else if let Some(resource) = world.catalog.resources.get(&owner) {
             let Some((change, refusals)) = change::of(world, resource, differences) else {
                 continue;
@@ -80,12 +106,10 @@ fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &m
 /// Everyone with something on the fleet: the fleet itself, then its clusters by name. Whoever is neither wanted nor
 /// known to be gone is left alone.
 fn owners(
-    world: &World,
-    key: &FleetKey,
+    known: &BTreeSet<ResourceKey>,
     differences: &BTreeMap<ResourceKey, Differences>,
 ) -> BTreeSet<ResourceKey> {
-    let known = world.owners.get(key).into_iter().flatten().copied();
-    known.chain(differences.keys()).cloned().collect()
+    known.iter().chain(differences.keys()).cloned().collect()
 }
 
 fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names::ObjectKey> {

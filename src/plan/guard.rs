@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Absence, Approval};
-use crate::names::{Digest, FleetKey};
+use crate::names::{Digest, FleetKey, Json};
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, Guard, Step, Verb, Waiting};
 
@@ -111,10 +111,9 @@ fn approval<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a App
 
 /// The hash of what is approved: whose objects, what is done to them, which very objects, and what becomes of them.
 fn id<'a>(changes: impl Iterator<Item = &'a Change>) -> String {
-    let digest = |value: Option<&serde_json::Value>| value.map(Digest::of_json);
     let step = |step: &Step| {
-        let before = digest(step.before.as_ref());
-        let after = digest(step.after.as_ref().map(|manifest| &manifest.body));
+        let before = step.before.as_ref().map(Json::digest);
+        let after = step.after.as_ref().map(|manifest| manifest.body.digest());
         serde_json::json!([step.verb, step.object, step.uid, before, after])
     };
     let change = |change: &Change| {

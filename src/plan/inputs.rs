@@ -7,20 +7,21 @@ use serde::Serialize;
 use sha2::Digest as _;
 
 use crate::catalog::RecordedResource;
-use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::names::{Digest, FleetKey, Json, ResourceKey};
+use crate::plan::site::Site;
 use crate::plan::world::World;
-use crate::plan::{Change, Inputs, Plan, Reach};
+use crate::plan::{Change, Inputs, Plan, Reach, Step};
+use crate::render::Manifest;
 
 /// The hashes of everything that a plan is made from, without times and status.
-pub(super) fn of(world: &World) -> Inputs {
-    let fleets = world.fleets();
+pub(super) fn of(world: &World, observed: BTreeMap<FleetKey, Digest>) -> Inputs {
     Inputs {
         source: world.catalog.source.clone(),
         revision: world.catalog.revision.clone(),
         software: world.policy.software.clone(),
         recorded: recorded(world),
         settings: settings(world),
-        observed: fleets.into_iter().map(|key| (key.clone(), target(world, &key))).collect(),
+        observed,
     }
 }
 
@@ -45,10 +46,10 @@ fn settings(world: &World) -> Digest {
 
 /// What a target holds, as far as a plan depends on it: not whether it works, and not the manifests that are as we
 /// applied them.
-fn target(world: &World, fleet: &FleetKey) -> Digest {
+pub(super) fn target(site: &Site) -> Digest {
     let mut hash = Hash::default();
-    let recorded = world.recorded.fleets.get(fleet).map(|target| &target.objects);
-    let observed = world.observed.fleets.get(fleet);
+    let recorded = site.recorded.map(|target| &target.objects);
+    let observed = site.observed;
     let mut inventory: BTreeMap<_, _> = recorded.into_iter().flatten().collect();
     inventory.extend(observed.into_iter().flat_map(|target| &target.inventory));
     for (key, object) in inventory {
@@ -98,6 +99,7 @@ fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
         deleting,
         suspicion,
     } = record;
+    let last_good = last_good.as_ref().map(|good| (good.spec.as_str(), &good.origin));
     let known = (id, protected, immutable, last_good, path, suspended, secrets, made_from);
     (known, creating, deleting, suspicion)
 }
@@ -139,7 +141,13 @@ impl Hash {
             record,
         } = change;
         self.add(&(resource, verb, origin, cause, fields, verdict, effects, waiting, guarded));
-        self.add(&(steps, record.as_ref().map(timeless)));
+        for Step { verb, object, stage, uid, before, after } in steps {
+            // A digest says as much as the object, and is shorter to hash.
+            let after =
+                after.as_ref().map(|Manifest { key, owner, stage, body }| (key, owner, stage, body.digest()));
+            self.add(&(verb, object, stage, uid, before.as_ref().map(Json::digest), after));
+        }
+        self.add(&record.as_ref().map(timeless));
     }
 
     fn finish(self) -> Digest {

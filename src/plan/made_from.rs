@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::catalog::{MadeFrom, Resource};
+use crate::catalog::{Catalog, MadeFrom, Resource};
 use crate::config::Config;
 use crate::names::{Digest, Kind, ResourceKey};
 use crate::plan::cause::references;
@@ -17,11 +17,11 @@ pub(super) struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    pub fn of(world: &World<'a>) -> Self {
+    pub fn of(catalog: &'a Catalog) -> Self {
         // Nothing refers to clusters.
-        let resources = world.catalog.resources.iter().filter(|(key, _)| key.kind != Kind::Cluster);
+        let resources = catalog.resources.iter().filter(|(key, _)| key.kind != Kind::Cluster);
         let resources = resources.map(|(key, resource)| (key, digest(resource))).collect();
-        Self { settings: settings(&world.catalog.config), resources }
+        Self { settings: settings(&catalog.config), resources }
     }
 
     /// What the objects of a resource follow from; none for what lives on no fleet and has no objects.

@@ -20,6 +20,7 @@ mod order;
 mod organization;
 mod record;
 mod refusal;
+mod site;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -27,22 +28,27 @@ mod verdict;
 mod waiting;
 mod world;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::catalog::{Catalog, Recorded};
-use crate::names::Digest;
+use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::render::{Desired, Manifest};
 
 pub use display::{Reader, display};
+pub use fleet::FleetPart;
 pub use json::{InvalidPlan, schema};
 pub use model::{
     Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,
     Summary, Verb, Verdict, Waiting,
 };
 pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
+pub use site::Site;
+use world::World;
 
 /// Compares what should be with what was recorded and what is there, and decides everything that will be done.
 ///
 /// Pure and total: the same arguments give the same plan, to the byte, and every mistake becomes a problem or a
-/// [`Waiting`] in it.
+/// [`Waiting`] in it. It is a [`Planner`] that is shown one fleet after the other.
 pub fn plan(
     catalog: &Catalog,
     desired: &Desired,
@@ -50,34 +56,82 @@ pub fn plan(
     observed: &Observed,
     policy: &Policy,
 ) -> Plan {
-    let world = world::World::new(catalog, desired, recorded, observed, policy);
-    let mut problems = catalog.problems.clone();
-    let mut fleets = Vec::new();
-    for key in world.fleets() {
-        let (fleet, refusals) = fleet::plan(&world, &key);
-        fleets.extend(fleet);
-        problems.extend(refusals);
-    }
-    let organizations = organization::plan(&world);
-    let remember = record::stale(&world, &organizations, &fleets);
-    let summary = summary::of(&world, &organizations, &fleets, &problems);
-    let inputs = inputs::of(&world);
-    let mut plan = Plan {
-        format: FORMAT,
-        id: String::new(),
-        created_at: policy.now,
-        inputs,
-        organizations,
-        fleets,
-        remember,
-        problems,
-        summary,
+    let planner = Planner::new(catalog, recorded, observed.protected(), policy);
+    let mut fleets = planner.fleets();
+    let known = desired.fleets.keys().chain(recorded.fleets.keys()).chain(observed.fleets.keys());
+    fleets.extend(known.cloned());
+    let part = |fleet: &FleetKey| {
+        planner.fleet(&Site {
+            fleet,
+            desired: desired.fleets.get(fleet),
+            recorded: recorded.fleets.get(fleet),
+            observed: observed.fleets.get(fleet),
+        })
     };
-    plan.id = inputs::id(&plan);
-    plan
+    let parts = fleets.iter().map(part).collect();
+    planner.finish(parts)
+}
+
+/// Plans fleet by fleet, so that no more than one fleet's manifests have to be in memory, beside those that change.
+pub struct Planner<'a> {
+    world: World<'a>,
+}
+
+impl<'a> Planner<'a> {
+    /// Compares all resources with their records. `protected` is what targets themselves remember as protected; each
+    /// fleet's own memory of that is heard anyway. What is recorded of fleets' objects is taken from each [`Site`].
+    pub fn new(
+        catalog: &'a Catalog,
+        recorded: &'a Recorded,
+        protected: BTreeSet<ResourceKey>,
+        policy: &'a Policy,
+    ) -> Self {
+        Self { world: World::new(catalog, recorded, protected, policy) }
+    }
+
+    /// Every fleet that should exist or that something is on by its record. Those that only a target or the record of
+    /// one knows have to be planned too.
+    pub fn fleets(&self) -> BTreeSet<FleetKey> {
+        self.world.catalog.fleets.keys().chain(self.world.owners.keys()).cloned().collect()
+    }
+
+    /// Plans one fleet. It depends on no other fleet's part.
+    pub fn fleet(&self, site: &Site) -> FleetPart {
+        fleet::part(&self.world, site)
+    }
+
+    /// Joins the parts of all fleets to a plan.
+    pub fn finish(self, mut parts: Vec<FleetPart>) -> Plan {
+        parts.sort_by(|a, b| a.fleet.cmp(&b.fleet));
+        let world = self.world;
+        let mut problems = world.catalog.problems.clone();
+        let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+        for part in parts {
+            observed.insert(part.fleet, part.observed);
+            fleets.extend(part.plan);
+            problems.extend(part.problems);
+            on_fleets.extend(part.owners);
+        }
+        let organizations = organization::plan(&world, &on_fleets);
+        let remember = record::stale(&world, &organizations, &fleets);
+        let summary = summary::of(&world, &organizations, &fleets, &problems);
+        let mut plan = Plan {
+            format: FORMAT,
+            id: String::new(),
+            created_at: world.policy.now,
+            inputs: inputs::of(&world, observed),
+            organizations,
+            fleets,
+            remember,
+            problems,
+            summary,
+        };
+        plan.id = inputs::id(&plan);
+        plan
+    }
 }
 
 /// The digest by which a manifest is known again: that of its body, with secrets as slots.
 pub fn manifest_digest(manifest: &Manifest) -> Digest {
-    Digest::of_json(&manifest.body)
+    manifest.body.digest()
 }

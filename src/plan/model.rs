@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalog::{Condition, Gauge, Hold, OrganizationCapacity, RecordedResource};
-use crate::names::{Digest, FleetKey, Identifier, ObjectKey, ResourceKey};
+use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
 use crate::plan::Reach;
 use crate::problem::{Origin, Problem};
 use crate::render::{Manifest, Stage};
@@ -255,7 +255,7 @@ pub struct Step {
     /// The target's own name for the object that is meant; the step is refused when it is another one by then.
     pub uid: Option<String>,
     /// The object as it is, secrets reduced to a trace; none when it is not there.
-    pub before: Option<Value>,
+    pub before: Option<Json>,
     /// The object as it will be, whole, secrets as slots; none when it is deleted.
     pub after: Option<Manifest>,
 }

@@ -1,21 +1,28 @@
 //! What a target really holds, as plain data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::catalog::RecordedObject;
-use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::names::{FleetKey, Json, ObjectKey, ResourceKey};
 
 /// What all targets hold.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
     /// By fleet.
     pub fleets: BTreeMap<FleetKey, ObservedFleet>,
+}
+
+impl Observed {
+    /// The resources that any target remembers as protected.
+    pub fn protected(&self) -> BTreeSet<ResourceKey> {
+        let marks = self.fleets.values().flat_map(|fleet| &fleet.marks);
+        marks.filter(|(_, mark)| mark.protected).map(|(key, _)| key.clone()).collect()
+    }
 }
 
 /// What one target holds.
@@ -67,7 +74,7 @@ pub struct ObservedObject {
     pub unchanged: bool,
     /// The object as it is, in the form that plans have: secret bytes are reduced to a trace. None where it can't be
     /// parsed, which is drift too.
-    pub manifest: Option<Value>,
+    pub manifest: Option<Json>,
     /// Who changed it, where the target knows.
     pub changed_by: Option<String>,
     /// Whether what it stands for works; none where the target can't say.

@@ -2,20 +2,22 @@
 
 use crate::catalog::RecordedObject;
 use crate::names::{Kind, ObjectKey, ResourceKey};
+use crate::plan::site::Site;
 use crate::plan::world::World;
 use crate::plan::{ObservedFleet, Waiting};
 
 /// Whether a target remembers that a resource may not be deleted. The record may be older, as after a restored backup.
-pub(super) fn is_protected(world: &World, key: &ResourceKey) -> bool {
-    world.observed.fleets.values().any(|fleet| fleet.marks.get(key).is_some_and(|mark| mark.protected))
+pub(super) fn is_protected(world: &World, site: Option<&Site>, key: &ResourceKey) -> bool {
+    let here = site.and_then(|site| site.observed?.marks.get(key));
+    here.is_some_and(|mark| mark.protected) || world.protected.contains(key)
 }
 
 /// What of ours a fleet still holds that belongs to no recorded cluster: a namespace that was kept for its disks.
-pub(super) fn leftovers(world: &World, key: &ResourceKey) -> Option<Waiting> {
-    if key.kind != Kind::Fleet {
+pub(super) fn leftovers(world: &World, site: &Site, key: &ResourceKey) -> Option<Waiting> {
+    if key.kind != Kind::Fleet || site.fleet.resource() != *key {
         return None;
     }
-    let (_, target) = world.observed.fleets.iter().find(|(fleet, _)| fleet.resource() == *key)?;
+    let target = site.observed?;
     let is_left = |(object, known): &(&ObjectKey, &RecordedObject)| {
         world.recorded(&known.owner).is_none() && is_there(target, object)
     };

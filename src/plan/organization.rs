@@ -7,11 +7,11 @@ use crate::plan::diff::Differences;
 use crate::plan::world::World;
 use crate::plan::{Change, OrganizationPlan, change, deletion};
 
-/// The plans of all organizations, by name.
-pub(super) fn plan(world: &World) -> Vec<OrganizationPlan> {
+/// The plans of all organizations, by name. Those of `on_fleets` are planned with their fleet.
+pub(super) fn plan(world: &World, on_fleets: &BTreeSet<ResourceKey>) -> Vec<OrganizationPlan> {
     let mut changes: BTreeMap<&Identifier, Vec<Change>> =
         world.catalog.capacity.keys().map(|organization| (organization, Vec::new())).collect();
-    for (key, change) in changed(world) {
+    for (key, change) in changed(world, on_fleets) {
         changes.entry(&key.organization).or_default().push(change);
     }
     let plan = |(organization, mut changes): (&Identifier, Vec<Change>)| {
@@ -22,8 +22,10 @@ pub(super) fn plan(world: &World) -> Vec<OrganizationPlan> {
     changes.into_iter().map(plan).collect()
 }
 
-fn changed<'a>(world: &'a World) -> impl Iterator<Item = (&'a ResourceKey, Change)> {
-    let on_fleets: BTreeSet<&ResourceKey> = world.owners.values().flatten().copied().collect();
+fn changed<'a>(
+    world: &'a World,
+    on_fleets: &'a BTreeSet<ResourceKey>,
+) -> impl Iterator<Item = (&'a ResourceKey, Change)> {
     let keys = world.catalog.resources.keys().chain(world.absent().map(|(key, _)| key));
     let keys: BTreeSet<&ResourceKey> = keys.collect();
     keys.into_iter()
@@ -33,7 +35,7 @@ fn changed<'a>(world: &'a World) -> impl Iterator<Item = (&'a ResourceKey, Chang
 
 fn decide(world: &World, key: &ResourceKey) -> Option<Change> {
     match world.absence(key) {
-        Some(absence) => deletion::of(world, key, absence, Differences::default()),
+        Some(absence) => deletion::of(world, key, absence, Differences::default(), None),
         None => {
             let resource = world.catalog.resources.get(key)?;
             change::of(world, resource, Differences::default()).map(|(change, _)| change)

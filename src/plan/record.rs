@@ -2,26 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-use crate::catalog::{Absence, Hold, LastGood, MadeFrom, RecordedResource, Resource, immutable_fields};
+use crate::catalog::{Absence, Hold, LastGood, RecordedResource, Resource, immutable_fields};
 use crate::names::{Kind, ResourceKey};
-use crate::plan::world::World;
+use crate::plan::world::{Current, World};
 use crate::plan::{FleetPlan, OrganizationPlan};
 use crate::spec::Safeguards;
 
 /// The record that a resource gets. Its id, its birth and the fields that can't change are kept from the one before.
-pub(super) fn of(
-    world: &World,
-    resource: &Resource,
-    spec: Value,
-    before: Option<&RecordedResource>,
-    changed: bool,
-    made_from: Option<MadeFrom>,
-) -> RecordedResource {
-    let now = world.policy.now;
+pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> RecordedResource {
+    let (now, before) = (world.policy.now, world.recorded(&resource.key));
+    let changed = !current.fields.is_empty();
     // What was first applied stays; a field that an older version didn't know as one of them is added.
-    let mut immutable = immutable_fields(&resource.spec);
+    let mut immutable = immutable_fields(resource.key.kind, &current.spec.value());
     immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
     RecordedResource {
         id: world.recorded.id_of(&resource.key),
@@ -29,7 +21,7 @@ pub(super) fn of(
         updated_at: before.filter(|_| !changed).map_or(now, |before| before.updated_at),
         protected: Safeguards::of(&resource.spec).protected,
         immutable,
-        last_good: Some(LastGood { spec, origin: resource.origin.clone() }),
+        last_good: Some(LastGood { spec: current.spec.clone(), origin: resource.origin.clone() }),
         path: Some(resource.origin.path.clone()),
         suspended: resource.safeguards.suspended,
         secrets: resource
@@ -37,7 +29,7 @@ pub(super) fn of(
             .iter()
             .map(|(field, secret)| (field.clone(), secret.mark.clone()))
             .collect(),
-        made_from,
+        made_from: world.made_from(&resource.key),
         creating: false,
         deleting: false,
         suspicion: None,
@@ -56,7 +48,7 @@ pub(super) fn stale(
         shown.chain(fleets.iter().flat_map(|plan| &plan.changes)).map(|change| &change.resource).collect();
     let record = |resource: &Resource| {
         if resource.hold.is_none() && !shown.contains(&resource.key) {
-            return world.current.get(&resource.key).map(|now| now.record.clone());
+            return world.current.get(&resource.key).map(|current| of(world, resource, current));
         }
         Some(waiting(world.recorded(&resource.key)?, resource))
     };

@@ -7,6 +7,7 @@ mod table;
 
 use serde_json::Value;
 
+use crate::names::Json;
 use crate::plan::{Step, Verb, Verdict, effects};
 pub(super) use difference::Difference;
 use difference::differences;
@@ -53,7 +54,8 @@ fn judge_update(judgement: &mut Judgement, step: &Step) {
     };
     match &step.before {
         Some(before) => {
-            for difference in differences(before, &after.body) {
+            let [before, after] = [before, &after.body].map(Json::value);
+            for difference in differences(&before, &after) {
                 judgement.add(step, difference.direction(), Some(&difference));
             }
         }
@@ -100,15 +102,16 @@ impl Row {
 }
 
 impl Of {
-    fn fits(self, body: Option<&Value>) -> bool {
+    fn fits(self, body: Option<&Json>) -> bool {
+        let body = body.filter(|_| !matches!(self, Of::Any)).map(Json::value);
         let controllers = || {
-            let roles = body.and_then(|body| body.pointer("/spec/roles")).and_then(Value::as_array);
+            let roles = body.as_ref().and_then(|body| body.pointer("/spec/roles")).and_then(Value::as_array);
             roles.is_some_and(|roles| roles.iter().any(|role| role == "controller"))
         };
         match self {
             Of::Any => true,
             Of::Controllers => controllers(),
-            Of::Tls => body.is_some_and(|body| {
+            Of::Tls => body.as_ref().is_some_and(|body| {
                 body.get("type").is_some_and(|kind| kind == "kubernetes.io/tls")
                     || body.pointer("/data/tls.crt").is_some()
             }),

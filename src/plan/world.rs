@@ -2,53 +2,54 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{Absence, Catalog, Hold, Recorded, RecordedResource, Resource};
-use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
+use serde_json::Value;
+
+use crate::catalog::{Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, Resource};
+use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey};
+use crate::parallel;
 use crate::plan::made_from::Origins;
-use crate::plan::{FieldChange, Observed, Policy, fields, record};
-use crate::render::Desired;
+use crate::plan::{FieldChange, Policy, fields};
 use crate::spec::Spec;
 
-/// The arguments of planning, and what follows from them for every resource.
+/// What planning looks at whatever the fleet, and what follows from it for every resource.
 pub(super) struct World<'a> {
     pub catalog: &'a Catalog,
-    pub desired: &'a Desired,
     pub recorded: &'a Recorded,
-    pub observed: &'a Observed,
     pub policy: &'a Policy,
+    /// What targets themselves remember as protected. The record may be older, as after a restored backup.
+    pub protected: BTreeSet<ResourceKey>,
     /// Every resource that should exist, compared with its record.
     pub current: BTreeMap<&'a ResourceKey, Current>,
-    /// Who has, or had, something on each fleet. Fleets and clusters only.
+    /// Who has something on each fleet by its spec, or had by its record. Fleets and clusters only.
     pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
+    origins: Origins<'a>,
 }
 
 /// A resource that should exist, compared with its record.
 pub(super) struct Current {
     /// What of its spec changed since it was made; empty while it is still being made.
     pub fields: Vec<FieldChange>,
-    /// What is remembered of it once it is as its spec says.
-    pub record: RecordedResource,
+    /// Its spec as a record has it.
+    pub spec: Json,
 }
 
 impl<'a> World<'a> {
     pub fn new(
         catalog: &'a Catalog,
-        desired: &'a Desired,
         recorded: &'a Recorded,
-        observed: &'a Observed,
+        protected: BTreeSet<ResourceKey>,
         policy: &'a Policy,
     ) -> Self {
-        let owners = owners(catalog, recorded, observed);
-        let current = BTreeMap::new();
-        let mut world = Self { catalog, desired, recorded, observed, policy, current, owners };
-        world.current = current_of(&world);
-        world
+        let resources: Vec<&Resource> = catalog.resources.values().collect();
+        let current = parallel::map(&resources, |resource| (&resource.key, compare(resource, recorded)));
+        let current = current.into_iter().collect();
+        let (owners, origins) = (owners(catalog, recorded), Origins::of(catalog));
+        Self { catalog, recorded, policy, protected, current, owners, origins }
     }
 
-    /// Every fleet that should exist, that something is left on, or that something was ever applied to.
-    pub fn fleets(&self) -> BTreeSet<FleetKey> {
-        let known = self.catalog.fleets.keys().chain(self.desired.fleets.keys()).chain(self.owners.keys());
-        known.chain(self.recorded.fleets.keys()).chain(self.observed.fleets.keys()).cloned().collect()
+    /// What the objects of a resource follow from beside its own spec, as it is now.
+    pub fn made_from(&self, key: &ResourceKey) -> Option<MadeFrom> {
+        self.origins.made_from(self, key)
     }
 
     /// What was last applied of a resource.
@@ -84,30 +85,18 @@ impl<'a> World<'a> {
     }
 }
 
-/// Every resource that should exist, compared with its record.
-fn current_of<'a>(world: &World<'a>) -> BTreeMap<&'a ResourceKey, Current> {
-    let origins = Origins::of(world);
-    let compare = |(key, resource): (&'a ResourceKey, &'a Resource)| {
-        let before = world.recorded(key);
-        let spec = resource.spec.redacted();
-        let made = before.filter(|before| !before.creating);
-        let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
-        let made_from = origins.made_from(world, key);
-        let record = record::of(world, resource, spec, before, !fields.is_empty(), made_from);
-        (key, Current { fields, record })
-    };
-    world.catalog.resources.iter().map(compare).collect()
+fn compare(resource: &Resource, recorded: &Recorded) -> Current {
+    let spec = Json::from(resource.spec.redacted());
+    let made = recorded.resources.get(&resource.key).filter(|before| !before.creating);
+    let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
+    Current { fields, spec }
 }
 
-/// Who has, or had, something on each fleet: by their specs, by their records, and by what lies on the targets.
-fn owners<'a>(
-    catalog: &'a Catalog,
-    recorded: &'a Recorded,
-    observed: &'a Observed,
-) -> BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>> {
+/// Who has, or had, something on each fleet, by their specs and by their records.
+fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>> {
     let mut owners: BTreeMap<FleetKey, BTreeSet<&ResourceKey>> = BTreeMap::new();
     for (key, resource) in &catalog.resources {
-        if let Some(fleet) = fleet_of_spec(key, &resource.spec) {
+        if let Some(fleet) = resource.fleet() {
             owners.entry(fleet).or_default().insert(key);
         }
     }
@@ -116,51 +105,21 @@ fn owners<'a>(
             owners.entry(fleet).or_default().insert(key);
         }
     }
-    let inventories = recorded.fleets.iter().map(|(fleet, target)| (fleet, &target.objects));
-    let inventories =
-        inventories.chain(observed.fleets.iter().map(|(fleet, target)| (fleet, &target.inventory)));
-    for (fleet, inventory) in inventories {
-        let known = inventory.values().map(|object| &object.owner).filter(|owner| {
-            matches!(owner.kind, Kind::Fleet | Kind::Cluster)
-                && (catalog.resources.contains_key(*owner) || catalog.absent.contains_key(*owner))
-        });
-        let known: BTreeSet<&ResourceKey> = known.collect();
-        if !known.is_empty() {
-            owners.entry(fleet.clone()).or_default().extend(known);
-        }
-    }
     owners
-}
-
-fn fleet_of_spec(key: &ResourceKey, spec: &Spec) -> Option<FleetKey> {
-    match spec {
-        Spec::Fleet(fleet) => {
-            Some(FleetKey { organization: key.organization.clone(), fleet: fleet.identifier.clone() })
-        }
-        Spec::Cluster(cluster) => {
-            Some(FleetKey { organization: key.organization.clone(), fleet: cluster.infrastructure.clone() })
-        }
-        _ => None,
-    }
 }
 
 /// The fleet that a recorded fleet is or a recorded cluster is on. The fields that can't change outlive a lost cache,
 /// so they are asked first.
 pub(super) fn fleet_of_record(key: &ResourceKey, record: &RecordedResource) -> Option<FleetKey> {
-    let name = match key.kind {
-        Kind::Fleet => Some(key.name.as_str()),
-        Kind::Cluster => {
-            record.immutable.get("/infrastructure").and_then(|value| value.as_str()).or_else(|| {
-                record
-                    .last_good
-                    .as_ref()
-                    .and_then(|good| good.spec.get("infrastructure"))
-                    .and_then(|v| v.as_str())
-            })
+    let name = match (key.kind, record.immutable.get("/infrastructure").and_then(Value::as_str)) {
+        (Kind::Fleet, _) => key.name.parse(),
+        (Kind::Cluster, Some(fleet)) => fleet.parse(),
+        (Kind::Cluster, None) => {
+            record.last_good.as_ref()?.spec.value().get("infrastructure")?.as_str()?.parse()
         }
-        _ => None,
+        _ => return None,
     };
-    Some(FleetKey { organization: key.organization.clone(), fleet: name?.parse().ok()? })
+    Some(FleetKey { organization: key.organization.clone(), fleet: name.ok()? })
 }
 
 /// The spec that a record holds; none when the cache was lost or this version can't read it.

@@ -1,5 +1,7 @@
 //! Catalogs for the tests of rendering, made by hand.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -24,7 +26,7 @@ pub fn cluster(overlay: Value) -> ResolvedCluster {
     });
     merge(&mut document, overlay);
     let spec: spec::Cluster = serde_json::from_value(document).unwrap();
-    let fleet_spec = serde_json::from_value(json!({
+    let fleet_spec: spec::Fleet = serde_json::from_value(json!({
         "organization": spec.organization,
         "identifier": spec.infrastructure,
         "infra_type": "byok",
@@ -40,8 +42,8 @@ pub fn cluster(overlay: Value) -> ResolvedCluster {
         origin: Origin { path: "acme/orders.yaml".parse().unwrap(), line: 1 },
         fleet: FleetKey { organization: spec.organization.clone(), fleet: spec.infrastructure.clone() },
         namespace: names::namespace(&spec.organization, &spec.identifier),
-        spec,
-        fleet_spec,
+        spec: spec.into(),
+        fleet_spec: fleet_spec.into(),
         domain: None,
         identity_provider: None,
         tiered_storage: None,
@@ -126,7 +128,7 @@ pub fn longest(letter: &str) -> String {
     letter.repeat(Identifier::MAX_LENGTH)
 }
 
-fn fleet(key: FleetKey, spec: spec::Fleet) -> ResolvedFleet {
+fn fleet(key: FleetKey, spec: Arc<spec::Fleet>) -> ResolvedFleet {
     let (clusters, kafka_units) = Default::default();
     ResolvedFleet { key, spec, domain: None, clusters, kafka_units, conditions: Vec::new() }
 }

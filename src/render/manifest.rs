@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedCluster;
-use crate::names::ObjectKey;
+use crate::names::{Json, ObjectKey};
 use crate::render::{Manifest, Stage};
 
 /// The group and version of everything that Strimzi 1.x serves.
@@ -16,15 +16,31 @@ pub fn typed<T>(cluster: &ResolvedCluster, stage: Stage, object: &T) -> Manifest
 where
     T: k8s_openapi::Metadata<Ty = ObjectMeta> + Serialize,
 {
+    with_data(cluster, stage, object, [])
+}
+
+/// An object of a kind that Kubernetes itself has, with more in its `data` than its type can hold: the slots of secrets.
+pub fn with_data<T, const N: usize>(
+    cluster: &ResolvedCluster,
+    stage: Stage,
+    object: &T,
+    data: [(&str, Value); N],
+) -> Manifest
+where
+    T: k8s_openapi::Metadata<Ty = ObjectMeta> + Serialize,
+{
     // Every key is a string and no value can fail to be written, so there is no error to pass on.
-    let body = serde_json::to_value(object).unwrap_or_default();
-    assemble(cluster, stage, (T::API_VERSION, T::KIND), object.metadata(), body)
+    let mut body = serde_json::to_value(object).unwrap_or_default();
+    for (key, value) in data {
+        body["data"][key] = value;
+    }
+    assemble(cluster, stage, (T::API_VERSION, T::KIND), object.metadata(), &body)
 }
 
 /// An object of one of Strimzi's kinds. A null anywhere in its spec means that the field is left out.
 pub fn strimzi(cluster: &ResolvedCluster, kind: &str, metadata: &ObjectMeta, spec: Value) -> Manifest {
     let body = json!({"apiVersion": STRIMZI_API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
-    assemble(cluster, Stage::Custom, (STRIMZI_API_VERSION, kind), metadata, without_nulls(body))
+    assemble(cluster, Stage::Custom, (STRIMZI_API_VERSION, kind), metadata, &without_nulls(body))
 }
 
 fn assemble(
@@ -32,7 +48,7 @@ fn assemble(
     stage: Stage,
     (api_version, kind): (&str, &str),
     metadata: &ObjectMeta,
-    body: Value,
+    body: &Value,
 ) -> Manifest {
     let key = ObjectKey {
         namespace: metadata.namespace.clone(),
@@ -40,7 +56,7 @@ fn assemble(
         name: metadata.name.clone().unwrap_or_default(),
         api_version: api_version.to_owned(),
     };
-    Manifest { key, owner: cluster.key.clone(), stage, body }
+    Manifest { key, owner: cluster.key.clone(), stage, body: Json::from(body) }
 }
 
 /// The value without the fields that are null.

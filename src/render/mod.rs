@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use crate::catalog::{Catalog, ResolvedCluster, ResolvedSecret};
 use crate::config::{Config, SecretsConfig};
-use crate::names::{FleetKey, ObjectKey, ResourceKey, SecretRef};
+use crate::names::{FleetKey, Json, ObjectKey, ResourceKey, SecretRef};
 use crate::spec::InfraType;
 use sizing::Sizing;
 
@@ -36,18 +36,38 @@ use sizing::Sizing;
 ///
 /// Rendering can't fail: what can't be rendered faithfully is refused when the catalog is made.
 pub fn render(catalog: &Catalog) -> Desired {
-    let mut desired = Desired::default();
-    desired.fleets.extend(catalog.fleets.keys().map(|key| (key.clone(), BTreeMap::new())));
-    for cluster in catalog.clusters.values() {
-        let objects = desired.fleets.entry(cluster.fleet.clone()).or_default();
-        objects.extend(
-            render_cluster(cluster, &catalog.config)
-                .into_iter()
-                .filter(|manifest| is_written(manifest, cluster, &catalog.config.secrets))
-                .map(|manifest| (manifest.key.clone(), manifest)),
-        );
+    let renderer = Renderer::new(catalog);
+    let fleets = renderer.clusters.keys().filter_map(|key| Some(((*key).clone(), renderer.fleet(key)?)));
+    Desired { fleets: fleets.collect() }
+}
+
+/// Renders fleet by fleet.
+pub struct Renderer<'a> {
+    config: &'a Config,
+    /// The clusters of each fleet.
+    clusters: BTreeMap<&'a FleetKey, Vec<&'a ResolvedCluster>>,
+}
+
+impl<'a> Renderer<'a> {
+    /// Finds the clusters of each fleet.
+    pub fn new(catalog: &'a Catalog) -> Self {
+        let mut clusters: BTreeMap<&FleetKey, Vec<_>> =
+            catalog.fleets.keys().map(|key| (key, Vec::new())).collect();
+        for cluster in catalog.clusters.values() {
+            clusters.entry(&cluster.fleet).or_default().push(cluster);
+        }
+        Self { config: &catalog.config, clusters }
     }
-    desired
+
+    /// Every object that a fleet should hold; none for a fleet that should not exist.
+    pub fn fleet(&self, fleet: &FleetKey) -> Option<Objects> {
+        let clusters = self.clusters.get(fleet)?.iter();
+        let objects = clusters.flat_map(|cluster| {
+            let objects = render_cluster(cluster, self.config).into_iter();
+            objects.filter(|manifest| is_written(manifest, cluster, &self.config.secrets))
+        });
+        Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
+    }
 }
 
 /// All objects of one cluster.
@@ -68,24 +88,17 @@ fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
 /// Whether an object goes to the cluster's target at all: the installation may keep secrets out of folders.
 fn is_written(manifest: &Manifest, cluster: &ResolvedCluster, secrets: &SecretsConfig) -> bool {
     let into_folder = cluster.fleet_spec.infra_type == InfraType::Directory;
-    !(into_folder && !secrets.write_to_output && holds_slot(&manifest.body))
+    !(into_folder && !secrets.write_to_output && SecretSlot::all_in(&manifest.body).next().is_some())
 }
 
-/// Whether a secret's bytes have a place anywhere in the value.
-fn holds_slot(value: &Value) -> bool {
-    SecretSlot::from_value(value).is_some()
-        || match value {
-            Value::Array(items) => items.iter().any(holds_slot),
-            Value::Object(fields) => fields.values().any(holds_slot),
-            _ => false,
-        }
-}
+/// The objects of one fleet.
+pub type Objects = BTreeMap<ObjectKey, Manifest>;
 
 /// Every object that should exist, by fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Desired {
     /// The objects of each fleet. A fleet without objects is there too.
-    pub fleets: BTreeMap<FleetKey, BTreeMap<ObjectKey, Manifest>>,
+    pub fleets: BTreeMap<FleetKey, Objects>,
 }
 
 /// One object as it should be.
@@ -98,7 +111,7 @@ pub struct Manifest {
     /// When it is applied, relative to the others.
     pub stage: Stage,
     /// The object. A secret in it is a [`SecretSlot`], never a value.
-    pub body: Value,
+    pub body: Json,
 }
 
 /// The order in which objects are applied. Deletion goes the other way round.
@@ -159,5 +172,26 @@ impl SecretSlot {
     pub fn from_value(value: &Value) -> Option<SecretSlot> {
         let object = value.as_object().filter(|object| object.len() == 1)?;
         SecretSlot::deserialize(object.get(Self::KEY)?).ok()
+    }
+
+    /// Every slot in an object.
+    pub fn all_in(object: &Json) -> impl Iterator<Item = SecretSlot> {
+        let mut found = Vec::new();
+        // Hardly any object has one, and taking its text apart costs much more than looking for the key.
+        if object.may_have(Self::KEY) {
+            Self::collect(&object.value(), &mut found);
+        }
+        found.into_iter()
+    }
+
+    fn collect(value: &Value, found: &mut Vec<SecretSlot>) {
+        if let Some(slot) = Self::from_value(value) {
+            return found.push(slot);
+        }
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| Self::collect(item, found)),
+            Value::Object(fields) => fields.values().for_each(|field| Self::collect(field, found)),
+            _ => {}
+        }
     }
 }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ fn objects(cluster: ResolvedCluster) -> BTreeMap<String, Value> {
         .fleets
         .into_values()
         .flatten()
-        .map(|(key, manifest)| (format!("{}/{}", key.kind, key.name), manifest.body))
+        .map(|(key, manifest)| (format!("{}/{}", key.kind, key.name), manifest.body.value()))
         .collect()
 }
 
@@ -30,7 +31,7 @@ fn parts(objects: &BTreeMap<String, Value>, names: &[(&str, &str)]) -> String {
 
 fn external(overlay: Value) -> ResolvedCluster {
     let mut cluster = cluster(overlay);
-    cluster.spec.advanced_config.cluster_access = ClusterAccess::External;
+    Arc::make_mut(&mut cluster.spec).advanced_config.cluster_access = ClusterAccess::External;
     with_domain(cluster, DnsProvider::ExternalDns)
 }
 
@@ -167,7 +168,8 @@ fn listeners_follow_access_and_exposure() {
             cluster(json!({"advanced_config": {"cluster_access": access, "private_access": private}})),
             DnsProvider::None,
         );
-        cluster.fleet_spec.advanced_config.exposure = serde_json::from_value(json!(exposure)).unwrap();
+        Arc::make_mut(&mut cluster.fleet_spec).advanced_config.exposure =
+            serde_json::from_value(json!(exposure)).unwrap();
         let listeners = objects(cluster)["Kafka/orders"]["spec"]["kafka"]["listeners"].clone();
         let found: Vec<String> = listeners
             .as_array()
@@ -193,7 +195,7 @@ fn listeners_follow_access_and_exposure() {
 fn the_ways_to_be_reached_from_outside() {
     let mut cluster = external(json!({"advanced_config": {"private_access": true}}));
     let mut configuration = |exposure| {
-        cluster.fleet_spec.advanced_config.exposure = exposure;
+        Arc::make_mut(&mut cluster.fleet_spec).advanced_config.exposure = exposure;
         let mut listener = objects(cluster.clone())["Kafka/orders"]["spec"]["kafka"]["listeners"][0].clone();
         listener["configuration"].take()
     };
@@ -213,7 +215,7 @@ fn what_brokers_read_only_at_start_restarts_them_when_it_changes() {
 #[test]
 fn a_folder_has_no_secrets_where_the_installation_says_so() {
     let mut cluster = with_tiered_storage(external(json!({})));
-    cluster.fleet_spec.infra_type = InfraType::Directory;
+    Arc::make_mut(&mut cluster.fleet_spec).infra_type = InfraType::Directory;
     let secrets = |write_to_output| {
         let mut catalog = catalog([cluster.clone()]);
         catalog.config.secrets.write_to_output = write_to_output;
@@ -309,6 +311,7 @@ proptest! {
         prop_assert_eq!(desired.fleets[&cluster.fleet].len(), count, "two objects have one key");
         for (key, manifest) in &desired.fleets[&cluster.fleet] {
             let Manifest { key: own, owner, stage, body } = manifest;
+            let body = &body.value();
             prop_assert_eq!((own, owner), (key, &cluster.key));
             prop_assert_eq!(&body["apiVersion"], &json!(key.api_version));
             prop_assert_eq!(&body["kind"], &json!(key.kind));

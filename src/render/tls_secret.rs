@@ -26,7 +26,6 @@ pub fn tls_secret(cluster: &ResolvedCluster) -> Option<Manifest> {
         data: Some([(CERTIFICATE.to_owned(), ByteString(domain.tls_cert.clone().into_bytes()))].into()),
         ..Secret::default()
     };
-    let mut manifest = manifest::typed(cluster, Stage::Configuration, &secret);
-    manifest.body["data"][KEY] = SecretSlot::of(&domain.tls_key, SecretEncoding::Pkcs8).to_value();
-    Some(manifest)
+    let key = SecretSlot::of(&domain.tls_key, SecretEncoding::Pkcs8).to_value();
+    Some(manifest::with_data(cluster, Stage::Configuration, &secret, [(KEY, key)]))
 }

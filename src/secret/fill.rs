@@ -17,7 +17,7 @@ use crate::spec::certificate::to_pkcs8_pem;
 /// When a secret is not at hand, is no longer the one that was planned, or is a key that can't be converted. Nothing
 /// of the manifest may be applied then.
 pub fn fill(manifest: &Manifest, secrets: &Secrets) -> Result<Value, SecretError> {
-    fill_value(&manifest.body, &manifest.owner.organization, secrets)
+    fill_value(&manifest.body.value(), &manifest.owner.organization, secrets)
 }
 
 fn fill_value(value: &Value, owner: &Identifier, secrets: &Secrets) -> Result<Value, SecretError> {
@@ -122,7 +122,7 @@ mod tests {
             key: ObjectKey::try_from("v1|Secret|n|s".to_owned()).unwrap(),
             owner: reference().resource,
             stage: Stage::Configuration,
-            body,
+            body: body.into(),
         }
     }
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use crate::names::{Digest, Kind, ResourceKey, SpecPath};
+use crate::names::{Digest, Json, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{
     BaseDomain, CloudAccount, Cluster, Fields, Fleet, IdentityProvider, Organization, SecretValue, SourceId,
@@ -25,7 +25,7 @@ pub enum Spec {
     /// A fleet.
     Fleet(Fleet),
     /// A cluster.
-    Cluster(Box<Cluster>),
+    Cluster(Arc<Cluster>),
 }
 
 impl Spec {
@@ -61,7 +61,7 @@ impl Spec {
             Spec::IdentityProvider(spec) => serde_json::to_value(spec),
             Spec::CloudAccount(spec) => serde_json::to_value(spec),
             Spec::Fleet(spec) => serde_json::to_value(spec),
-            Spec::Cluster(spec) => serde_json::to_value(spec),
+            Spec::Cluster(spec) => serde_json::to_value(&**spec),
         };
         // Every key of a spec is a string and no value can fail to be written, so there is no error to pass on.
         value.unwrap_or_default()
@@ -71,14 +71,22 @@ impl Spec {
     ///
     /// # Errors
     /// When the record was written by a version whose specs this one can't read.
-    pub fn from_record(kind: Kind, record: &serde_json::Value) -> Result<Spec, serde_json::Error> {
+    pub fn from_record(kind: Kind, record: &Json) -> Result<Spec, serde_json::Error> {
+        Self::read(kind, &mut serde_json::Deserializer::from_str(record.as_str()))
+    }
+
+    /// Reads the fields of a document of a kind.
+    ///
+    /// # Errors
+    /// When they are not those of the kind.
+    pub fn read<'de, D: Deserializer<'de>>(kind: Kind, fields: D) -> Result<Spec, D::Error> {
         Ok(match kind {
-            Kind::Organization => Spec::Organization(Organization::deserialize(record)?),
-            Kind::BaseDomain => Spec::BaseDomain(BaseDomain::deserialize(record)?),
-            Kind::IdentityProvider => Spec::IdentityProvider(IdentityProvider::deserialize(record)?),
-            Kind::CloudAccount => Spec::CloudAccount(CloudAccount::deserialize(record)?),
-            Kind::Fleet => Spec::Fleet(Fleet::deserialize(record)?),
-            Kind::Cluster => Spec::Cluster(Box::new(Cluster::deserialize(record)?)),
+            Kind::Organization => Spec::Organization(Organization::deserialize(fields)?),
+            Kind::BaseDomain => Spec::BaseDomain(BaseDomain::deserialize(fields)?),
+            Kind::IdentityProvider => Spec::IdentityProvider(IdentityProvider::deserialize(fields)?),
+            Kind::CloudAccount => Spec::CloudAccount(CloudAccount::deserialize(fields)?),
+            Kind::Fleet => Spec::Fleet(Fleet::deserialize(fields)?),
+            Kind::Cluster => Spec::Cluster(Arc::new(Cluster::deserialize(fields)?)),
         })
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::names::{Digest, Kind, ResourceKey, SpecPath};
+use crate::parallel;
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::check::{self, Checked, Finding};
 use crate::spec::redact;
@@ -40,6 +41,7 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
         };
         (path.clone(), file)
     };
+    let entries: Vec<_> = snapshot.entries.iter().collect();
     Documents {
         source: snapshot.source.clone(),
         revision: snapshot.revision.clone(),
@@ -49,7 +51,7 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
             .iter()
             .map(|(path, bytes)| (path.clone(), described(path, bytes)))
             .collect(),
-        files: snapshot.entries.iter().map(read).collect(),
+        files: parallel::map(&entries, |entry| read(*entry)).into_iter().collect(),
     }
 }
 
@@ -263,7 +265,7 @@ fn typed(
     root: &Node<'_>,
     findings: &mut Vec<Finding>,
 ) -> Option<Spec> {
-    match Spec::from_record(kind, value) {
+    match Spec::read(kind, value) {
         Ok(spec) => Some(spec),
         Err(error) => {
             // The schema let something through that the type does not take. The error names no value of a secret,

@@ -144,6 +144,21 @@ impl Cache {
         Ok((records, unreadable))
     }
 
+    /// What the keys of a table begin with, up to a byte; each beginning once.
+    pub(super) fn groups(&self, table: Table, end: u8) -> Result<Vec<Key>, StateError> {
+        self.guarded("read", || {
+            let tree = self.tree(table);
+            let (mut groups, mut from) = (Vec::new(), head_key(b""));
+            // One look a group: from the end of each, the next key is the first of another.
+            while let Some((found, _)) = tree.range(from..head_key(&[0xff])).next().transpose()? {
+                let group = found[1..].split(|byte| *byte == end).next().unwrap_or_default().to_vec();
+                from = head_key(&[&group[..], &[end + 1]].concat());
+                groups.push(group);
+            }
+            Ok(groups)
+        })
+    }
+
     /// Whether there is a record whose key begins so.
     pub(super) fn has_any(&self, table: Table, prefix: &[u8]) -> Result<bool, StateError> {
         self.guarded("read", || {

@@ -19,26 +19,27 @@ mod error;
 mod folder;
 mod lines;
 mod open;
+mod recall;
 mod records;
 mod registry;
 mod restore;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8Path;
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 use uuid::Uuid;
 
-use crate::catalog::{Approval, Deletion, Recorded, RecordedFleet, RecordedObject, RecordedResource};
+use crate::catalog::{Approval, Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::spec::SourceId;
 use cache::{Cache, Table};
 use folder::Lock;
 use lines::Lines;
-use records::{Detail, Entry, Object, Seen};
+use records::{Entry, Object, Seen};
 use registry::Registry;
 
 pub use activity::{AuditEntry, EVENTS_KEPT, Event, JournalEntry};
@@ -99,64 +100,6 @@ impl State {
     /// What a person should know about the folder itself: what was repaired, set aside or can't be read.
     pub fn warnings(&self) -> Vec<String> {
         locked(&self.warnings).clone()
-    }
-
-    /// Everything that planning needs from earlier rounds.
-    ///
-    /// # Errors
-    /// When the cache fails.
-    pub fn recorded(&self) -> Result<Recorded, StateError> {
-        let (details, unreadable_details) = self.cache.scan::<Detail>(Table::Resources, b"")?;
-        let mut details: BTreeMap<Vec<u8>, Detail> = details.into_iter().collect();
-        let fleets = self.recorded_fleets()?;
-        self.warn_unreadable(unreadable_details);
-        let registry = locked(&self.registry);
-        let facts = &registry.facts;
-        let resources = facts.resources.iter().map(|(key, identity)| {
-            let detail = details.remove(text(key.clone()).as_bytes());
-            (key.clone(), records::join(identity, detail))
-        });
-        Ok(Recorded {
-            installation: facts.installation.unwrap_or_default(),
-            source: facts.source.clone().map(SourceId),
-            resources: resources.collect(),
-            generations: facts.generations.clone(),
-            remembered_ids: BTreeMap::new(),
-            fleets,
-            approvals: facts.approvals.clone(),
-            deletions: facts.deletions.clone(),
-        })
-    }
-
-    fn recorded_fleets(&self) -> Result<BTreeMap<FleetKey, RecordedFleet>, StateError> {
-        let (targets, unreadable_targets) = self.cache.scan::<Seen>(Table::Targets, b"")?;
-        let (objects, unreadable_objects) = self.cache.scan::<Object>(Table::Objects, b"")?;
-        let mut fleets: BTreeMap<FleetKey, RecordedFleet> = BTreeMap::new();
-        let mut strange = 0;
-        for (key, seen) in targets {
-            match String::from_utf8(key).ok().and_then(|key| FleetKey::try_from(key).ok()) {
-                Some(fleet) => fleets.entry(fleet).or_default().observed_at = Some(seen.observed_at),
-                None => strange += 1,
-            }
-        }
-        for (key, object) in objects {
-            match parse_object_key(&key) {
-                Some((fleet, key)) => {
-                    drop(fleets.entry(fleet).or_default().objects.insert(key, object.into()))
-                }
-                None => strange += 1,
-            }
-        }
-        self.warn_unreadable(unreadable_targets + unreadable_objects + strange);
-        Ok(fleets)
-    }
-
-    fn warn_unreadable(&self, count: usize) {
-        let warning = format!("{count} records of the cache can't be read; the next rounds write them anew");
-        let mut warnings = locked(&self.warnings);
-        if count > 0 && !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
     }
 
     /// A resource's id and whether it is protected; none where it isn't recorded.
@@ -260,24 +203,6 @@ impl State {
         self.cache.remove(Table::Objects, &object_key(fleet, key))
     }
 
-    /// Whether any object is recorded for a fleet.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
-    pub fn has_objects(&self, fleet: &FleetKey) -> Result<bool, StateError> {
-        self.cache.has_any(Table::Objects, &object_prefix(fleet))
-    }
-
-    /// The objects that are recorded for a fleet. Those that can't be read are left out.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
-    pub fn objects(&self, fleet: &FleetKey) -> Result<BTreeMap<ObjectKey, RecordedObject>, StateError> {
-        let (objects, _) = self.cache.scan::<Object>(Table::Objects, &object_prefix(fleet))?;
-        let parsed = objects.into_iter().filter_map(|(key, it)| Some((parse_object_key(&key)?.1, it.into())));
-        Ok(parsed.collect())
-    }
-
     /// Records that a target was looked at.
     ///
     /// # Errors
@@ -316,7 +241,7 @@ impl State {
     /// # Errors
     /// When the cache can't be written.
     pub fn forget_target(&self, fleet: &FleetKey) -> Result<(), StateError> {
-        let (objects, _) = self.cache.scan::<serde::de::IgnoredAny>(Table::Objects, &object_prefix(fleet))?;
+        let (objects, _) = self.cache.scan::<IgnoredAny>(Table::Objects, &object_prefix(fleet))?;
         for (key, _) in objects {
             self.cache.remove(Table::Objects, &key)?;
         }
@@ -361,7 +286,16 @@ impl State {
     /// # Errors
     /// When the audit trail can't be written.
     pub fn audit(&self, entry: &AuditEntry) -> Result<(), StateError> {
-        locked(&self.audit).append(&[records::with_version(entry)])
+        self.audit_all(std::slice::from_ref(entry))
+    }
+
+    /// Adds lines to the audit trail and waits once until all are on disk.
+    ///
+    /// # Errors
+    /// When the audit trail can't be written.
+    pub fn audit_all(&self, entries: &[AuditEntry]) -> Result<(), StateError> {
+        let lines: Vec<String> = entries.iter().map(records::with_version).collect();
+        locked(&self.audit).append(&lines)
     }
 
     /// Waits until everything is on disk.

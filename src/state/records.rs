@@ -13,7 +13,7 @@ use crate::catalog::{
     Approval, Condition, Deletion, LastGood, MadeFrom, RecordedObject, RecordedResource, ResourceStatus,
     SecretMark, Status,
 };
-use crate::names::{Digest, FleetKey, InvalidName, Kind, ResourceKey, SpecPath};
+use crate::names::{Digest, FleetKey, InvalidName, Json, Kind, ResourceKey, SpecPath};
 use crate::problem::Origin;
 
 /// The version of the records in `registry.jsonl` and `audit.jsonl`, and of the cache.
@@ -99,7 +99,7 @@ pub(super) struct Detail {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Good {
-    spec: Value,
+    spec: Json,
     path: SpecPath,
     line: u32,
 }
@@ -213,19 +213,44 @@ pub(super) struct Object {
     uid: Option<String>,
     applied: Digest,
     #[serde(default)]
-    manifest: Option<Value>,
+    manifest: Option<Text>,
+}
+
+/// JSON that is kept as its text, so that reading a hundred thousand manifests takes none of them apart. Where the value
+/// itself was written, that is read.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Text(String),
+    Value(Value),
+}
+
+impl From<Json> for Text {
+    fn from(json: Json) -> Text {
+        Text::Text(json.as_str().to_owned())
+    }
+}
+
+impl Text {
+    /// The JSON; none where it is damaged, which is the same as lost.
+    fn read(self) -> Option<Json> {
+        match self {
+            Text::Text(text) => Json::from_text(text),
+            Text::Value(value) => Some(value.into()),
+        }
+    }
 }
 
 impl From<&RecordedObject> for Object {
     fn from(object: &RecordedObject) -> Object {
         let RecordedObject { owner, uid, applied, manifest } = object.clone();
-        Object { owner, uid, applied, manifest }
+        Object { owner, uid, applied, manifest: manifest.map(Text::from) }
     }
 }
 
 impl From<Object> for RecordedObject {
     fn from(Object { owner, uid, applied, manifest }: Object) -> RecordedObject {
-        RecordedObject { owner, uid, applied, manifest }
+        RecordedObject { owner, uid, applied, manifest: manifest.and_then(Text::read) }
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod damage;
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -9,7 +11,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::*;
-use crate::catalog::{Condition, LastGood, ResourceStatus, SecretMark, Status};
+use crate::catalog::{Condition, LastGood, Recorded, RecordedFleet, ResourceStatus, SecretMark, Status};
 use crate::names::{Digest, Kind};
 use crate::problem::Origin;
 
@@ -40,7 +42,7 @@ fn resource(id: u128) -> RecordedResource {
         protected: true,
         immutable: [("/infrastructure".to_owned(), json!("eu"))].into(),
         last_good: Some(LastGood {
-            spec: json!({"kafka_units": 1}),
+            spec: json!({"kafka_units": 1}).into(),
             origin: Origin { path: "acme/orders.yaml".parse().unwrap(), line: 3 },
         }),
         path: None,
@@ -68,7 +70,12 @@ fn object(name: &str) -> (ObjectKey, RecordedObject) {
     let applied = Digest::of_json(&manifest);
     (
         key,
-        RecordedObject { owner: cluster("orders"), uid: Some("u".into()), applied, manifest: Some(manifest) },
+        RecordedObject {
+            owner: cluster("orders"),
+            uid: Some("u".into()),
+            applied,
+            manifest: Some(manifest.into()),
+        },
     )
 }
 
@@ -195,7 +202,7 @@ fn values_too_large_for_sled_are_stored_in_pieces_and_removed_with_all_of_them()
     let state = State::open(&path).unwrap();
     let (key, object) = object("a");
     for size in [300_000, 100_000, 70_000, 10] {
-        let manifest = Some(json!("x".repeat(size)));
+        let manifest = Some(json!("x".repeat(size)).into());
         let object = RecordedObject { manifest, ..object.clone() };
         state.put_object(&fleet(), &key, &object).unwrap();
         assert_eq!(state.recorded().unwrap().fleets[&fleet()].objects[&key], object);

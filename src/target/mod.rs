@@ -9,10 +9,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::catalog::Recorded;
+use crate::catalog::{Recorded, RecordedFleet};
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
 use crate::plan::{Observed, ObservedFleet};
-use crate::render::Desired;
+use crate::render::{Desired, Objects};
 
 pub use crate::plan::ResourceMark;
 pub use directory::{DirectoryTarget, Session};
@@ -49,7 +49,7 @@ pub struct Intent {
 
 impl Target {
     /// Looks at everything of ours on the target, and at what stands where ours should be.
-    pub async fn observe(&self, recorded: &Recorded, desired: &Desired) -> ObservedFleet {
+    pub async fn observe(&self, recorded: &RecordedFleet, desired: Option<&Objects>) -> ObservedFleet {
         match self {
             Target::Directory(directory) => directory.observe(recorded, desired),
         }
@@ -103,9 +103,27 @@ impl Targets {
     /// spares reading what is as it was applied.
     pub async fn observe(&self, recorded: &Recorded, desired: &Desired) -> Observed {
         let mut observed = Observed::default();
+        let nothing = RecordedFleet::default();
         for (fleet, target) in &self.targets {
-            observed.fleets.insert(fleet.clone(), target.observe(recorded, desired).await);
+            let recorded = recorded.fleets.get(fleet).unwrap_or(&nothing);
+            let seen = target.observe(recorded, desired.fleets.get(fleet)).await;
+            observed.fleets.insert(fleet.clone(), seen);
         }
         observed
+    }
+
+    /// The fleets that have a target.
+    pub fn fleets(&self) -> impl Iterator<Item = &FleetKey> {
+        self.targets.keys()
+    }
+
+    /// What the targets of some fleets remember of resources. One that can't be read remembers nothing here; that it can't
+    /// is seen when its fleet is looked at.
+    pub async fn marks(&self, chosen: impl Fn(&FleetKey) -> bool) -> BTreeMap<ResourceKey, ResourceMark> {
+        let chosen = self.targets.iter().filter(|(fleet, _)| chosen(fleet));
+        let marks = chosen.map(|(_, target)| match target {
+            Target::Directory(directory) => directory.marks().unwrap_or_default(),
+        });
+        marks.flatten().collect()
     }
 }

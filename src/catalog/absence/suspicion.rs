@@ -128,14 +128,13 @@ fn moved_into<'d>(draft: &'d Draft, path: &SpecPath) -> Option<(&'d ResourceKey,
 
 /// Whether a document says what was applied, under another name. What isn't known may be the same.
 fn says_the_same(record: &RecordedResource, claim: &Claim) -> bool {
-    let content = |spec: &Value| {
-        let mut content = spec.clone();
+    let content = |mut content: Value| {
         let fields = content.as_object_mut();
         fields.into_iter().for_each(|fields| fields.retain(|name, _| !IDENTITY.contains(&name.as_str())));
         content
     };
     match (&record.last_good, claim.document) {
-        (Some(applied), Some(document)) => content(&applied.spec) == content(&document.spec.redacted()),
+        (Some(applied), Some(document)) => content(applied.spec.value()) == content(document.spec.redacted()),
         _ => true,
     }
 }

@@ -182,8 +182,11 @@ impl World {
                 created_at,
                 updated_at: self.now.parse().unwrap(),
                 protected: false,
-                immutable: immutable_fields(&resource.spec),
-                last_good: Some(LastGood { spec: resource.spec.redacted(), origin: resource.origin.clone() }),
+                immutable: immutable_fields(resource.key.kind, &resource.spec.redacted()),
+                last_good: Some(LastGood {
+                    spec: resource.spec.redacted().into(),
+                    origin: resource.origin.clone(),
+                }),
                 path: Some(resource.origin.path.clone()),
                 suspended: false,
                 secrets: resource
@@ -254,7 +257,7 @@ fn parse(path: &SpecPath, text: &str) -> ParsedFile {
             });
         } else if !part.trim().is_empty() {
             let (kind, value) = fields_of(&fill(part));
-            let spec = Spec::from_record(kind, &value).unwrap();
+            let spec = Spec::read(kind, &value).unwrap();
             let key = match &spec {
                 Spec::BaseDomain(domain) => {
                     let derived = domain.derived_domain().unwrap();

@@ -69,7 +69,7 @@ fn manifests(owner: &ResourceKey, text: &str) -> Vec<Manifest> {
             name: name.into(),
             api_version: "v1".into(),
         };
-        Manifest { key, owner: owner.clone(), stage, body }
+        Manifest { key, owner: owner.clone(), stage, body: body.into() }
     };
     vec![
         object("Namespace", None, &namespace, Stage::Namespace, json!({})),
@@ -168,7 +168,7 @@ fn plan_resource(
         after: None,
     }));
     let before = recorded.resources.get(owner);
-    let text = wanted.clone().find_map(|(_, manifest)| manifest.body.pointer("/data/text"));
+    let text = wanted.clone().find_map(|(_, manifest)| manifest.body.value().pointer("/data/text").cloned());
     let record = text.map(|text| RecordedResource {
         id: recorded.id_of(owner),
         created_at: now(),
@@ -176,7 +176,7 @@ fn plan_resource(
         protected: false,
         immutable: [("/infrastructure".to_owned(), fleet.fleet.as_str().into())].into(),
         last_good: Some(LastGood {
-            spec: text.clone(),
+            spec: text.into(),
             origin: Origin { path: "acme/specs.yaml".parse().unwrap(), line: 1 },
         }),
         path: None,
@@ -210,8 +210,7 @@ fn plan_resource(
 }
 
 fn write(key: &ObjectKey, manifest: &Manifest, observed: &ObservedFleet) -> Option<Step> {
-    let as_applied =
-        observed.inventory.get(key).is_some_and(|it| it.applied == Digest::of_json(&manifest.body));
+    let as_applied = observed.inventory.get(key).is_some_and(|it| it.applied == manifest.body.digest());
     let there = observed.objects.get(key);
     if as_applied && there.is_some_and(|there| there.unchanged) {
         return None;

@@ -30,7 +30,8 @@ impl Page<'_> {
         let (Some(before), Some(after)) = (&step.before, &step.after) else {
             return self.line(10, FAINT, "what is there can't be read");
         };
-        let [before, after] = masked(&step.object.kind, before, &after.body).map(|value| to_yaml(&value));
+        let [before, after] =
+            masked(&step.object.kind, &before.value(), &after.body.value()).map(|value| to_yaml(&value));
         let difference = TextDiff::from_lines(&before, &after);
         for (index, hunk) in difference.grouped_ops(CONTEXT).iter().enumerate() {
             if index > 0 {

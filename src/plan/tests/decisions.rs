@@ -56,7 +56,12 @@ fn a_document_that_moves_is_remembered_and_not_shown() {
 fn a_field_that_a_new_version_adds_is_no_edit() {
     let mut lab = Lab::with(&["orders"]);
     let record = lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap();
-    record.last_good.as_mut().unwrap().spec.as_object_mut().unwrap().remove("suspend");
+    record
+        .last_good
+        .as_mut()
+        .unwrap()
+        .spec
+        .edit(|spec| drop(spec.as_object_mut().unwrap().remove("suspend")));
     assert!(lab.plan().is_empty());
 }
 
@@ -77,7 +82,7 @@ fn drift_names_who_caused_it() {
     let pool = lab.target().objects.get_mut(&object("KafkaNodePool", "orders", "broker")).unwrap();
     pool.unchanged = false;
     pool.changed_by = Some("kubectl".into());
-    pool.manifest.as_mut().unwrap()["spec"]["replicas"] = json!(2);
+    pool.manifest.as_mut().unwrap().edit(|pool| pool["spec"]["replicas"] = json!(2));
     let plan = lab.plan();
     let orders = change(&plan, "Cluster/acme/orders");
     assert_eq!(orders.cause, Cause::Drift { by: Some("kubectl".into()) });
@@ -129,7 +134,7 @@ fn brokers_that_somebody_added_by_hand_are_not_removed() {
     let mut lab = Lab::with(&["orders"]);
     let pool = lab.target().objects.get_mut(&object("KafkaNodePool", "orders", "broker")).unwrap();
     pool.unchanged = false;
-    pool.manifest.as_mut().unwrap()["spec"]["replicas"] = json!(5);
+    pool.manifest.as_mut().unwrap().edit(|pool| pool["spec"]["replicas"] = json!(5));
     let plan = lab.plan();
     assert_eq!(change(&plan, "Cluster/acme/orders").verdict, Verdict::Refused);
     assert_eq!(
@@ -150,7 +155,7 @@ fn a_fleet_that_cannot_be_reached_is_planned_from_memory_and_waits() {
     let orders = change(&plan, "Cluster/acme/orders");
     assert_eq!(orders.waiting, [Waiting::Unreachable { reason }]);
     let [step] = orders.steps.as_slice() else { panic!("{:?}", orders.steps) };
-    assert_eq!(step.before.as_ref().unwrap()["spec"]["replicas"], json!(3));
+    assert_eq!(step.before.as_ref().unwrap().value()["spec"]["replicas"], json!(3));
 }
 
 #[test]

@@ -59,8 +59,8 @@ fn a_new_certificate_shows_no_secret() {
     let secret = object("Secret", "orders", "tls");
     let there = lab.target().objects.get_mut(&secret).unwrap();
     there.unchanged = false;
-    there.manifest.as_mut().unwrap()["data"]["tls.crt"] = json!("c2VjcmV0");
-    there.manifest.as_mut().unwrap()["data"]["tls.key"] = json!("c2VjcmV0LWtleQ==");
+    let data = json!({"tls.crt": "c2VjcmV0", "tls.key": "c2VjcmV0LWtleQ=="});
+    there.manifest.as_mut().unwrap().edit(|secret| secret["data"] = data);
     let look = lab.look();
     assert!(!look.contains("c2Vj") && !look.contains("Y2Vy"), "{look}");
     insta::assert_snapshot!(look, @r#"

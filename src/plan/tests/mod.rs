@@ -6,6 +6,7 @@ mod property;
 mod rules;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::catalog::{
     ResolvedSecret, Resource, SecretMark,
 };
 use crate::config::Config;
-use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey, SecretRef};
+use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey, SecretRef};
 use crate::plan::{
     Change, Observed, ObservedFleet, ObservedObject, Plan, Policy, Reach, Verb, manifest_digest, plan,
 };
@@ -108,7 +109,7 @@ impl Lab {
 
     fn set(&mut self, text: &str, spec: Value) {
         let key = key(text);
-        let spec = Spec::from_record(key.kind, &spec).unwrap();
+        let spec = Spec::read(key.kind, &spec).unwrap();
         let path = format!("acme/{}/{}.yaml", key.kind.plural(), key.name).parse().unwrap();
         let origin = Origin { path, line: 1 };
         let line = |field: &str, line: u32| {
@@ -167,7 +168,7 @@ impl Lab {
         let fleets = self.resources.values().filter_map(|resource| match &resource.spec {
             Spec::Fleet(spec) => Some(ResolvedFleet {
                 key: fleet_key(),
-                spec: spec.clone(),
+                spec: Arc::new(spec.clone()),
                 domain: None,
                 clusters: gauge(spec.max_tenants),
                 kafka_units: gauge(spec.max_kafka_units),
@@ -219,7 +220,7 @@ impl Lab {
             let mut add = |kind: &str, object_name: &str, stage, body: Value| {
                 let key = object(kind, name, object_name);
                 let owner = resource.key.clone();
-                objects.insert(key.clone(), Manifest { key, owner, stage, body });
+                objects.insert(key.clone(), Manifest { key, owner, stage, body: body.into() });
             };
             add("Namespace", "", Stage::Namespace, json!({"metadata": {"labels": {}}}));
             add("NetworkPolicy", "deny", Stage::Configuration, json!({"spec": {}}));
@@ -343,7 +344,7 @@ impl Lab {
     }
 }
 
-fn there(uid: String, manifest: Value) -> ObservedObject {
+fn there(uid: String, manifest: Json) -> ObservedObject {
     let manifest = Some(manifest);
     ObservedObject { uid, ours: true, unchanged: true, manifest, changed_by: None, healthy: Some(true) }
 }

@@ -167,7 +167,7 @@ fn what_is_not_ours_is_left_alone_and_reported() {
     let mut lab = Lab::new();
     lab.cluster("orders", json!({}));
     let theirs = object("Kafka", "orders", "orders");
-    let foreign = ObservedObject { ours: false, ..there("x".into(), json!({})) };
+    let foreign = ObservedObject { ours: false, ..there("x".into(), json!({}).into()) };
     lab.target().objects.insert(theirs.clone(), foreign);
     let plan = lab.plan();
     assert_eq!(plan.fleets[0].foreign, std::slice::from_ref(&theirs));
@@ -252,7 +252,10 @@ fn a_pool_that_would_take_its_disks_is_said_to_lose_data_whatever_the_record_say
     lab.settle();
     let pool = lab.target().objects.get_mut(&object("KafkaNodePool", "orders", "broker")).unwrap();
     pool.unchanged = false;
-    pool.manifest.as_mut().unwrap()["spec"]["storage"]["volumes"][0]["deleteClaim"] = json!(true);
+    pool.manifest
+        .as_mut()
+        .unwrap()
+        .edit(|pool| pool["spec"]["storage"]["volumes"][0]["deleteClaim"] = json!(true));
     lab.remove("Cluster/acme/orders");
     let plan = lab.plan();
     let orders = change(&plan, "Cluster/acme/orders");
@@ -276,7 +279,7 @@ fn custom_resource_definitions_are_never_deleted() {
         manifest: None,
     };
     lab.target().inventory.insert(crd.clone(), known);
-    lab.target().objects.insert(crd.clone(), there("1".into(), json!({})));
+    lab.target().objects.insert(crd.clone(), there("1".into(), json!({}).into()));
     let plan = lab.plan();
     assert_eq!(running(&plan), ["acme/a"]);
     assert!(plan.changes().flat_map(|change| &change.steps).all(|step| step.object != crd));

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::table::When;
 use super::*;
-use crate::names::ObjectKey;
+use crate::names::{Json, ObjectKey};
 use crate::render::{Manifest, Stage};
 
 fn step(kind: &str, before: Option<Value>, after: Option<Value>) -> Step {
@@ -14,9 +14,9 @@ fn step(kind: &str, before: Option<Value>, after: Option<Value>) -> Step {
     };
     let owner = "Cluster/acme/orders".to_owned().try_into().unwrap();
     let stage = Stage::Custom;
-    let after = after.map(|body| Manifest { key: object.clone(), owner, stage, body });
+    let after = after.map(|body| Manifest { key: object.clone(), owner, stage, body: body.into() });
     let verb = if after.is_some() { Verb::Update } else { Verb::Delete };
-    Step { verb, object, stage, uid: None, before, after }
+    Step { verb, object, stage, uid: None, before: before.map(Json::from), after }
 }
 
 #[test]

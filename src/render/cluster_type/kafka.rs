@@ -54,7 +54,7 @@ impl<'a> Context<'a> {
             // What is done about the cluster as a whole, which the plan decides.
             suspend: _,
             deletion_protection: _,
-        } = &cluster.spec;
+        } = &*cluster.spec;
         let ClusterAdvancedConfig {
             number_of_zones,
             cluster_access,

@@ -4,7 +4,8 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
+use tempfile::NamedTempFile;
 
 use super::layout;
 use crate::names::Digest;
@@ -71,7 +72,8 @@ pub(super) fn folders(path: &Utf8Path) -> Vec<&Utf8Path> {
     folders
 }
 
-/// Makes the folders on the way to a path below `root`, and `root` itself.
+/// Makes the folders on the way to a path below `root`, and `root` itself. What is made outlasts a power cut when the file
+/// system, or each folder, was waited for.
 pub(super) fn make_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), TargetError> {
     fs::create_dir_all(root).map_err(TargetError::io("create", root))?;
     for folder in folders(path) {
@@ -79,7 +81,7 @@ pub(super) fn make_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), Targe
         let folder = root.join(folder);
         let mode = if secrets { 0o700 } else { 0o777 };
         match DirBuilder::new().mode(mode).create(&folder) {
-            Ok(()) => sync(folder.parent().unwrap_or(root))?,
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(TargetError::io("create", &folder)(error)),
         }
@@ -99,8 +101,10 @@ fn close(folder: &Utf8Path) -> Result<(), TargetError> {
         .map_err(TargetError::io("close to other users", folder))?;
     let ignore = folder.join(IGNORE);
     match fs::symlink_metadata(&ignore) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => replace(&ignore, IGNORE_ALL, 0o600),
-        _ => Ok(()),
+        // A power cut may have left an empty one.
+        Ok(metadata) if metadata.len() > 0 => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Ok(()),
+        _ => prepare(&ignore, IGNORE_ALL, 0o600)?.put_in_place(),
     }
 }
 
@@ -110,6 +114,20 @@ const IGNORE_ALL: &str = "*\n";
 /// Replaces a file, or makes it: whoever looks sees the old one or the whole new one, even after a power cut. A link that
 /// stands there is replaced and not followed.
 pub(super) fn replace(path: &Utf8Path, text: &str, mode: u32) -> Result<(), TargetError> {
+    let prepared = prepare(path, text, mode)?;
+    prepared.file.as_file().sync_all().map_err(TargetError::io("write", path))?;
+    prepared.put_in_place()?;
+    sync(path.parent().unwrap_or(Utf8Path::new(".")))
+}
+
+/// A file that is written and not yet in its place. It goes when it is dropped.
+pub(super) struct Prepared {
+    file: NamedTempFile,
+    path: Utf8PathBuf,
+}
+
+/// Writes a file beside its place. It is not on disk before somebody waits for that.
+pub(super) fn prepare(path: &Utf8Path, text: &str, mode: u32) -> Result<Prepared, TargetError> {
     let folder = path.parent().unwrap_or(Utf8Path::new("."));
     let write = || {
         let mut file = tempfile::Builder::new()
@@ -117,11 +135,38 @@ pub(super) fn replace(path: &Utf8Path, text: &str, mode: u32) -> Result<(), Targ
             .permissions(Permissions::from_mode(mode))
             .tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)
+        Ok(Prepared { file, path: path.to_owned() })
     };
-    write().map_err(TargetError::io("write", path))?;
-    sync(folder)
+    write().map_err(TargetError::io("write", path))
+}
+
+impl Prepared {
+    /// Replaces what is in the file's place. A link that stands there is replaced and not followed.
+    pub(super) fn put_in_place(self) -> Result<(), TargetError> {
+        let Prepared { file, path } = self;
+        file.persist(&path).map(drop).map_err(|error| TargetError::io("write", &path)(error.error))
+    }
+}
+
+/// Waits until everything that was written to the file system of a folder outlasts a power cut: one wait for any number
+/// of files.
+#[cfg(target_os = "linux")]
+pub(super) fn sync_file_system(folder: &Utf8Path) -> Result<(), TargetError> {
+    let failed = || TargetError::io("write to disk", folder);
+    let folder = File::open(folder).map_err(failed())?;
+    rustix::fs::syncfs(folder).map_err(|error| failed()(error.into()))
+}
+
+/// Elsewhere there is no wait for one file system, only for all.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sync_file_system(_folder: &Utf8Path) -> Result<(), TargetError> {
+    rustix::fs::sync();
+    Ok(())
+}
+
+/// Makes the folders on the way to a path below `root` outlast a power cut.
+pub(super) fn sync_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), TargetError> {
+    folders(path).into_iter().try_for_each(|folder| sync(root.join(folder).parent().unwrap_or(root)))
 }
 
 /// Removes a file for good.

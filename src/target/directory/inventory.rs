@@ -150,10 +150,4 @@ impl Inventory {
             None => self.objects.keys().find(same),
         }
     }
-
-    /// Another object that has this file, or may have it.
-    pub(super) fn other_owner(&self, key: &ObjectKey, path: &Utf8Path) -> Option<&ObjectKey> {
-        let has = |entry: &Entry| entry.written.iter().chain(&entry.intended).any(|file| file.path == path);
-        self.objects.iter().find(|(other, entry)| *other != key && has(entry)).map(|(other, _)| other)
-    }
 }

@@ -8,6 +8,7 @@
 //! ```
 
 mod files;
+mod index;
 mod inventory;
 mod layout;
 mod observe;

@@ -5,18 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::files::Found;
 use super::inventory::{Entry, File, Inventory, Mark};
 use super::{DirectoryTarget, layout, yaml};
-use crate::catalog::{Recorded, RecordedFleet, RecordedObject};
-use crate::names::{Digest, ObjectKey};
+use crate::catalog::{RecordedFleet, RecordedObject};
+use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject, Reach, ResourceMark};
-use crate::render::Desired;
+use crate::render::Objects;
 use crate::target::TargetError;
 
 impl DirectoryTarget {
     /// Looks at the folder. What can't be read makes the whole fleet unreachable, since it is not the same as nothing.
-    pub(in crate::target) fn observe(&self, recorded: &Recorded, desired: &Desired) -> ObservedFleet {
-        let empty = RecordedFleet::default();
-        let recorded = recorded.fleets.get(&self.fleet).unwrap_or(&empty);
-        let wanted = desired.fleets.get(&self.fleet).into_iter().flat_map(BTreeMap::keys);
+    pub(in crate::target) fn observe(
+        &self,
+        recorded: &RecordedFleet,
+        desired: Option<&Objects>,
+    ) -> ObservedFleet {
+        let wanted = desired.into_iter().flat_map(BTreeMap::keys);
         self.look_at_all(recorded, wanted).unwrap_or_else(|error| ObservedFleet {
             reach: Reach::Unreachable {
                 reason: format!("{error}; {}", error.hint()),
@@ -28,18 +30,21 @@ impl DirectoryTarget {
         })
     }
 
+    /// What the folder remembers of resources.
+    pub(in crate::target) fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
+        self.load().map(|inventory| marks(&inventory))
+    }
+
     fn look_at_all<'a>(
         &self,
         recorded: &'a RecordedFleet,
         wanted: impl Iterator<Item = &'a ObjectKey>,
     ) -> Result<ObservedFleet, TargetError> {
         let inventory = self.load()?;
-        let marks = inventory.resources.iter();
-        let marks = marks.map(|(key, &Mark { id, protected })| (key.clone(), ResourceMark { id, protected }));
         let mut fleet = ObservedFleet {
             reach: Reach::Reached,
             inventory: BTreeMap::new(),
-            marks: marks.collect(),
+            marks: marks(&inventory),
             objects: BTreeMap::new(),
         };
         for (key, entry) in &inventory.objects {
@@ -113,6 +118,11 @@ impl DirectoryTarget {
             Found::File { digest, .. } => Some(not_ours(Some(digest))),
         })
     }
+}
+
+fn marks(inventory: &Inventory) -> BTreeMap<ResourceKey, ResourceMark> {
+    let marks = inventory.resources.iter();
+    marks.map(|(key, &Mark { id, protected })| (key.clone(), ResourceMark { id, protected })).collect()
 }
 
 /// An object that is only intended: it may have to be forgotten, and nothing is there to delete.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use zeroize::Zeroizing;
 
-use super::files::{self, Found};
+use super::files::{self, Found, Prepared};
+use super::index::Index;
 use super::inventory::{self, Entry, File, Inventory, Mark};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::RecordedObject;
@@ -21,14 +22,24 @@ pub struct Session {
     inventory: Inventory,
     /// What is written down as intended, or why it could not be.
     ready: BTreeMap<ObjectKey, Result<Zeroizing<String>, TargetError>>,
+    /// What lies beside its place and is on disk, or why it could not be written.
+    prepared: BTreeMap<ObjectKey, Result<Prepared, TargetError>>,
+    /// Whether something was put in its place that may not outlast a power cut yet.
+    unsettled: bool,
 }
 
 impl DirectoryTarget {
     /// Writes down what is about to happen, after finding out what came of what was written down before.
     pub(in crate::target) fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
         let saved = self.load()?;
-        let mut session =
-            Session { target: self.clone(), inventory: saved.clone(), saved, ready: BTreeMap::new() };
+        let mut session = Session {
+            target: self.clone(),
+            inventory: saved.clone(),
+            saved,
+            ready: BTreeMap::new(),
+            prepared: BTreeMap::new(),
+            unsettled: false,
+        };
         session.inventory.installation = Some(self.installation);
         session.remove_temporary()?;
         session.settle()?;
@@ -37,9 +48,10 @@ impl DirectoryTarget {
             // Protection ends when what lifts it is done, and begins at once.
             mark.protected |= protected;
         }
+        let mut index = Index::of(&session.inventory);
         for write in intent.writes {
             let key = write.key.clone();
-            let ready = session.intend(write);
+            let ready = session.intend(write, &mut index);
             session.ready.insert(key, ready);
         }
         for key in &intent.deletes {
@@ -53,14 +65,61 @@ impl DirectoryTarget {
 }
 
 impl Session {
+    /// Brings what will be applied to the disk, beside its place, and waits for the disk once. What can't be written says
+    /// so when it is applied.
+    ///
+    /// # Errors
+    /// When the disk can't be waited for. Nothing has changed then.
+    pub async fn prepare<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k ObjectKey>,
+    ) -> Result<(), TargetError> {
+        for key in keys {
+            // Of what was not intended, applying it says so.
+            if let Some(text) = self.ready.remove(key) {
+                let prepared = text.and_then(|text| self.prepare_one(key, &text));
+                self.prepared.insert(key.clone(), prepared);
+            }
+        }
+        self.wait_for_disk()
+    }
+
+    fn prepare_one(&self, key: &ObjectKey, text: &str) -> Result<Prepared, TargetError> {
+        let intended = self.inventory.objects.get(key).and_then(|entry| entry.intended.as_ref());
+        let Some(File { path, .. }) = intended else {
+            return Err(TargetError::NotIntended { object: key.clone() });
+        };
+        if matches!(self.target.look(path)?, Found::NotAFile) {
+            return Err(TargetError::Foreign { path: self.target.full(path) });
+        }
+        files::make_folders(&self.target.output, &self.target.folder().join(path))?;
+        let mode = if layout::is_secret(key) { 0o600 } else { 0o666 };
+        files::prepare(&self.target.full(path), text, mode)
+    }
+
+    /// Waits until everything that was applied outlasts a power cut. Nothing may be recorded as done before.
+    ///
+    /// # Errors
+    /// When the disk refuses. What was applied since the last time may be lost then.
+    pub async fn sync(&mut self) -> Result<(), TargetError> {
+        if std::mem::take(&mut self.unsettled) { self.wait_for_disk() } else { Ok(()) }
+    }
+
+    fn wait_for_disk(&self) -> Result<(), TargetError> {
+        files::sync_file_system(&self.target.full(Utf8Path::new("")))
+    }
+
     /// Makes or changes an object, and gives the target's name for it as it is now. `uid` is the name of the one that was
-    /// planned for; none where nothing was there.
+    /// planned for; none where nothing was there. [`Session::sync`] makes it last.
     ///
     /// # Errors
     /// When something else is there by now, or the disk refuses. The object is as it was then.
     pub async fn apply(&mut self, key: &ObjectKey, uid: Option<&str>) -> Result<String, TargetError> {
-        let text = match self.ready.remove(key) {
-            Some(ready) => ready?,
+        if !self.prepared.contains_key(key) {
+            self.prepare([key]).await?;
+        }
+        let prepared = match self.prepared.remove(key) {
+            Some(prepared) => prepared?,
             None => return Err(TargetError::NotIntended { object: key.clone() }),
         };
         let entry = self.inventory.objects.get(key);
@@ -83,9 +142,8 @@ impl Session {
         if place != intended.path && !matches!(target.look(&intended.path)?, Found::Absent) {
             return Err(TargetError::Foreign { path: target.full(&intended.path) });
         }
-        files::make_folders(&target.output, &target.folder().join(&intended.path))?;
-        let mode = if layout::is_secret(key) { 0o600 } else { 0o666 };
-        files::replace(&target.full(&intended.path), &text, mode)?;
+        prepared.put_in_place()?;
+        self.unsettled = true;
         if place != intended.path && !matches!(target.look(&place)?, Found::Absent) {
             files::remove(&target.full(&place))?;
         }
@@ -147,7 +205,7 @@ impl Session {
             owner: owner.clone(),
             uid: Some(file.content.to_string()),
             applied: file.applied.clone(),
-            manifest: manifest.filter(|manifest| Digest::of_json(manifest) == file.applied),
+            manifest: manifest.filter(|manifest| manifest.digest() == file.applied),
         }))
     }
 
@@ -160,6 +218,7 @@ impl Session {
         mut self,
         mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
     ) -> Result<(), TargetError> {
+        self.sync().await?;
         self.settle()?;
         self.forget_orphans(&mark)?;
         self.refresh_marks(mark);
@@ -181,24 +240,34 @@ impl Session {
     }
 
     /// Writes down that an object is about to be written, and gives the text.
-    fn intend(&mut self, write: Write) -> Result<Zeroizing<String>, TargetError> {
+    fn intend(&mut self, write: Write, index: &mut Index) -> Result<Zeroizing<String>, TargetError> {
         let path = layout::file(&self.target.path, &write.key)?;
         let text = yaml::text(&write)?;
         let Write { key, owner, applied, filled: _ } = write;
-        let before = self.inventory.find(&key).cloned();
-        let before = before.and_then(|known| self.inventory.objects.remove(&known));
-        if self.inventory.other_owner(&key, &path).is_some() {
-            self.inventory.objects.extend(before.map(|entry| (key, entry)));
+        let before = index.find(&key).cloned();
+        let before = before.and_then(|known| self.inventory.objects.remove_entry(&known));
+        if let Some((known, entry)) = &before {
+            index.remove(known, entry);
+        }
+        let before = before.map(|(_, entry)| entry);
+        if index.has_other_owner(&key, &path) {
+            if let Some(entry) = before {
+                index.add(&key, &entry);
+                self.inventory.objects.insert(key, entry);
+            }
             return Err(TargetError::Foreign { path: self.target.full(&path) });
         }
         for folder in files::folders(&path) {
-            if matches!(self.target.look(folder)?, Found::Absent) {
+            if !self.inventory.folders.contains(folder) && matches!(self.target.look(folder)?, Found::Absent)
+            {
                 self.inventory.folders.insert(folder.to_owned());
             }
         }
         let intended = Some(File { path, applied, content: Digest::of(text.as_bytes()) });
         let written = before.and_then(|entry| entry.written);
-        self.inventory.objects.insert(key, Entry { owner, written, intended, deleting: false });
+        let entry = Entry { owner, written, intended, deleting: false };
+        index.add(&key, &entry);
+        self.inventory.objects.insert(key, entry);
         Ok(text)
     }
 
@@ -290,6 +359,9 @@ impl Session {
         }
         let path = self.target.folder().join(inventory::FILE);
         files::make_folders(&self.target.output, &path)?;
+        if self.saved.is_empty() {
+            files::sync_folders(&self.target.output, &path)?;
+        }
         files::replace(&self.target.output.join(path), &self.inventory.to_text(), 0o666)?;
         self.saved = self.inventory.clone();
         Ok(())

@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::*;
-use crate::catalog::Recorded;
-use crate::names::{Digest, Kind, ObjectKey, ResourceKey};
+use crate::catalog::RecordedFleet;
+use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject, Reach};
-use crate::render::{Desired, Manifest, Stage};
+use crate::render::{Manifest, Stage};
 use crate::target::{Intent, ResourceMark, Write};
 
 /// An output folder with one fleet in it.
@@ -95,10 +95,10 @@ impl Place {
 
     fn observe(&self, wanted: impl IntoIterator<Item = ObjectKey>) -> ObservedFleet {
         let manifest = |key: ObjectKey| {
-            (key.clone(), Manifest { key, owner: owner(), stage: Stage::Custom, body: Value::Null })
+            (key.clone(), Manifest { key, owner: owner(), stage: Stage::Custom, body: Value::Null.into() })
         };
         let wanted = wanted.into_iter().map(manifest).collect();
-        self.target.observe(&Recorded::default(), &Desired { fleets: [(fleet(), wanted)].into() })
+        self.target.observe(&RecordedFleet::default(), Some(&wanted))
     }
 
     fn object(&self, key: &ObjectKey) -> Option<ObservedObject> {
@@ -178,7 +178,7 @@ async fn what_was_written_is_seen_as_ours_and_unchanged() {
     let (key, body) = config("a", "1");
     let seen = place.object(&key).unwrap();
     assert!(seen.ours && seen.unchanged);
-    assert_eq!(seen.manifest, Some(body.clone()));
+    assert_eq!(seen.manifest, Some(body.clone().into()));
     let fleet = place.observe([]);
     let known = &fleet.inventory[&key];
     assert_eq!((&known.owner, known.uid.as_ref()), (&owner(), Some(&seen.uid)));
@@ -203,7 +203,7 @@ async fn a_hand_edit_is_drift_and_never_shows_a_secret() {
         "data": {"tls.key": trace, "more": trace},
         "stringdata": trace,
     });
-    assert_eq!(seen.manifest, Some(expected));
+    assert_eq!(seen.manifest, Some(Json::from(expected)));
 
     fs::write(place.path("deploy/n/configmap-a.yaml"), "a: [").unwrap();
     let seen = place.object(&config("a", "1").0).unwrap();
@@ -230,7 +230,7 @@ async fn a_change_replaces_the_file_that_was_planned_for_and_no_other() {
     let uid = session.apply(&key, Some(&edited)).await.unwrap();
     session.finish(|_| Some(mark(true))).await.unwrap();
     let seen = place.object(&key).unwrap();
-    assert_eq!((seen.unchanged, seen.uid, seen.manifest), (true, uid, Some(config("a", "2").1)));
+    assert_eq!((seen.unchanged, seen.uid, seen.manifest), (true, uid, Some(config("a", "2").1.into())));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use super::layout;
-use crate::names::ObjectKey;
+use crate::names::{Json, ObjectKey};
 use crate::render::SecretSlot;
 use crate::render::yaml::to_yaml;
 use crate::target::{TargetError, Write};
@@ -34,7 +34,7 @@ pub(super) fn text(write: &Write) -> Result<Zeroizing<String>, TargetError> {
 }
 
 /// A file as plans have it: secret bytes are reduced to a trace. None where it is no object.
-pub(super) fn parse(key: &ObjectKey, bytes: &[u8]) -> Option<Value> {
+pub(super) fn parse(key: &ObjectKey, bytes: &[u8]) -> Option<Json> {
     let text = std::str::from_utf8(bytes).ok()?;
     let options = serde_saphyr::options! {
         strict_booleans: true,
@@ -43,7 +43,7 @@ pub(super) fn parse(key: &ObjectKey, bytes: &[u8]) -> Option<Value> {
     let value: Value = serde_saphyr::from_str_with_options(text, options).ok()?;
     let Value::Object(object) = value else { return None };
     let is_secret = layout::is_secret(key) || object.get("kind").is_some_and(|kind| kind == "Secret");
-    Some(Value::Object(if is_secret { redact(object) } else { object }))
+    Some(Value::Object(if is_secret { redact(object) } else { object }).into())
 }
 
 /// What of a Secret is no secret.

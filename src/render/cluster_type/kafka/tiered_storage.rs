@@ -68,10 +68,8 @@ pub fn credentials(context: &Context) -> Option<Manifest> {
         type_: Some("Opaque".to_owned()),
         ..Secret::default()
     };
-    let mut manifest = manifest::typed(context.cluster, Stage::Configuration, &secret);
     let slot = SecretSlot::of(&storage.credentials, SecretEncoding::Raw).to_value();
-    manifest.body["data"] = json!({FILE: slot});
-    Some(manifest)
+    Some(manifest::with_data(context.cluster, Stage::Configuration, &secret, [(FILE, slot)]))
 }
 
 /// The mount of that Secret. The plugin's client reads it once, so new credentials restart brokers.

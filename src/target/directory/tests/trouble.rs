@@ -82,7 +82,7 @@ async fn a_crash_between_writing_a_file_and_the_inventory_loses_nothing() {
     session.delete(&other, None).await.unwrap();
     drop(session);
     let fleet = place.observe([key.clone()]);
-    assert_eq!(fleet.objects[&key].manifest, Some(config("a", "2").1));
+    assert_eq!(fleet.objects[&key].manifest, Some(config("a", "2").1.into()));
     assert_eq!(fleet.inventory.keys().collect::<Vec<_>>(), [&key]);
 
     let mut session = place.target.begin(intent([], &[&key])).unwrap();

@@ -1,0 +1,139 @@
+//! JSON values as text.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::Digest;
+
+/// A JSON value as its compact text, objects sorted by key.
+///
+/// A manifest takes a kibibyte as text and about ten as a tree of values, and a large plan holds a hundred thousand of
+/// them. Equal values have equal texts. Clones share the text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Arc<str>);
+
+impl Json {
+    /// The value as a tree.
+    pub fn value(&self) -> Value {
+        // The text was written from a value, so there is no error to pass on.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// The value as a type.
+    ///
+    /// # Errors
+    /// When it is not of the type's form.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(&self.0)
+    }
+
+    /// What [`Json::as_str`] gave; none where it is no JSON.
+    pub fn from_text(text: String) -> Option<Self> {
+        serde_json::from_str::<IgnoredAny>(&text).ok().map(|_| Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The digest of the text. It is that of [`Digest::of_json`].
+    pub fn digest(&self) -> Digest {
+        Digest::of(&*self.0)
+    }
+
+    /// Changes the value, as somebody else may.
+    #[cfg(test)]
+    pub fn edit(&mut self, edit: impl FnOnce(&mut Value)) {
+        let mut value = self.value();
+        edit(&mut value);
+        *self = value.into();
+    }
+
+    /// Whether an object anywhere in the value may have this key. False only where none has.
+    pub fn may_have(&self, key: &str) -> bool {
+        self.0.contains(&format!("\"{key}\":"))
+    }
+}
+
+impl From<&Value> for Json {
+    fn from(value: &Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Self::from(&value)
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl PartialEq<Value> for Json {
+    fn eq(&self, other: &Value) -> bool {
+        self.value() == *other
+    }
+}
+
+/// As the value that it is, so that nobody who reads it can tell.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl JsonSchema for Json {
+    fn schema_name() -> Cow<'static, str> {
+        Value::schema_name()
+    }
+    fn inline_schema() -> bool {
+        Value::inline_schema()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Value::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_comes_back_as_it_was_and_looks_like_one() {
+        let value = json!({"b": [1, null, 0.5], "a": {"$secret": "x\n"}});
+        let json = Json::from(&value);
+        assert_eq!(json.as_str(), r#"{"a":{"$secret":"x\n"},"b":[1,null,0.5]}"#);
+        assert_eq!(json, value);
+        assert_eq!(json.digest(), Digest::of_json(&value));
+        assert_eq!(Json::from_text(json.as_str().to_owned()), Some(json.clone()));
+        assert_eq!(Json::from_text("{".to_owned()), None);
+        assert_eq!(
+            serde_json::to_string_pretty(&json).unwrap(),
+            serde_json::to_string_pretty(&value).unwrap()
+        );
+        assert_eq!(
+            serde_json::from_str::<Json>(r#"{ "b": [1, null, 0.5], "a": {"$secret":"x\u000a"} }"#).unwrap(),
+            json
+        );
+        assert_eq!([json.may_have("$secret"), json.may_have("b"), json.may_have("x")], [true, true, false]);
+    }
+}

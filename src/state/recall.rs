@@ -1,0 +1,103 @@
+//! What earlier rounds left, as planning needs it: the resources at once, and what each fleet holds when that is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::de::IgnoredAny;
+
+use super::cache::Table;
+use super::records::{self, Detail, Object, Seen};
+use super::{State, StateError, locked, object_prefix, parse_object_key, text};
+use crate::catalog::{Recorded, RecordedFleet, RecordedObject};
+use crate::names::{FleetKey, ObjectKey};
+use crate::spec::SourceId;
+
+impl State {
+    /// Everything that planning needs from earlier rounds.
+    ///
+    /// # Errors
+    /// When the cache fails.
+    pub fn recorded(&self) -> Result<Recorded, StateError> {
+        let mut recorded = self.recorded_resources()?;
+        for fleet in self.fleets()? {
+            let objects = self.recorded_fleet(&fleet)?;
+            recorded.fleets.insert(fleet, objects);
+        }
+        Ok(recorded)
+    }
+
+    /// The same but for what fleets hold, which is nearly all of it: that is read by [`State::recorded_fleet`].
+    ///
+    /// # Errors
+    /// When the cache fails.
+    pub fn recorded_resources(&self) -> Result<Recorded, StateError> {
+        let (details, unreadable_details) = self.cache.scan::<Detail>(Table::Resources, b"")?;
+        let mut details: BTreeMap<Vec<u8>, Detail> = details.into_iter().collect();
+        self.warn_unreadable(unreadable_details);
+        let registry = locked(&self.registry);
+        let facts = &registry.facts;
+        let resources = facts.resources.iter().map(|(key, identity)| {
+            let detail = details.remove(text(key.clone()).as_bytes());
+            (key.clone(), records::join(identity, detail))
+        });
+        Ok(Recorded {
+            installation: facts.installation.unwrap_or_default(),
+            source: facts.source.clone().map(SourceId),
+            resources: resources.collect(),
+            generations: facts.generations.clone(),
+            remembered_ids: BTreeMap::new(),
+            fleets: BTreeMap::new(),
+            approvals: facts.approvals.clone(),
+            deletions: facts.deletions.clone(),
+        })
+    }
+
+    /// The fleets of whose target anything is recorded.
+    ///
+    /// # Errors
+    /// When the cache fails.
+    pub fn fleets(&self) -> Result<BTreeSet<FleetKey>, StateError> {
+        let (targets, _) = self.cache.scan::<IgnoredAny>(Table::Targets, b"")?;
+        let seen = targets.into_iter().map(|(key, _)| key);
+        let objects = self.cache.groups(Table::Objects, 0)?;
+        let keys = seen.chain(objects).filter_map(|key| String::from_utf8(key).ok());
+        Ok(keys.filter_map(|key| FleetKey::try_from(key).ok()).collect())
+    }
+
+    /// What is recorded of one fleet's target.
+    ///
+    /// # Errors
+    /// When the cache fails.
+    pub fn recorded_fleet(&self, fleet: &FleetKey) -> Result<RecordedFleet, StateError> {
+        let seen: Option<Seen> = self.cache.get(Table::Targets, fleet.to_string().as_bytes())?;
+        let (found, unreadable) = self.cache.scan::<Object>(Table::Objects, &object_prefix(fleet))?;
+        let count = found.len();
+        let objects: BTreeMap<_, _> =
+            found.into_iter().filter_map(|(key, it)| Some((parse_object_key(&key)?.1, it.into()))).collect();
+        self.warn_unreadable(unreadable + count - objects.len());
+        Ok(RecordedFleet { observed_at: seen.map(|seen| seen.observed_at), objects })
+    }
+
+    fn warn_unreadable(&self, count: usize) {
+        let warning = format!("{count} records of the cache can't be read; the next rounds write them anew");
+        let mut warnings = locked(&self.warnings);
+        if count > 0 && !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    /// Whether any object is recorded for a fleet.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn has_objects(&self, fleet: &FleetKey) -> Result<bool, StateError> {
+        self.cache.has_any(Table::Objects, &object_prefix(fleet))
+    }
+
+    /// The objects that are recorded for a fleet. Those that can't be read are left out.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn objects(&self, fleet: &FleetKey) -> Result<BTreeMap<ObjectKey, RecordedObject>, StateError> {
+        Ok(self.recorded_fleet(fleet)?.objects)
+    }
+}
