@@ -14,6 +14,7 @@ mod lifecycle;
 mod mistaken_deletions;
 mod mistakes;
 mod pipeline;
+mod replay;
 mod schemas;
 mod secrets;
 mod support;
