@@ -10,6 +10,7 @@
 // The pure core. clippy.toml bans disk, clock, environment and network here.
 pub mod catalog;
 pub mod config;
+pub mod health;
 pub mod interface;
 pub mod names;
 pub mod parallel;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pure core, lowest first: each may use itself and those before it.
-const CORE: [&str; 9] =
-    ["parallel", "names", "problem", "spec", "config", "catalog", "render", "plan", "interface"];
+const CORE: [&str; 10] =
+    ["parallel", "names", "problem", "spec", "config", "catalog", "health", "render", "plan", "interface"];
 /// Each may use the core and itself, never another effect.
 const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];
 /// Uses the core and the effects.

@@ -1,0 +1,168 @@
+//! What else a person should know.
+
+use jiff::Timestamp;
+
+use crate::catalog::Condition;
+
+use super::memory::{Memory, Sign};
+use super::reason::{brief, quoted};
+use super::trouble;
+use super::view::{Operator, OperatorCondition, Seen};
+use super::{DEBOUNCE, Wanted};
+
+/// The operator's warnings that mean that what is wanted isn't what is there, and what a person should know of them.
+/// Others are good to know, in the operator's own words.
+const MEANT: [(&str, &str); 3] = [
+    (
+        "KafkaStorage",
+        "every change of storage is ignored, since one of them isn't allowed (volumes only grow, and keep their class): \
+         put it back",
+    ),
+    ("PvcResizingWarning", "a volume can't grow"),
+    ("MetadataUpdateFailed", "the metadata keeps its version"),
+];
+/// The warning that a scale-down waits until its brokers are empty.
+const ARMED: &str = "ScaleDownPreventionCheck";
+
+/// Something that the operator will destroy by itself, without another change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingDestruction {
+    /// The node pool.
+    pub pool: String,
+    /// How many nodes it has.
+    pub from: u32,
+    /// How many it will have.
+    pub to: u32,
+    /// The nodes that go: those with the highest ids.
+    pub nodes: Vec<u32>,
+}
+
+impl std::fmt::Display for PendingDestruction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { pool, from, to, nodes } = self;
+        let ids = nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let nodes = if nodes.len() == 1 { format!("node {ids} holds") } else { format!("nodes {ids} hold") };
+        write!(
+            f,
+            "pool {} goes from {from} to {to} by itself as soon as {nodes} no partition; put the number back \
+             to {from} to keep it",
+            quoted(pool)
+        )
+    }
+}
+
+/// The scale-downs that are armed: refused while brokers hold partitions, and done without asking once they don't.
+pub(super) fn pending_destructions(seen: &Seen) -> Vec<PendingDestruction> {
+    let armed = warnings(seen).any(|warning| warning.reason == ARMED);
+    let shrinks = |(name, pool): (&String, &super::view::NodePool)| {
+        let (to, from) = (pool.replicas?, pool.working_replicas?);
+        let kept = pool.node_ids.len().saturating_sub(from.saturating_sub(to) as usize);
+        let nodes = pool.node_ids.get(kept..).unwrap_or_default().to_vec();
+        (to < from).then(|| PendingDestruction { pool: name.clone(), from, to, nodes })
+    };
+    seen.pools.iter().filter(|_| armed).filter_map(shrinks).collect()
+}
+
+/// The conditions of a cluster. A warning makes it Degraded when it has lasted since the last change of the spec, which
+/// the operator may not have looked at.
+pub(super) fn of(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> Vec<Condition> {
+    let armed = !pending_destructions(seen).is_empty();
+    let warned = armed || warnings(seen).any(|warning| meaning(warning).is_some());
+    memory.note(Sign::Warned, warned, now);
+    let current = memory.verdict_is_fresh() || memory.since_change(now) >= DEBOUNCE;
+    let tell = memory.lasts(Sign::Warned, now) && current;
+    let rebalancing = seen.kafka.as_ref().is_some_and(|kafka| kafka.rebalancing);
+    let mut conditions = scale_downs(seen, tell && !rebalancing);
+    conditions.extend(warnings(seen).filter(|warning| warning.reason != ARMED).map(|warning| Condition {
+        kind: warning.reason.clone(),
+        degraded: tell && meaning(warning).is_some(),
+        message: match meaning(warning) {
+            Some(meaning) => format!("{meaning} ({})", brief(first_sentence(&warning.message))),
+            None => brief(&warning.message),
+        },
+    }));
+    conditions.extend(entity_operator(wanted, seen, memory, now));
+    conditions.extend(users(seen, memory));
+    conditions.extend(of_the_operator(seen, memory, now));
+    conditions.sort_by(|a, b| (&a.kind, &a.message).cmp(&(&b.kind, &b.message)));
+    conditions.dedup();
+    conditions
+}
+
+/// The operator's second sentence is about its log.
+fn first_sentence(message: &str) -> &str {
+    message.split(". ").next().unwrap_or(message)
+}
+
+/// What a warning means that needs a person.
+fn meaning(warning: &OperatorCondition) -> Option<&'static str> {
+    MEANT.iter().find(|(reason, _)| *reason == warning.reason).map(|(_, meaning)| *meaning)
+}
+
+/// The armed scale-downs. The operator's warning of one stays for some seconds after it has begun.
+fn scale_downs(seen: &Seen, degraded: bool) -> Vec<Condition> {
+    let condition = |pending: PendingDestruction| Condition {
+        kind: ARMED.to_owned(),
+        degraded,
+        message: pending.to_string(),
+    };
+    pending_destructions(seen).into_iter().map(condition).collect()
+}
+
+fn warnings(seen: &Seen) -> impl Iterator<Item = &OperatorCondition> {
+    let of_kafka = seen.kafka.iter().flat_map(|kafka| &kafka.conditions);
+    let of_pools = seen.pools.values().flat_map(|pool| &pool.conditions);
+    of_kafka.chain(of_pools).filter(|condition| condition.kind == "Warning" && condition.holds)
+}
+
+fn entity_operator(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> Option<Condition> {
+    let asked = seen.kafka.as_ref().is_some_and(|kafka| kafka.entity_operator) && memory.succeeded.is_some();
+    let pods = seen.pods.as_ref().filter(|_| asked)?;
+    let found = || pods.iter().filter(|(_, pod)| pod.entity_operator);
+    let ready = found().any(|(_, pod)| pod.ready);
+    memory.note(Sign::NoEntityOperator, !ready, now);
+    if ready {
+        return None;
+    }
+    let why = found().map(|(name, pod)| trouble::of_pod(wanted, seen, name, pod)).min();
+    let why = why.map_or("it has no pod".to_owned(), |t| format!("pod {} {}", quoted(&t.pod), t.why));
+    Some(Condition {
+        kind: "EntityOperatorNotReady".to_owned(),
+        degraded: memory.lasts(Sign::NoEntityOperator, now),
+        message: format!("users and topics aren't kept up to date: {why}"),
+    })
+}
+
+/// Users that have no credentials. Only one that the operator failed to make needs a person.
+fn users(seen: &Seen, memory: &Memory) -> Vec<Condition> {
+    let waiting = seen.users.iter().filter(|(_, user)| !user.ready);
+    let condition = |(name, user): (&String, &super::view::User)| Condition {
+        kind: "UserNotReady".to_owned(),
+        degraded: user.failure.is_some() && memory.succeeded.is_some(),
+        message: match &user.failure {
+            Some(failure) => format!(
+                "user {} can't be made: {}: {}",
+                quoted(name),
+                failure.reason,
+                brief(&failure.message)
+            ),
+            None => format!("user {} has no credentials yet", quoted(name)),
+        },
+    };
+    waiting.map(condition).collect()
+}
+
+/// That the operator is down, which is the fleet's trouble: the cluster works on, and nothing changes.
+fn of_the_operator(seen: &Seen, memory: &mut Memory, now: Timestamp) -> Option<Condition> {
+    memory.note(Sign::NoOperator, seen.operator.is_down(), now);
+    if !memory.lasts(Sign::NoOperator, now) {
+        return None;
+    }
+    let name = match &seen.operator {
+        Operator::Missing => "it has no Deployment".to_owned(),
+        Operator::Found { name, ready: 0, .. } => format!("{} has no ready pod", quoted(name)),
+        _ => return None,
+    };
+    let message = format!("changes and lost pods wait for the Strimzi operator: {name}");
+    Some(Condition { kind: "OperatorDown".to_owned(), degraded: false, message })
+}

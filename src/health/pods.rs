@@ -1,0 +1,126 @@
+//! Counting pods against what is wanted.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::Wanted;
+use super::conditions::pending_destructions;
+use super::memory::{Memory, Sign, Voters};
+use super::trouble::{self, Kind, Trouble};
+use super::view::{Counts, NodePool, Seen};
+
+/// What was counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct PodCount {
+    /// By pool.
+    pub pools: BTreeMap<String, PoolCount>,
+    /// How many pods that were ready aren't, of those that are wanted.
+    pub lost: u32,
+    /// Why pods aren't ready, the worst first; empty where pods aren't watched.
+    pub troubles: Vec<Trouble>,
+}
+
+/// What was counted of a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PoolCount {
+    /// How many are wanted, with those that can't go yet.
+    pub wanted: u32,
+    /// How many are ready; none where that isn't known.
+    pub ready: Option<u32>,
+    /// How many were ready when all was well.
+    pub steady: u32,
+    /// What the pod set counts; none where it can't be told.
+    pub counts: Option<Counts>,
+    /// Whether they are controllers.
+    pub controller: bool,
+}
+
+/// Counts the pods of every wanted pool and notes the signs of loss.
+pub(super) fn count(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> PodCount {
+    memory.note(Sign::PodSetError, seen.pod_sets.values().any(|set| set.error), now);
+    let mut pods = PodCount::default();
+    let held_back = pending_destructions(seen);
+    for (name, pool) in &wanted.pools {
+        // While a scale-down waits for brokers to be empty, those that should go are needed.
+        let needed = held_back.iter().find(|held| held.pool == *name).map_or(pool.replicas, |held| held.from);
+        let counts = counts(seen, memory, name, now);
+        let ready = ready(seen, name, counts);
+        let steady = memory.pools.get(name).map_or_else(|| at_first_look(seen, memory, name), |m| m.steady);
+        let missing = steady.min(needed).saturating_sub(ready.unwrap_or(steady));
+        pods.lost += missing;
+        if ready.is_some_and(|ready| ready < needed) {
+            pods.troubles.extend(trouble::of_pool(wanted, seen, name));
+        }
+        let count = PoolCount { wanted: needed, ready, steady, counts, controller: pool.controller };
+        pods.pools.insert(name.clone(), count);
+    }
+    pods.troubles.sort();
+    note_signs(&pods, memory, now);
+    pods
+}
+
+/// How many pods of a pool are ready. Real pods are believed before pod sets.
+fn ready(seen: &Seen, pool: &str, counts: Option<Counts>) -> Option<u32> {
+    let Some(pods) = &seen.pods else { return counts.map(|counts| counts.ready) };
+    let ready = pods.values().filter(|pod| pod.pool.as_deref() == Some(pool) && pod.ready).count();
+    u32::try_from(ready).ok()
+}
+
+/// What a pod set counts. It is the operator that counts, so that nothing is known while it is down; and for a moment,
+/// what was counted before holds when the pod set reports an error, since all counts are 0 then.
+fn counts(seen: &Seen, memory: &Memory, pool: &str, now: Timestamp) -> Option<Counts> {
+    if seen.operator.is_down() {
+        return None;
+    }
+    let Some(set) = seen.pod_sets.get(pool) else { return Some(Counts::default()) };
+    if set.error && !memory.lasts(Sign::PodSetError, now) {
+        return memory.pools.get(pool).and_then(|known| known.counts);
+    }
+    Some(set.counts.unwrap_or_default())
+}
+
+/// How many pods of a pool should have been ready before the first look at it: of a cluster that has worked, those that
+/// the operator works towards.
+fn at_first_look(seen: &Seen, memory: &Memory, pool: &str) -> u32 {
+    let is_first = memory.succeeded.is_some() && memory.pools.is_empty();
+    let working = |pool: &NodePool| pool.working_replicas;
+    seen.pools.get(pool).and_then(working).filter(|_| is_first).unwrap_or_default()
+}
+
+fn note_signs(pods: &PodCount, memory: &mut Memory, now: Timestamp) {
+    let has = |test: fn(Kind) -> bool| pods.troubles.iter().any(|trouble| test(trouble.kind));
+    memory.note(Sign::Lost, pods.lost > 0, now);
+    memory.note(Sign::LostMany, pods.lost > 1, now);
+    memory.note(Sign::Stuck, has(Kind::is_stuck), now);
+    memory.note(Sign::Broken, has(Kind::is_broken), now);
+    let no_quorum = memory.voters.is_some_and(|voters| pods.lost_quorum(voters));
+    memory.note(Sign::NoQuorum, no_quorum, now);
+}
+
+impl PodCount {
+    /// How many pods are wanted in all.
+    pub(super) fn wanted(&self) -> u32 {
+        self.pools.values().map(|pool| pool.wanted).sum()
+    }
+
+    /// How many of those that are wanted are ready.
+    pub(super) fn ready(&self) -> u32 {
+        self.pools.values().map(|pool| pool.ready.unwrap_or_default().min(pool.wanted)).sum()
+    }
+
+    /// Whether every pod that is wanted is known to be ready.
+    pub(super) fn is_complete(&self) -> bool {
+        self.pools.values().all(|pool| pool.ready.is_some_and(|ready| ready >= pool.wanted))
+    }
+
+    /// How many controllers are ready; none where that isn't known.
+    pub(super) fn controllers(&self) -> Option<u32> {
+        self.pools.values().filter(|pool| pool.controller).map(|pool| pool.ready).sum()
+    }
+
+    /// Whether fewer controllers are ready than can agree on anything. One that is alone restarts like any other pod.
+    fn lost_quorum(&self, voters: Voters) -> bool {
+        voters.count > 1 && self.controllers().is_some_and(|ready| ready <= voters.count / 2)
+    }
+}

@@ -1,0 +1,134 @@
+//! The sentences that tell why.
+
+use super::memory::Sign;
+use super::pods::PodCount;
+use super::progress::Progress;
+use super::report::Meaning;
+use super::state::Facts;
+use super::trouble::Kind;
+use super::{DEBOUNCE, SETTLE};
+
+/// The longest foreign message that is quoted, in characters.
+const LONGEST: usize = 240;
+/// The most pods that are named in one sentence.
+const NAMED: usize = 3;
+
+/// A foreign message made fit to stand in a sentence: one line, no full stop, not too long.
+pub(super) fn brief(message: &str) -> String {
+    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line.trim_end_matches(['.', ':', ' ']);
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.to_owned(),
+    }
+}
+
+/// A name in a sentence.
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{name}`")
+}
+
+/// How many pods are ready, and why the others aren't: `2 of 3 pods are ready: …`.
+pub(super) fn pods(pods: &PodCount) -> String {
+    if pods.pools.values().any(|pool| pool.ready.is_none()) {
+        return format!("how many of {} pods are ready isn't known", pods.wanted());
+    }
+    let mut sentence = format!("{} of {} pods are ready", pods.ready(), pods.wanted());
+    let named: Vec<String> = if pods.troubles.is_empty() {
+        let short = pods.pools.iter().filter_map(|(name, pool)| {
+            let ready = pool.ready.filter(|ready| *ready < pool.wanted)?;
+            Some(format!("pool {} has {ready} of {}", quoted(name), pool.wanted))
+        });
+        short.collect()
+    } else {
+        pods.troubles.iter().map(|trouble| format!("{} {}", quoted(&trouble.pod), trouble.why)).collect()
+    };
+    if !named.is_empty() {
+        let more = named.len().saturating_sub(NAMED);
+        sentence += &format!(": {}", named[..named.len() - more].join("; "));
+        if more > 0 {
+            sentence += &format!("; and {more} more");
+        }
+    }
+    sentence
+}
+
+/// What to think of when a new cluster's pods crash on volumes that are older than it: Kafka doesn't start on the disks
+/// of another cluster id, and says so only in its log.
+pub(super) fn older_disks(facts: &Facts) -> String {
+    let made = facts.seen.kafka.as_ref().and_then(|kafka| kafka.created.as_ref());
+    let crashing = facts.pods.troubles.iter().filter(|trouble| trouble.kind == Kind::Crash);
+    let claims = crashing.flat_map(|trouble| facts.seen.claims_of(&trouble.pod));
+    // Both are written by the same API server in RFC 3339 to the second, so they compare as text.
+    let mut older = claims.filter(|(_, claim)| claim.created.is_some() && claim.created.as_ref() < made);
+    older.next().map_or_else(String::new, |(name, _)| {
+        format!("; volume `{name}` is older than this cluster: if it has an earlier one's data, its cluster id is needed")
+    })
+}
+
+/// What to do about a lost quorum, where pods don't tell.
+pub(super) fn way_out(facts: &Facts, voters: u32) -> String {
+    let controllers = facts.pods.pools.values().filter(|pool| pool.controller).map(|pool| pool.wanted);
+    if controllers.sum::<u32>() < voters {
+        return format!("; put the number of controllers back to {voters}");
+    }
+    let ignored = facts.seen.pools.values().any(|pool| pool.is_behind());
+    if ignored && facts.memory.since_change(facts.now) >= DEBOUNCE {
+        return "; the operator waits for the quorum and doesn't see the last change: restart the operator"
+            .to_owned();
+    }
+    String::new()
+}
+
+/// How pods are, and what the operator says of it where that is more than that it works.
+pub(super) fn pods_and_report(facts: &Facts) -> String {
+    let counted = pods(facts.pods);
+    let report = facts.report;
+    match report.meaning {
+        Meaning::GaveUp if !facts.pods_explain_it() => hasnt_finished(counted, facts),
+        Meaning::GaveUp | Meaning::Failed | Meaning::Refused if report.fresh => {
+            format!("{counted}; the operator reports {}: {}", report.reason, brief(&report.message))
+        }
+        _ if facts.seen.operator.is_down() => format!("{counted}; the Strimzi operator is down"),
+        _ => hasnt_finished(counted, facts),
+    }
+}
+
+fn hasnt_finished(pods: String, facts: &Facts) -> String {
+    if facts.pods.is_complete() { format!("{pods}; the operator hasn't finished") } else { pods }
+}
+
+/// The words for what is under way. That the operator is at work, and which pods restart, goes without saying where
+/// something tells more.
+fn telling(progress: &[Progress]) -> String {
+    let replaced = progress.iter().any(|progress| matches!(progress, Progress::Revision { .. }));
+    let says_more = |one: &&Progress| match one {
+        Progress::Change => progress.len() == 1,
+        Progress::Restarting { .. } => !replaced,
+        _ => true,
+    };
+    progress.iter().filter(says_more).map(Progress::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The pod that can't start although everything waits for it.
+fn stuck(facts: &Facts) -> String {
+    let worst = facts.pods.troubles.first().filter(|_| facts.memory.lasts(Sign::Stuck, facts.now));
+    worst.map_or_else(String::new, |trouble| format!("; `{}` {}", trouble.pod, trouble.why))
+}
+
+/// What is under way, or that it is about to end.
+pub(super) fn under_way(facts: &Facts) -> String {
+    let what = if facts.progress.iter().any(|progress| progress.is_active(facts.pods)) {
+        format!("{}{}", telling(facts.progress), stuck(facts))
+    } else if facts.report.meaning == Meaning::Ready {
+        let seconds = SETTLE.as_secs();
+        format!("{}; done unless the operator restarts more within {seconds} s", pods(facts.pods))
+    } else {
+        hasnt_finished(pods(facts.pods), facts)
+    };
+    if facts.seen.operator.is_down() {
+        format!("waits for the Strimzi operator, which is down: {what}")
+    } else {
+        what
+    }
+}

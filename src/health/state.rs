@@ -1,0 +1,234 @@
+//! The one word, and why: a table of rules, of which the first that applies decides.
+
+use jiff::Timestamp;
+
+use crate::catalog::{Condition, Status};
+
+use super::memory::{Memory, Sign};
+use super::pods::PodCount;
+use super::progress::Progress;
+use super::report::{Meaning, Report};
+use super::trouble::Kind;
+use super::view::{Left, Seen};
+use super::{DEADLINE, Wanted, deletion, reason};
+
+/// Everything that the rules look at.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    pub wanted: &'a Wanted,
+    pub seen: &'a Seen,
+    pub memory: &'a Memory,
+    pub report: &'a Report,
+    pub pods: &'a PodCount,
+    pub progress: &'a [Progress],
+    pub conditions: &'a [Condition],
+    pub remains: &'a [Left],
+    pub now: Timestamp,
+}
+
+impl Facts<'_> {
+    /// Whether pods are such that the operator's giving up is still true.
+    pub(super) fn pods_explain_it(&self) -> bool {
+        match self.seen.pods {
+            Some(_) => self.memory.lasts(Sign::Stuck, self.now),
+            None => !self.pods.is_complete(),
+        }
+    }
+}
+
+/// The word and the reason, and whether a loss of pods is told with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Decision {
+    pub status: Status,
+    pub reason: Option<String>,
+    pub tells_loss: bool,
+}
+
+type Rule = fn(&Facts) -> Option<Decision>;
+
+/// The rules, in the order in which they are asked. What concerns pods comes before what people or the operator say.
+const RULES: [Rule; 14] = [
+    deleting,
+    not_there,
+    refused,
+    paused_at_birth,
+    never_worked,
+    no_quorum,
+    pods_lost,
+    software_fails,
+    gave_up,
+    stalled,
+    suspended,
+    needs_a_person,
+    changing,
+    healthy,
+];
+
+/// Decides. Where no rule applies, something is amiss that hasn't lasted long enough to be told, so what was told last
+/// still holds.
+pub(super) fn decide(facts: &Facts) -> Decision {
+    let decided = RULES.iter().find_map(|rule| rule(facts));
+    decided.or_else(|| facts.memory.told()).unwrap_or_else(|| not_healthy(facts))
+}
+
+fn told(status: Status, reason: impl Into<String>) -> Decision {
+    Decision { status, reason: Some(reason.into()), tells_loss: false }
+}
+
+fn deleting(facts: &Facts) -> Option<Decision> {
+    let leaving = facts.wanted.deleting || facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.deleting);
+    leaving.then(|| told(Status::Deleting, deletion::words(facts.remains)))
+}
+
+/// There is no Kafka object, or the operator hasn't looked at it.
+fn not_there(facts: &Facts) -> Option<Decision> {
+    let why = match &facts.seen.kafka {
+        None => "its Kafka object isn't there".to_owned(),
+        Some(kafka) if kafka.has_status => return None,
+        Some(_) if facts.seen.operator.is_down() => {
+            "the Strimzi operator, which has to take it up, is down".to_owned()
+        }
+        Some(_) if facts.memory.is_late(facts.now) => {
+            let namespace = &facts.wanted.namespace;
+            let why = format!(
+                "the Strimzi operator hasn't taken it up: check that it watches namespace `{namespace}`"
+            );
+            return Some(told(Status::Failed, why));
+        }
+        Some(_) => "the operator hasn't taken it up yet".to_owned(),
+    };
+    Some(told(Status::Pending, why))
+}
+
+/// The operator refuses the spec. It says so of what is asked for now, not of what was asked for before.
+fn refused(facts: &Facts) -> Option<Decision> {
+    let report = facts.report;
+    if !report.says(Meaning::Refused) {
+        return None;
+    }
+    let mut why =
+        format!("the operator refuses the spec ({}): {}", report.reason, reason::brief(&report.message));
+    if facts.memory.succeeded.is_some() && facts.pods.is_complete() {
+        why += &format!("; what ran before goes on running ({})", reason::pods(facts.pods));
+    }
+    Some(told(Status::Failed, why))
+}
+
+/// It was created paused, as is done over kept disks.
+fn paused_at_birth(facts: &Facts) -> Option<Decision> {
+    facts.memory.succeeded.is_none().then(|| suspended(facts)).flatten()
+}
+
+/// It has never worked: it is being made, or that has failed.
+fn never_worked(facts: &Facts) -> Option<Decision> {
+    if facts.memory.succeeded.is_some() {
+        return None;
+    }
+    let what = format!("{}{}", reason::pods_and_report(facts), reason::older_disks(facts));
+    let given_up = facts.report.says(Meaning::GaveUp) && facts.pods_explain_it();
+    let failed = given_up || facts.memory.is_late(facts.now);
+    Some(told(if failed { Status::Failed } else { Status::Provisioning }, what))
+}
+
+fn no_quorum(facts: &Facts) -> Option<Decision> {
+    let voters = facts.memory.voters?.count;
+    let ready = facts.pods.controllers()?;
+    let why = format!(
+        "the controllers have lost their quorum: {ready} of the {voters} that vote {} ready and {} are needed; {}{}",
+        if ready == 1 { "is" } else { "are" },
+        voters / 2 + 1,
+        reason::pods(facts.pods),
+        reason::way_out(facts, voters),
+    );
+    facts.memory.lasts(Sign::NoQuorum, facts.now).then(|| loss(why, facts))
+}
+
+/// Pods are away that were ready, and no rolling restart explains that.
+fn pods_lost(facts: &Facts) -> Option<Decision> {
+    let lost = facts.memory.lasts(Sign::Lost, facts.now);
+    (lost && !is_rolling(facts)).then(|| loss(reason::pods(facts.pods), facts))
+}
+
+/// Whether the operator may be restarting pods: something changes, the operator runs, one pod at a time is away, it can
+/// start, and it comes back in time.
+fn is_rolling(facts: &Facts) -> bool {
+    let Facts { memory, now, .. } = *facts;
+    let overdue = memory.lasted(Sign::Lost, now).is_some_and(|lasted| lasted >= DEADLINE);
+    memory.update.is_some()
+        && !facts.seen.operator.is_down()
+        && !memory.loss_told
+        && !memory.lasts(Sign::LostMany, now)
+        && !memory.lasts(Sign::Stuck, now)
+        && !overdue
+}
+
+fn loss(why: String, facts: &Facts) -> Decision {
+    let mut why = why;
+    if facts.seen.operator.is_down() {
+        why += "; the Strimzi operator is down, so nothing brings them back";
+    } else if is_paused(facts) {
+        why += "; the operator is told to leave the cluster alone";
+    } else if facts.pods.troubles.iter().any(|trouble| trouble.kind == Kind::Missing) {
+        why += "; the operator brings back what was lost in its absence within 5 minutes of its start";
+    }
+    Decision { tells_loss: true, ..told(Status::Degraded, why) }
+}
+
+/// New pods crash or can't be run, while all that were there before are ready.
+fn software_fails(facts: &Facts) -> Option<Decision> {
+    let broken = facts.memory.lasts(Sign::Broken, facts.now);
+    broken.then(|| told(Status::Degraded, reason::pods(facts.pods)))
+}
+
+/// The operator waited for pods in vain, and they still are as it says.
+fn gave_up(facts: &Facts) -> Option<Decision> {
+    let given_up = facts.report.says(Meaning::GaveUp) && facts.pods_explain_it();
+    given_up.then(|| told(Status::Degraded, reason::pods_and_report(facts)))
+}
+
+/// A change is under way and nothing moves any more.
+fn stalled(facts: &Facts) -> Option<Decision> {
+    let minutes = DEADLINE.as_mins();
+    let why = || format!("nothing has moved for {minutes} minutes: {}", reason::under_way(facts));
+    facts.memory.is_stalled(facts.now).then(|| told(Status::Degraded, why()))
+}
+
+fn is_paused(facts: &Facts) -> bool {
+    facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.paused)
+}
+
+/// The operator is told to leave it alone.
+fn suspended(facts: &Facts) -> Option<Decision> {
+    let who = if facts.wanted.paused { "" } else { ", which the spec doesn't ask for" };
+    let why = format!(
+        "the operator is told to leave the cluster alone (`strimzi.io/pause-reconciliation`{who}): changes wait"
+    );
+    is_paused(facts).then(|| told(Status::Suspended, why))
+}
+
+/// Something that a person has to decide or repair, while pods are well.
+fn needs_a_person(facts: &Facts) -> Option<Decision> {
+    if let Some(condition) = facts.conditions.iter().find(|condition| condition.degraded) {
+        return Some(told(Status::Degraded, condition.message.clone()));
+    }
+    let failed = facts.report.says(Meaning::Failed) || facts.report.says(Meaning::GaveUp);
+    let still = facts.memory.update.is_none();
+    (failed && still).then(|| told(Status::Degraded, reason::pods_and_report(facts)))
+}
+
+/// A change is under way, or was until a moment ago.
+fn changing(facts: &Facts) -> Option<Decision> {
+    facts.memory.update?;
+    let upgrading = facts.progress.iter().any(|progress| matches!(progress, Progress::Version { .. }));
+    Some(told(if upgrading { Status::Upgrading } else { Status::Updating }, reason::under_way(facts)))
+}
+
+fn healthy(facts: &Facts) -> Option<Decision> {
+    let well = facts.report.meaning == Meaning::Ready && facts.pods.is_complete();
+    well.then_some(Decision { status: Status::Healthy, reason: None, tells_loss: false })
+}
+
+/// What to say of a cluster that isn't well when nothing was said of it before.
+fn not_healthy(facts: &Facts) -> Decision {
+    told(Status::Degraded, reason::pods_and_report(facts))
+}

@@ -1,0 +1,166 @@
+//! Why a pod isn't ready.
+
+use super::Wanted;
+use super::reason::{brief, quoted};
+use super::view::{Container, Exit, Pod, Seen};
+
+/// What keeps a pod, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// Its software ends with an error.
+    Crash,
+    /// Its image can't be had.
+    Image,
+    /// Kubernetes can't make its container.
+    Container,
+    /// No node takes it, or it has no volume.
+    Unschedulable,
+    /// It doesn't exist.
+    Missing,
+    /// It is ending.
+    Ending,
+    /// It is starting.
+    Starting,
+}
+
+impl Kind {
+    /// Whether waiting won't help.
+    pub(super) fn is_stuck(self) -> bool {
+        self < Kind::Ending
+    }
+
+    /// Whether what it runs is at fault, rather than where it should run.
+    pub(super) fn is_broken(self) -> bool {
+        self < Kind::Unschedulable
+    }
+}
+
+/// The waiting reasons of a container whose meaning is known. Any other is part of starting.
+const WAITING: [(&str, Kind); 10] = [
+    ("CrashLoopBackOff", Kind::Crash),
+    ("ErrImagePull", Kind::Image),
+    ("ImagePullBackOff", Kind::Image),
+    ("InvalidImageName", Kind::Image),
+    ("ErrImageNeverPull", Kind::Image),
+    ("ImageInspectError", Kind::Image),
+    ("RegistryUnavailable", Kind::Image),
+    ("CreateContainerConfigError", Kind::Container),
+    ("CreateContainerError", Kind::Container),
+    ("RunContainerError", Kind::Container),
+];
+
+/// A pod that isn't ready, and why. Ordered by what keeps it, then by name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Trouble {
+    /// What keeps it.
+    pub kind: Kind,
+    /// Its name.
+    pub pod: String,
+    /// Why, to follow its name: `isn't there`.
+    pub why: String,
+}
+
+/// The pods of a pool that aren't ready; none where pods aren't watched.
+pub(super) fn of_pool(wanted: &Wanted, seen: &Seen, pool: &str) -> Vec<Trouble> {
+    let Some(pods) = &seen.pods else { return Vec::new() };
+    let found = pods
+        .iter()
+        .filter(|(_, pod)| pod.pool.as_deref() == Some(pool) && !pod.ready)
+        .map(|(name, pod)| of_pod(wanted, seen, name, pod));
+    let ids = seen.pools.get(pool).map(|pool| pool.node_ids.as_slice()).unwrap_or_default();
+    let missing = ids
+        .iter()
+        .map(|id| format!("{}-{pool}-{id}", wanted.cluster))
+        .filter(|name| !pods.contains_key(name))
+        .map(|pod| Trouble { kind: Kind::Missing, pod, why: "isn't there".to_owned() });
+    found.chain(missing).collect()
+}
+
+/// Why a pod that exists isn't ready.
+pub(super) fn of_pod(wanted: &Wanted, seen: &Seen, name: &str, pod: &Pod) -> Trouble {
+    let (kind, why) = if pod.deleting {
+        (Kind::Ending, "is ending".to_owned())
+    } else if let Some(message) = &pod.unschedulable {
+        (Kind::Unschedulable, format!("can't be scheduled: {}{}", brief(message), claims(seen, name)))
+    } else {
+        pod.containers
+            .iter()
+            .filter(|container| !container.fine)
+            .map(|container| of_container(wanted, name, container))
+            .min()
+            .filter(|(kind, _)| kind.is_stuck())
+            .unwrap_or_else(|| (Kind::Starting, format!("is starting{}", mounting(seen, name))))
+    };
+    Trouble { kind, pod: name.to_owned(), why }
+}
+
+fn of_container(wanted: &Wanted, pod: &str, container: &Container) -> (Kind, String) {
+    let waiting = container.waiting.as_deref().unwrap_or_default();
+    let known = WAITING.iter().find(|(reason, _)| *reason == waiting).map(|(_, kind)| *kind);
+    match (known, &container.ended) {
+        (Some(Kind::Crash), ended) => (Kind::Crash, crash(wanted, pod, container, ended.as_ref())),
+        (None, Some(exit)) if exit.code != 0 => (Kind::Crash, crash(wanted, pod, container, Some(exit))),
+        (Some(kind), _) => {
+            let message = container.waiting_message.as_deref().map(|text| format!(": {}", brief(text)));
+            let name = quoted(&container.name);
+            (kind, format!("can't run container {name}: {waiting}{}", message.unwrap_or_default()))
+        }
+        (None, _) => (Kind::Starting, String::new()),
+    }
+}
+
+/// The words for a container that ends with an error. From the second restart on it is a loop, also in the moments in
+/// which it runs.
+fn crash(wanted: &Wanted, pod: &str, container: &Container, ended: Option<&Exit>) -> String {
+    let looping = container.restarts > 1 || container.waiting.is_some();
+    let what = if looping { "is in a crash loop" } else { "has crashed" };
+    let mut details = vec![match container.restarts {
+        0 => "not restarted yet".to_owned(),
+        1 => "restarted once".to_owned(),
+        many => format!("restarted {many} times"),
+    }];
+    if looping {
+        details.insert(0, "CrashLoopBackOff".to_owned());
+    }
+    details.extend(ended.map(|exit| format!("exit code {}", exit.code)));
+    // `Error` only says that the exit code isn't 0.
+    details.extend(ended.and_then(|exit| exit.reason.clone()).filter(|reason| reason != "Error"));
+    let (details, namespace, container) = (details.join(", "), &wanted.namespace, &container.name);
+    format!("{what} ({details}); see `kubectl logs --previous -n {namespace} {pod} -c {container}`")
+}
+
+/// The words for the claims of a pod that have no volume yet.
+fn claims(seen: &Seen, pod: &str) -> String {
+    let pending = seen.claims_of(pod).filter(|(_, claim)| claim.pending);
+    pending
+        .map(|(name, claim)| {
+            format!(
+                "; its claim {} has no volume yet{}",
+                quoted(name),
+                claim_reason(seen, name, claim.class.as_deref())
+            )
+        })
+        .collect()
+}
+
+fn claim_reason(seen: &Seen, name: &str, class: Option<&str>) -> String {
+    let exists = |class: &str| seen.storage_classes.as_ref().map(|known| known.contains(class));
+    match (class, class.and_then(exists), seen.warning_about("PersistentVolumeClaim", name)) {
+        (Some(class), Some(false), _) => {
+            let class = quoted(class);
+            format!(
+                ": storage class {class} doesn't exist; make one of that name, since a claim keeps its class"
+            )
+        }
+        (_, _, Some(event)) => format!(": {}: {}", event.reason, brief(&event.message)),
+        (Some(class), _, None) => format!(" (storage class {})", quoted(class)),
+        (None, _, None) => String::new(),
+    }
+}
+
+/// The words for what a starting pod waits for, if Kubernetes has reported it.
+fn mounting(seen: &Seen, pod: &str) -> String {
+    const REASONS: [&str; 3] = ["FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"];
+    let event = seen.warning_about("Pod", pod).filter(|event| REASONS.contains(&event.reason.as_str()));
+    event.map(|event| format!(" ({}: {})", event.reason, brief(&event.message))).unwrap_or_default()
+}

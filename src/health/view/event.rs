@@ -1,0 +1,37 @@
+//! An Event.
+
+use serde_json::Value;
+
+use super::reading::text;
+
+/// What Kubernetes reported about an object. Ordered by time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Event {
+    /// When it was last seen, as it is written: RFC 3339, which sorts as text.
+    pub last: String,
+    /// The kind of the object that it is about.
+    pub kind: String,
+    /// The name of that object.
+    pub name: String,
+    /// Whether it reports trouble.
+    pub warning: bool,
+    /// What happened, as one word: `ProvisioningFailed`.
+    pub reason: String,
+    /// What happened, in words.
+    pub message: String,
+}
+
+impl Event {
+    pub(super) fn read(object: &Value) -> Option<Self> {
+        let word = |key| text(object, &[key]).unwrap_or_default();
+        let times = ["lastTimestamp", "eventTime", "firstTimestamp"];
+        Some(Self {
+            last: times.iter().find_map(|key| text(object, &[key])).unwrap_or_default(),
+            kind: text(object, &["involvedObject", "kind"])?,
+            name: text(object, &["involvedObject", "name"])?,
+            warning: word("type") == "Warning",
+            reason: word("reason"),
+            message: word("message"),
+        })
+    }
+}

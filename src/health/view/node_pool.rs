@@ -1,0 +1,44 @@
+//! A KafkaNodePool.
+
+use serde_json::Value;
+
+use super::OperatorCondition;
+use super::reading::{conditions, count, items, number};
+
+/// What a node pool says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodePool {
+    /// The generation of its spec.
+    pub generation: Option<u64>,
+    /// The generation that the operator last took up. It is written before anything is restarted.
+    pub observed_generation: Option<u64>,
+    /// How many nodes its spec asks for.
+    pub replicas: Option<u32>,
+    /// How many nodes the operator works towards: more than asked for while a scale-down is refused.
+    pub working_replicas: Option<u32>,
+    /// The ids of its nodes.
+    pub node_ids: Vec<u32>,
+    /// What the operator says.
+    pub conditions: Vec<OperatorCondition>,
+}
+
+impl NodePool {
+    pub(super) fn read(object: &Value) -> Self {
+        let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+        let mut node_ids: Vec<u32> = items(object, &["status", "nodeIds"]).filter_map(id).collect();
+        node_ids.sort_unstable();
+        Self {
+            generation: number(object, &["metadata", "generation"]),
+            observed_generation: number(object, &["status", "observedGeneration"]),
+            replicas: count(object, &["spec", "replicas"]),
+            working_replicas: count(object, &["status", "replicas"]),
+            node_ids,
+            conditions: conditions(object),
+        }
+    }
+
+    /// Whether the operator has yet to take up the present spec.
+    pub fn is_behind(&self) -> bool {
+        matches!((self.generation, self.observed_generation), (Some(new), Some(old)) if old < new)
+    }
+}

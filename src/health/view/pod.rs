@@ -1,0 +1,88 @@
+//! A Pod.
+
+use serde_json::Value;
+
+use super::reading::{conditions, deleting, holds, items, labelled, number, text};
+use super::{CLUSTER, POOL};
+
+/// What a pod says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pod {
+    /// The node pool that it belongs to; none for what isn't Kafka itself.
+    pub pool: Option<String>,
+    /// Whether it is the cluster's entity operator.
+    pub entity_operator: bool,
+    /// Whether it is ready, and not about to end.
+    pub ready: bool,
+    /// Whether its deletion was asked for.
+    pub deleting: bool,
+    /// Why no node takes it, in the scheduler's words.
+    pub unschedulable: Option<String>,
+    /// Its containers, those that prepare it first.
+    pub containers: Vec<Container>,
+}
+
+/// A container of a pod.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Container {
+    /// Its name.
+    pub name: String,
+    /// Whether it has done what it is for: it is ready, or has ended well.
+    pub fine: bool,
+    /// How often it was restarted.
+    pub restarts: u32,
+    /// Why it doesn't run yet, as one word.
+    pub waiting: Option<String>,
+    /// The same in Kubernetes' words.
+    pub waiting_message: Option<String>,
+    /// How it ended, or ended last.
+    pub ended: Option<Exit>,
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Exit {
+    /// Its exit code.
+    pub code: u32,
+    /// Why, as one word: `Error`, `OOMKilled`.
+    pub reason: Option<String>,
+}
+
+impl Pod {
+    pub(super) fn read(object: &Value) -> Self {
+        let unscheduled = |c: &super::OperatorCondition| c.kind == "PodScheduled" && !c.holds;
+        let leaving = deleting(object);
+        let entity_operator = labelled(object, CLUSTER).map(|cluster| format!("{cluster}-entity-operator"));
+        let containers = ["initContainerStatuses", "containerStatuses"];
+        Self {
+            pool: labelled(object, POOL),
+            entity_operator: labelled(object, "strimzi.io/name") == entity_operator,
+            ready: holds(object, "Ready") && !leaving,
+            deleting: leaving,
+            unschedulable: conditions(object).into_iter().find(unscheduled).map(|c| c.message),
+            containers: containers
+                .iter()
+                .flat_map(|list| items(object, &["status", list]))
+                .map(Container::read)
+                .collect(),
+        }
+    }
+}
+
+impl Container {
+    fn read(value: &Value) -> Self {
+        let exit = |state: &str| {
+            let code = number(value, &[state, "terminated", "exitCode"])?;
+            Some(Exit { code, reason: text(value, &[state, "terminated", "reason"]) })
+        };
+        let ready = value.get("ready").and_then(Value::as_bool).unwrap_or_default();
+        Self {
+            name: text(value, &["name"]).unwrap_or_default(),
+            fine: ready || exit("state").is_some_and(|exit| exit.code == 0),
+            restarts: number(value, &["restartCount"]).unwrap_or_default(),
+            waiting: text(value, &["state", "waiting", "reason"]),
+            waiting_message: text(value, &["state", "waiting", "message"]),
+            ended: exit("state").or_else(|| exit("lastState")),
+        }
+    }
+}

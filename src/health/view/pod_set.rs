@@ -1,0 +1,46 @@
+//! A StrimziPodSet.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::reading::{count, holds, number};
+
+/// What a pod set says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PodSet {
+    /// Whether the operator has yet to take up its present spec.
+    pub behind: bool,
+    /// Its counts; none before the first.
+    pub counts: Option<Counts>,
+    /// Whether its status is that of a failed look. The counts are all 0 then and mean nothing.
+    pub error: bool,
+}
+
+/// How many pods a pod set has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Pods that it wants or still has.
+    pub pods: u32,
+    /// Pods that are ready.
+    pub ready: u32,
+    /// Pods of the present revision.
+    pub current: u32,
+}
+
+impl PodSet {
+    pub(super) fn read(object: &Value) -> Self {
+        let counted = |key| count(object, &["status", key]);
+        let generation: Option<u64> = number(object, &["metadata", "generation"]);
+        let observed: Option<u64> = number(object, &["status", "observedGeneration"]);
+        Self {
+            behind: matches!((generation, observed), (Some(new), Some(old)) if old < new),
+            counts: counted("pods").map(|pods| Counts {
+                pods,
+                ready: counted("readyPods").unwrap_or_default(),
+                current: counted("currentPods").unwrap_or_default(),
+            }),
+            error: holds(object, "Error"),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Reading fields out of JSON that may hold anything.
+
+use serde_json::Value;
+
+/// What the operator says about an object that it looks after.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OperatorCondition {
+    /// `Ready`, `NotReady`, `Warning`, `ReconciliationPaused`, …
+    pub kind: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// The reason, as one word.
+    pub reason: String,
+    /// The operator's own words.
+    pub message: String,
+    /// When the operator wrote it, as it was written: it tells two equal verdicts apart.
+    pub written: String,
+}
+
+/// The value at a path of keys.
+pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, key| value.get(key))
+}
+
+/// The text at a path.
+pub(super) fn text(value: &Value, path: &[&str]) -> Option<String> {
+    at(value, path)?.as_str().map(str::to_owned)
+}
+
+/// The number at a path.
+pub(super) fn number<N: TryFrom<u64>>(value: &Value, path: &[&str]) -> Option<N> {
+    N::try_from(at(value, path)?.as_u64()?).ok()
+}
+
+/// The count at a path. More than 65,535 of anything here isn't a count, and sums of counts must not overflow.
+pub(super) fn count(value: &Value, path: &[&str]) -> Option<u32> {
+    number::<u16>(value, path).map(u32::from)
+}
+
+/// The items of the list at a path; none where there is no list.
+pub(super) fn items<'a>(value: &'a Value, path: &[&str]) -> impl Iterator<Item = &'a Value> + use<'a> {
+    at(value, path).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The name of an object.
+pub(super) fn name(object: &Value) -> Option<String> {
+    text(object, &["metadata", "name"])
+}
+
+/// The value of a label.
+pub(super) fn labelled(object: &Value, label: &str) -> Option<String> {
+    text(object, &["metadata", "labels", label])
+}
+
+/// The value of an annotation.
+pub(super) fn annotated(object: &Value, annotation: &str) -> Option<String> {
+    text(object, &["metadata", "annotations", annotation])
+}
+
+/// Whether the deletion of an object was asked for.
+pub(super) fn deleting(object: &Value) -> bool {
+    at(object, &["metadata", "deletionTimestamp"]).is_some()
+}
+
+/// The conditions of an object, in the order they are written.
+pub(super) fn conditions(object: &Value) -> Vec<OperatorCondition> {
+    let word = |value: &Value, key| text(value, &[key]).unwrap_or_default();
+    items(object, &["status", "conditions"])
+        .map(|condition| OperatorCondition {
+            kind: word(condition, "type"),
+            // The pod sets' status says `true` where all others say `True`.
+            holds: word(condition, "status").eq_ignore_ascii_case("true"),
+            reason: word(condition, "reason"),
+            message: word(condition, "message"),
+            written: word(condition, "lastTransitionTime"),
+        })
+        .collect()
+}
+
+/// Whether a condition of a kind holds.
+pub(super) fn holds(object: &Value, kind: &str) -> bool {
+    conditions(object).iter().any(|condition| condition.kind == kind && condition.holds)
+}

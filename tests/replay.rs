@@ -1,0 +1,360 @@
+//! Replays recordings of a real Strimzi operator and holds what a person should have read at each moment.
+//!
+//! `tests/recordings/README.md` says what they are. Each is fed, change by change, into a world of objects, which is
+//! judged after each change and at each full second in between, until a minute after the last change. What is wanted is
+//! taken from the specs of the recorded objects, as if they were what Streamfleet had applied.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use streamfleet::catalog::{Condition, Status};
+use streamfleet::health::fleet::{self, FleetMemory};
+use streamfleet::health::view::{Operator, Seen};
+use streamfleet::health::{DEBOUNCE, Judgement, Memory, Wanted, WantedPool, judge};
+
+/// Where the clock of every replay starts.
+const START: &str = "2026-11-21T11:00:00Z";
+/// For how long a world is judged after the last change.
+const AFTERMATH: i64 = 60;
+
+/// A change of an object.
+struct Change {
+    at: SignedDuration,
+    kind: String,
+    gone: bool,
+    object: Value,
+}
+
+fn recordings() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
+    files.sort();
+    files
+}
+
+fn read(file: &Path) -> Vec<Change> {
+    let change = |line: &str| {
+        let mut value: Value = serde_json::from_str(line).unwrap();
+        let seconds = value["t"].as_f64().unwrap();
+        let kind = value["kind"].as_str().unwrap().to_owned();
+        let mut object = value["object"].take();
+        object["kind"] = kind.clone().into();
+        let gone = value["event"] == "DELETED";
+        Change { at: SignedDuration::from_secs_f64(seconds), kind, gone, object }
+    };
+    fs::read_to_string(file).unwrap().lines().map(change).collect()
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A cluster, by its namespace and name.
+type Cluster = (String, String);
+
+/// The cluster that an object is of.
+fn cluster_of(object: &Value) -> Option<Cluster> {
+    let label = text(object, "/metadata/labels/strimzi.io~1cluster");
+    let is_it = text(object, "/kind") == "Kafka";
+    let name = if is_it { text(object, "/metadata/name") } else { label };
+    (!name.is_empty()).then(|| (text(object, "/metadata/namespace").to_owned(), name.to_owned()))
+}
+
+/// The objects at one moment, and what a person wants of them.
+struct World {
+    kinds: BTreeSet<String>,
+    objects: BTreeMap<(String, String, String), Value>,
+    wanted: BTreeMap<Cluster, Wanted>,
+}
+
+impl World {
+    fn of(changes: &[Change]) -> Self {
+        let has_kafka = changes.iter().any(|change| change.kind == "Kafka");
+        let wanted = |(namespace, cluster): Cluster| Wanted { namespace, cluster, ..Wanted::default() };
+        Self {
+            kinds: changes.iter().map(|change| change.kind.clone()).collect(),
+            objects: BTreeMap::new(),
+            wanted: changes
+                .iter()
+                .filter(|change| !has_kafka || change.kind == "Kafka")
+                .filter_map(|change| cluster_of(&change.object))
+                .map(|cluster| (cluster.clone(), wanted(cluster)))
+                .collect(),
+        }
+    }
+
+    fn take(&mut self, change: &Change) {
+        let object = &change.object;
+        self.want(change);
+        let place = |pointer| text(object, pointer).to_owned();
+        let key = (change.kind.clone(), place("/metadata/namespace"), place("/metadata/name"));
+        if change.gone {
+            self.objects.remove(&key);
+        } else {
+            self.objects.insert(key, object.clone());
+        }
+    }
+
+    /// A node pool that somebody deletes is still wanted, as long as its cluster is.
+    fn want(&mut self, change: &Change) {
+        let object = &change.object;
+        let Some(wanted) = cluster_of(object).and_then(|cluster| self.wanted.get_mut(&cluster)) else {
+            return;
+        };
+        match change.kind.as_str() {
+            "Kafka" => {
+                wanted.deleting = change.gone;
+                wanted.paused =
+                    text(object, "/metadata/annotations/strimzi.io~1pause-reconciliation") == "true";
+                wanted.version = Some(text(object, "/spec/kafka/version").to_owned());
+                wanted.metadata_version = Some(text(object, "/spec/kafka/metadataVersion").to_owned());
+            }
+            "KafkaNodePool" => {
+                let roles = object.pointer("/spec/roles").and_then(Value::as_array).unwrap();
+                let pool = WantedPool {
+                    replicas: u32::try_from(object.pointer("/spec/replicas").unwrap().as_u64().unwrap())
+                        .unwrap(),
+                    controller: roles.contains(&"controller".into()),
+                };
+                wanted.pools.insert(text(object, "/metadata/name").to_owned(), pool);
+            }
+            _ => {}
+        }
+    }
+
+    fn operator(&self) -> Operator {
+        let deployment = self.objects.iter().find(|((kind, ..), _)| kind == "Deployment");
+        match deployment {
+            Some((_, object)) => Operator::of(Some(object)),
+            None => Operator::Unknown,
+        }
+    }
+
+    /// What is seen of a cluster. Pods that were not recorded are unknown.
+    fn seen(&self, (namespace, cluster): &Cluster) -> Seen {
+        let seen = Seen::of(namespace, cluster, self.operator(), self.objects.values());
+        if self.kinds.contains("Pod") { seen.watching_pods() } else { seen }
+    }
+}
+
+/// What a person reads of a cluster or a fleet at a moment.
+#[derive(PartialEq, Eq)]
+struct Page(String);
+
+impl Page {
+    fn of(status: Status, reason: Option<&str>, conditions: &[Condition]) -> Self {
+        let mut page = status.to_string();
+        if let Some(reason) = reason {
+            write!(page, ": {reason}").unwrap();
+        }
+        // A condition that gives the reason isn't said twice.
+        for condition in conditions.iter().filter(|condition| Some(condition.message.as_str()) != reason) {
+            write!(page, "\n           ({}) {}", condition.kind, condition.message).unwrap();
+        }
+        Self(page)
+    }
+
+    fn of_cluster(judgement: &Judgement) -> Self {
+        let status = &judgement.status;
+        Self::of(status.status, status.reason.as_deref(), &status.conditions)
+    }
+}
+
+/// Judges a recording at each of its moments; `look` is shown every judgement.
+fn replay(file: &Path, mut look: impl FnMut(SignedDuration, &Cluster, &Judgement)) -> Vec<String> {
+    let changes = read(file);
+    let mut world = World::of(&changes);
+    let start: Timestamp = START.parse().unwrap();
+    let last = changes.last().map(|change| change.at.as_secs()).unwrap_or_default() + 1 + AFTERMATH;
+    let mut moments: BTreeSet<SignedDuration> = (0..=last).map(SignedDuration::from_secs).collect();
+    moments.extend(changes.iter().map(|change| change.at));
+    let (mut memories, mut fleet) = (BTreeMap::<Cluster, Memory>::new(), FleetMemory::default());
+    let (mut pages, mut lines) = (BTreeMap::<String, Page>::new(), Vec::new());
+    let mut changes = changes.iter().peekable();
+    for moment in moments {
+        let now = start + moment;
+        // Lists are read before anything is judged; after that, each change is judged by itself.
+        loop {
+            let mut took = false;
+            while let Some(change) = changes.next_if(|change| change.at <= moment) {
+                world.take(change);
+                took = true;
+                if !moment.is_zero() {
+                    break;
+                }
+            }
+            let mut statuses = Vec::new();
+            for (cluster, wanted) in &world.wanted {
+                let memory = memories.entry(cluster.clone()).or_default();
+                let (judgement, next) = judge(wanted, &world.seen(cluster), memory, now);
+                look(moment, cluster, &judgement);
+                // What is remembered is kept as JSON between two runs.
+                *memory = serde_json::from_value(serde_json::to_value(next).unwrap()).unwrap();
+                statuses.push(judgement.status.status);
+                turn(&mut pages, &mut lines, moment, &cluster.1, Page::of_cluster(&judgement));
+            }
+            if world.kinds.contains("Deployment") {
+                let (told, next) = fleet::judge(&world.operator(), &statuses, &fleet, now);
+                fleet = next;
+                let page = Page::of(told.status, told.reason.as_deref(), &told.conditions);
+                turn(&mut pages, &mut lines, moment, "(fleet)", page);
+            }
+            if !took || moment.is_zero() {
+                break;
+            }
+        }
+    }
+    lines
+}
+
+/// Adds a line when what a person reads has changed.
+fn turn(
+    pages: &mut BTreeMap<String, Page>,
+    lines: &mut Vec<String>,
+    moment: SignedDuration,
+    name: &str,
+    page: Page,
+) {
+    if pages.get(name) != Some(&page) {
+        lines.push(format!("{:>8.2}  {name}  {}", moment.as_secs_f64(), page.0));
+        pages.insert(name.to_owned(), page);
+    }
+}
+
+#[test]
+fn a_person_reads_the_truth_at_every_moment_of_every_recording() {
+    let files = recordings();
+    assert_eq!(files.len(), 26);
+    for file in files {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let lines = replay(&file, |_, _, _| {});
+        insta::assert_snapshot!(name, lines.join("\n"));
+    }
+}
+
+/// What was said of the one cluster of a recording, in order.
+fn statuses(name: &str) -> Vec<Status> {
+    let mut said = Vec::new();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
+    replay(&file, |_, _, judgement| said.push(judgement.status.status));
+    said.dedup();
+    said
+}
+
+#[test]
+fn a_change_that_goes_well_is_never_called_trouble() {
+    for name in [
+        "certificate-change-rolling",
+        "config-change-rolling",
+        "controllers-1-to-3",
+        "scale-up",
+        "storage-grow",
+    ] {
+        assert_eq!(statuses(name), [Status::Healthy, Status::Updating, Status::Healthy], "{name}");
+    }
+}
+
+/// How many pods the last words of pods and pod sets count as ready, and how many the pools ask for: counted here anew.
+fn count(world: &World) -> (u64, u64) {
+    let sum = |kind: &str, of: &dyn Fn(&Value) -> u64| -> u64 {
+        world.objects.iter().filter(|((is, ..), _)| is == kind).map(|(_, object)| of(object)).sum()
+    };
+    let number =
+        |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
+    let is_ready = |object: &Value| {
+        let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+        let ready = conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True");
+        u64::from(ready && !text(object, "/metadata/labels/strimzi.io~1pool-name").is_empty())
+    };
+    let ready = if world.kinds.contains("Pod") {
+        sum("Pod", &is_ready)
+    } else {
+        sum("StrimziPodSet", &|set| number(set, "/status/readyPods"))
+    };
+    (ready, sum("KafkaNodePool", &|pool| number(pool, "/spec/replicas")))
+}
+
+#[test]
+fn what_is_called_healthy_has_every_pod_but_for_a_moment() {
+    for file in recordings() {
+        let changes = read(&file);
+        let start: Timestamp = START.parse().unwrap();
+        let (mut world, mut short) = (World::of(&changes), None);
+        let (mut memory, Some(cluster)) = (Memory::default(), world.wanted.keys().next().cloned()) else {
+            continue;
+        };
+        let mut changes = changes.iter().peekable();
+        for second in 0..700 {
+            let moment = SignedDuration::from_secs(second);
+            while let Some(change) = changes.next_if(|change| change.at <= moment) {
+                world.take(change);
+            }
+            let (judgement, next) =
+                judge(&world.wanted[&cluster], &world.seen(&cluster), &memory, start + moment);
+            memory = next;
+            let (ready, wanted) = count(&world);
+            short = if ready < wanted { short.or(Some(moment)) } else { None };
+            let long = short.is_some_and(|since| moment - since > DEBOUNCE);
+            let healthy = judgement.status.status == Status::Healthy;
+            assert!(!(healthy && long), "{}: {second} s: {ready} of {wanted}", file.display());
+        }
+    }
+}
+
+#[test]
+fn what_is_handed_on_outlives_refusals_pauses_and_deletions() {
+    for name in ["invalid-config", "pause-and-resume", "bad-certificate-key", "delete-keep-data"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
+        let mut first = None;
+        replay(&file, |moment, _, judgement| {
+            let first = first.get_or_insert_with(|| judgement.outputs.clone());
+            assert!(first.cluster_id.is_some() && first.bootstrap.contains_key("tls"));
+            assert_eq!(&judgement.outputs, first, "{name} at {moment:?}");
+        });
+    }
+}
+
+#[test]
+fn an_armed_scale_down_is_a_pending_destruction_until_it_begins() {
+    let mut armed = Vec::new();
+    for name in ["scale-down-refused", "scale-down-allowed"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
+        replay(&file, |_, _, judgement| {
+            armed.push(judgement.pending_destructions.iter().map(|p| p.nodes.clone()).collect::<Vec<_>>());
+        });
+    }
+    armed.dedup();
+    let (none, broker_3) = (Vec::new(), vec![vec![3]]);
+    assert_eq!(armed, [none.clone(), broker_3, none]);
+}
+
+#[test]
+fn a_certificate_that_the_operator_has_not_noticed_is_told_when_it_is_known_which_one_is_wanted() {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/certificate-change-rolling.jsonl");
+    let changes = read(&file);
+    let (mut early, mut late) = (World::of(&changes), World::of(&changes));
+    changes
+        .iter()
+        .filter(|change| change.at < SignedDuration::from_secs(5))
+        .for_each(|change| early.take(change));
+    changes.iter().for_each(|change| late.take(change));
+    let cluster = early.wanted.keys().next().unwrap().clone();
+    let shown = late.seen(&cluster).kafka.unwrap().listeners;
+    let certificates =
+        shown.into_iter().map(|listener| (listener.name, listener.certificate.unwrap())).collect();
+    let mut wanted = early.wanted[&cluster].clone();
+    let now: Timestamp = START.parse().unwrap();
+    let status = |wanted: &Wanted, world: &World| {
+        judge(wanted, &world.seen(&cluster), &Memory::default(), now).0.status.status
+    };
+    assert_eq!(status(&wanted, &early), Status::Healthy);
+    wanted.certificates = certificates;
+    assert_eq!(status(&wanted, &early), Status::Updating);
+    assert_eq!(status(&wanted, &late), Status::Healthy);
+}
