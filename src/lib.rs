@@ -34,6 +34,7 @@ pub mod state;
 #[allow(clippy::disallowed_methods, reason = "reads and writes what fleets consist of")]
 pub mod target;
 
-// The shell: it uses all.
+// The shell: it uses all, and `cli` uses `round`.
 #[allow(clippy::disallowed_methods, reason = "it is where files, the environment and the clock come in")]
 pub mod cli;
+pub mod round;

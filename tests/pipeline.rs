@@ -2,20 +2,21 @@
 
 use std::pin::pin;
 use std::task::{Context, Waker};
+use std::thread;
 
 use camino::Utf8PathBuf;
-use jiff::{SignedDuration, Timestamp};
-use streamfleet::catalog::{self, Recorded, Secrets};
+use jiff::Timestamp;
+use streamfleet::catalog::{Recorded, Secrets};
 use streamfleet::config::Config;
 use streamfleet::execute::{Report, execute};
-use streamfleet::names::{FleetKey, Kind};
-use streamfleet::plan::{self, Plan, Policy};
-use streamfleet::render::render;
+use streamfleet::plan::Plan;
+use streamfleet::round::{self, Installation};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
-use streamfleet::spec::{self, Spec};
+use streamfleet::spec;
 use streamfleet::state::State;
 use streamfleet::target::Targets;
+use tokio::runtime::Handle;
 
 use crate::support::Tree;
 
@@ -36,7 +37,7 @@ impl Default for Surroundings {
 pub struct Round {
     pub plan: Plan,
     pub recorded: Recorded,
-    state: State,
+    installation: Installation,
     targets: Targets,
     secrets: Secrets,
     now: Timestamp,
@@ -50,40 +51,34 @@ fn folder(tree: &Tree, name: &str) -> Utf8PathBuf {
 pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
     let root = Utf8PathBuf::from_path_buf(tree.path().canonicalize().unwrap()).unwrap();
     let documents = spec::read(&directory::scan(&root).unwrap(), None);
-    let state = State::open(&folder(tree, "state")).unwrap();
-    let recorded = state.recorded().unwrap();
     let keyring = Keyring::load_or_create(&folder(tree, "state")).unwrap();
-    let secrets = SecretStore::new(folder(tree, "secrets"), |_| None, keyring).open_all(&documents);
-    let catalog = catalog::resolve(&documents, &recorded, &secrets, &around.config, around.now);
-    let desired = render(&catalog);
-    let applied = recorded.resources.iter().filter(|(key, _)| key.kind == Kind::Fleet);
-    let applied = applied
-        .filter_map(|(key, record)| Spec::from_record(key.kind, &record.last_good.as_ref()?.spec).ok());
-    let applied = applied.chain(catalog.fleets.values().map(|fleet| Spec::Fleet((*fleet.spec).clone())));
-    let fleets = applied.filter_map(|spec| match spec {
-        Spec::Fleet(fleet) => {
-            let key = FleetKey { organization: fleet.organization, fleet: fleet.identifier };
-            Some((key, fleet.advanced_config.path))
-        }
-        _ => None,
-    });
-    let targets = Targets::for_fleets(&folder(tree, "output"), recorded.installation, fleets);
-    let observed = targets.observe(&recorded, &desired).await;
-    let policy = Policy {
-        now: around.now,
-        cluster_deletions_per_hour: around.config.policy.cluster_deletions_per_hour,
-        approval_lifetime: SignedDuration::from_hours(24),
+    let installation = Installation {
+        state: Some(State::open(&folder(tree, "state")).unwrap()),
+        secrets: SecretStore::new(folder(tree, "secrets"), |_| None, keyring),
+        config: around.config.clone(),
+        output_dir: folder(tree, "output"),
         software: around.software.to_owned(),
     };
-    let plan = plan::plan(&catalog, &desired, &recorded, &observed, &policy);
-    Round { plan, recorded, state, targets, secrets, now: around.now }
+    // Planning blocks, which a thread of its own may do.
+    let runtime = Handle::current();
+    let round = thread::scope(|scope| {
+        scope.spawn(|| installation.plan(&documents, around.now, &runtime)).join().unwrap().unwrap()
+    });
+    let round::Round { checked, targets, plan, .. } = round;
+    // What fleets hold is not part of what a round carries about.
+    let recorded = installation.state.as_ref().unwrap().recorded().unwrap();
+    Round { plan, recorded, installation, targets, secrets: checked.secrets, now: around.now }
 }
 
 impl Round {
+    fn state(&self) -> &State {
+        self.installation.state.as_ref().unwrap()
+    }
+
     /// Executes the plan to its end.
     pub async fn execute(&self) -> Report {
         let clock = || self.now;
-        execute(&self.plan, &self.targets, &self.state, &self.secrets, &clock, "ann", &mut |_| {}).await
+        execute(&self.plan, &self.targets, self.state(), &self.secrets, &clock, "ann", &mut |_| {}).await
     }
 
     /// Executes the plan and is killed at the so-manieth place where it lets others go on: between two steps, or between
@@ -111,7 +106,7 @@ pub async fn converge(tree: &Tree, around: &Surroundings) -> (usize, Round) {
         let report = round.execute().await;
         assert_eq!(report.failed, []);
         if !round.plan.has_work() {
-            round.recorded = round.state.recorded().unwrap();
+            round.recorded = round.state().recorded().unwrap();
             return (rounds, round);
         }
     }

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access, Round};
+use crate::cli::round::{self, Access, Look};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::cli::{exit, report, saved};
 use crate::execute::{Progress, Report};
@@ -31,19 +31,19 @@ pub struct Apply {
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     let saved = if verb.what.is_file() { Some(saved::read(&verb.what)?) } else { None };
     let settings = settle(verb, saved.as_ref())?;
-    let round = round::run(settings, Access::Write, round::time(None), console)?;
+    let look = round::look(settings, Access::Write, round::time(None), console)?;
     if let Some(saved) = &saved {
-        refuse_stale(saved, &round)?;
+        refuse_stale(saved, &look)?;
     }
-    report::plan(&round, console)?;
-    let ask = round.plan.has_work() && !verb.yes;
+    report::plan(&look, console)?;
+    let ask = look.round.plan.has_work() && !verb.yes;
     if ask && !console.confirm("Apply this plan?")? {
         console.tell("Nothing was changed.\n");
         return Ok(exit::PROBLEM);
     }
-    let outcome = execute(&round)?;
-    tell_outcome(&outcome, &round, console)?;
-    Ok(exit_code(&round.plan, &outcome))
+    let outcome = execute(&look)?;
+    tell_outcome(&outcome, &look, console)?;
+    Ok(exit_code(&look.round.plan, &outcome))
 }
 
 fn settle(verb: &Apply, saved: Option<&Plan>) -> Result<Settings, Failure> {
@@ -55,8 +55,8 @@ fn settle(verb: &Apply, saved: Option<&Plan>) -> Result<Settings, Failure> {
 }
 
 /// A saved plan is applied only where planning again would give the same: what was seen is what is done.
-fn refuse_stale(saved: &Plan, fresh: &Round) -> Result<(), Failure> {
-    let reasons = saved.staleness(&fresh.plan);
+fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
+    let reasons = saved.staleness(&fresh.round.plan);
     if reasons.is_empty() {
         return Ok(());
     }
@@ -67,15 +67,15 @@ fn refuse_stale(saved: &Plan, fresh: &Round) -> Result<(), Failure> {
     )))
 }
 
-fn execute(round: &Round) -> Result<Report, Failure> {
-    let bar = progress_bar(round.plan.step_count());
+fn execute(look: &Look) -> Result<Report, Failure> {
+    let bar = progress_bar(look.round.plan.step_count());
     let mut progress = |progress: Progress<'_>| {
         if let Progress::Step { fleet, object, .. } = progress {
             bar.set_message(format!("{fleet} {object}"));
             bar.inc(1);
         }
     };
-    let report = round.execute(&mut progress);
+    let report = look.execute(&mut progress);
     bar.finish_and_clear();
     report
 }
@@ -91,13 +91,13 @@ fn progress_bar(steps: usize) -> ProgressBar {
     }
 }
 
-fn tell_outcome(report: &Report, round: &Round, console: &mut Console) -> Result<(), Failure> {
+fn tell_outcome(report: &Report, look: &Look, console: &mut Console) -> Result<(), Failure> {
     let mut text = String::new();
     if !report.done.is_empty() {
         let resources = count(report.done.len(), "resource");
         text = format!("\nApplied {resources} in {}.\n", count(report.steps, "step"));
     }
-    for folder in round.written_folders() {
+    for folder in look.written_folders() {
         text.push_str(&format!("Manifests are in {folder}\n"));
     }
     console.print(&text)?;

@@ -28,9 +28,9 @@ pub struct Approve {
 pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let now = Timestamp::now();
-    let round = round::run(settings, Access::Write, now, console)?;
+    let look = round::look(settings, Access::Write, now, console)?;
     let guarded =
-        round.plan.fleets.iter().filter_map(|fleet| fleet.guard.as_ref().map(|guard| (fleet, guard)));
+        look.round.plan.fleets.iter().filter_map(|fleet| fleet.guard.as_ref().map(|guard| (fleet, guard)));
     let Some((fleet, guard)) = guarded.clone().find(|(_, guard)| guard.id == verb.id) else {
         return Err(unknown_id(&verb.id, &guarded.collect::<Vec<_>>()));
     };
@@ -38,13 +38,13 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
         console.print(&format!("{} was approved already, by {by}.\n", guard.id))?;
         return Ok(exit::OK);
     }
-    let Some(state) = &round.checked.state else {
+    let Some(state) = &look.installation.state else {
         return Err(Failure::new("nothing can be approved without a state"));
     };
     let approval = Approval { fleet: fleet.fleet.clone(), id: guard.id.clone(), by: round::actor(), at: now };
     let what =
         format!("approved {} on fleet {}: {}", guard.id, fleet.fleet, guarded_changes(fleet, &guard.id));
-    let entry = AuditEntry { at: now, who: round::actor(), what, plan: Some(round.plan.id.clone()) };
+    let entry = AuditEntry { at: now, who: round::actor(), what, plan: Some(look.round.plan.id.clone()) };
     state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
     state.approve(approval).map_err(|error| Failure::of_state("could not record the approval", &error))?;
     console.print(&format!(
@@ -52,7 +52,7 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
         guard.id,
         fleet.fleet,
         guarded_changes(fleet, &guard.id),
-        round.settings.tree_as_given
+        look.settings.tree_as_given
     ))?;
     Ok(exit::OK)
 }

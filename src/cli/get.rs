@@ -8,7 +8,7 @@ use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
-use crate::cli::round::{self, Access, Round};
+use crate::cli::round::{self, Access, Look};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::interface;
 use crate::names::Kind;
@@ -31,16 +31,16 @@ pub struct Get {
 pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     let (kind, path) = parse(&verb.what)?;
     let settings = Settings::settle(&verb.tree)?;
-    let round = round::run(settings, Access::ReadOnly, round::time(None), console)?;
+    let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
     let of_kind: Vec<&Resource> =
-        round.checked.catalog.resources.values().filter(|resource| resource.key.kind == kind).collect();
+        look.round.checked.catalog.resources.values().filter(|resource| resource.key.kind == kind).collect();
     match path {
-        None => print_all(&round, &of_kind, verb.format, console)?,
+        None => print_all(&look, &of_kind, verb.format, console)?,
         Some(path) => {
             let Some(resource) = of_kind.iter().find(|resource| resource.key.path() == path) else {
                 return Err(not_found(kind, path, &of_kind));
             };
-            let record = record(&round, resource);
+            let record = record(&look, resource);
             let text = match verb.format.data(&record)? {
                 Some(text) => text,
                 None => crate::render::yaml::to_yaml(&record),
@@ -76,33 +76,33 @@ fn not_found(kind: Kind, path: &str, of_kind: &[&Resource]) -> Failure {
     }
 }
 
-fn record(round: &Round, resource: &Resource) -> Value {
-    let checked = &round.checked;
-    let standing = interface::standing(&resource.key, &checked.catalog, &checked.recorded, &round.plan);
-    interface::record(resource, &standing, &checked.recorded, round.manifests_of(&resource.key))
+fn record(look: &Look, resource: &Resource) -> Value {
+    let checked = &look.round.checked;
+    let standing = interface::standing(&resource.key, &checked.catalog, &checked.recorded, &look.round.plan);
+    interface::record(resource, &standing, &checked.recorded, look.manifests_of(&resource.key))
 }
 
 fn print_all(
-    round: &Round,
+    look: &Look,
     resources: &[&Resource],
     format: Format,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let records: Vec<Value> = resources.iter().map(|resource| record(round, resource)).collect();
+    let records: Vec<Value> = resources.iter().map(|resource| record(look, resource)).collect();
     match format.data(&records)? {
         Some(text) => console.print(&text),
-        None => console.print(&table(round, resources)),
+        None => console.print(&table(look, resources)),
     }
 }
 
 /// A line for each resource: its name and, where it has one, its status.
-fn table(round: &Round, resources: &[&Resource]) -> String {
+fn table(look: &Look, resources: &[&Resource]) -> String {
     let width = resources.iter().map(|resource| resource.key.path().len()).max().unwrap_or(0);
     let line = |resource: &&Resource| match resource.key.kind {
         Kind::Fleet | Kind::Cluster => {
-            let checked = &round.checked;
+            let checked = &look.round.checked;
             let standing =
-                interface::standing(&resource.key, &checked.catalog, &checked.recorded, &round.plan);
+                interface::standing(&resource.key, &checked.catalog, &checked.recorded, &look.round.plan);
             format!("{:width$}  {}\n", resource.key.path(), standing.status)
         }
         _ => format!("{}\n", resource.key.path()),

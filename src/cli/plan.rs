@@ -35,14 +35,14 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     verb.out.iter().try_for_each(|file| saved::refuse_other(file, &settings))?;
     // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
     let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
-    let round = round::run(settings, access, round::time(verb.at), console)?;
-    match verb.format.data(&round.plan)? {
+    let look = round::look(settings, access, round::time(verb.at), console)?;
+    match verb.format.data(&look.round.plan)? {
         Some(text) => console.print(&text)?,
-        None => report::plan(&round, console)?,
+        None => report::plan(&look, console)?,
     }
     if let Some(file) = &verb.out {
-        saved::write(file, &round.plan)?;
+        saved::write(file, &look.round.plan)?;
         console.tell(&format!("saved to {file}; apply exactly this with: streamfleet apply {file}\n"));
     }
-    Ok(round.plan.exit_code())
+    Ok(look.round.plan.exit_code())
 }

@@ -10,7 +10,7 @@ use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
-use crate::cli::round::{self, Access, Round};
+use crate::cli::round::{self, Access, Look};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::interface::{self, Standing};
 use crate::names::{FleetKey, Kind, ResourceKey};
@@ -39,35 +39,35 @@ struct Line {
 /// Runs the verb.
 pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let round = round::run(settings, Access::ReadOnly, round::time(None), console)?;
-    let lines = lines(&round);
+    let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
+    let lines = lines(&look);
     match verb.format.data(&lines)? {
         Some(text) => console.print(&text)?,
-        None => console.print(&table(&lines, &round)?)?,
+        None => console.print(&table(&lines, &look)?)?,
     }
     Ok(exit::OK)
 }
 
 /// Fleets in order, each followed by its clusters: those of the tree, and those that are there still.
-fn lines(round: &Round) -> Vec<Line> {
-    let catalog = &round.checked.catalog;
-    let mut clusters = clusters(round);
+fn lines(look: &Look) -> Vec<Line> {
+    let catalog = &look.round.checked.catalog;
+    let mut clusters = clusters(look);
     let mut lines = Vec::new();
-    let planned = round.plan.fleets.iter().map(|plan| &plan.fleet);
+    let planned = look.round.plan.fleets.iter().map(|plan| &plan.fleet);
     let fleets: BTreeSet<&FleetKey> = catalog.fleets.keys().chain(planned).collect();
     for key in fleets {
         let (units, of_clusters) =
             catalog.fleets.get(key).map(|fleet| (fleet.kafka_units, fleet.clusters)).unwrap_or_default();
-        lines.push(line(round, key.resource(), Some(units), Some(of_clusters)));
+        lines.push(line(look, key.resource(), Some(units), Some(of_clusters)));
         let clusters = clusters.remove(key).unwrap_or_default();
-        lines.extend(clusters.into_iter().map(|cluster| line(round, cluster, None, None)));
+        lines.extend(clusters.into_iter().map(|cluster| line(look, cluster, None, None)));
     }
     lines
 }
 
-fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
+fn clusters(look: &Look) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
     let mut clusters: BTreeMap<FleetKey, BTreeSet<ResourceKey>> = BTreeMap::new();
-    for resource in round.checked.catalog.resources.values() {
+    for resource in look.round.checked.catalog.resources.values() {
         if let Spec::Cluster(cluster) = &resource.spec {
             let fleet = FleetKey {
                 organization: cluster.organization.clone(),
@@ -76,7 +76,7 @@ fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
             clusters.entry(fleet).or_default().insert(resource.key.clone());
         }
     }
-    for plan in &round.plan.fleets {
+    for plan in &look.round.plan.fleets {
         let changed = plan.changes.iter().map(|change| &change.resource);
         let changed = changed.filter(|resource| resource.kind == Kind::Cluster).cloned();
         clusters.entry(plan.fleet.clone()).or_default().extend(changed);
@@ -84,16 +84,16 @@ fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
     clusters
 }
 
-fn line(round: &Round, resource: ResourceKey, kafka_units: Option<Gauge>, clusters: Option<Gauge>) -> Line {
-    let checked = &round.checked;
+fn line(look: &Look, resource: ResourceKey, kafka_units: Option<Gauge>, clusters: Option<Gauge>) -> Line {
+    let checked = &look.round.checked;
     let Standing { status, reason, .. } =
-        interface::standing(&resource, &checked.catalog, &checked.recorded, &round.plan);
+        interface::standing(&resource, &checked.catalog, &checked.recorded, &look.round.plan);
     Line { resource, status, reason, kafka_units, clusters }
 }
 
-fn table(lines: &[Line], round: &Round) -> Result<String, Failure> {
+fn table(lines: &[Line], look: &Look) -> Result<String, Failure> {
     if lines.is_empty() {
-        return Ok(format!("No fleet in {}.\n", round.settings.tree_as_given));
+        return Ok(format!("No fleet in {}.\n", look.settings.tree_as_given));
     }
     let name = |line: &Line| {
         let indent = if line.kafka_units.is_some() { "" } else { "  " };
@@ -111,7 +111,7 @@ fn table(lines: &[Line], round: &Round) -> Result<String, Failure> {
         text.push_str(row.trim_end());
         text.push('\n');
     }
-    if let Some(state) = &round.checked.state {
+    if let Some(state) = &look.installation.state {
         let unfinished = state
             .journal_unfinished()
             .map_err(|error| Failure::of_state("could not read the journal", &error))?;
