@@ -38,7 +38,7 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretsConfig {
-    /// Accept plain secrets in a git repository.
+    /// Accept plain secrets where specs are fetched from a git repository. A folder may hold them, whoever keeps it in git.
     pub allow_plain_in_git: bool,
     /// Write the Secrets of `directory` fleets, into a folder that only its owner can read. When false they are left
     /// out, for somebody else to make.

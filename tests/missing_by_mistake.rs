@@ -62,7 +62,7 @@ fn half_of_a_change_deletes_nothing() {
                 tree.edit(EU, "identifier: eu", "identifier: europe");
                 tree.remove(ORDERS);
             },
-            "the error at acme/fleets/eu.yaml:",
+            "its fleet acme/eu was gone too",
         ),
         (
             |tree| {
@@ -208,7 +208,7 @@ fn what_is_written_over_moved_or_commented_out_deletes_nothing() {
                 tree.remove(ORDERS);
                 tree.remove("acme/sandbox.yaml");
             },
-            "2 clusters of organization acme were gone at once",
+            "2 clusters were gone at once",
         ),
         (
             |tree| {
@@ -243,16 +243,41 @@ fn what_is_written_over_moved_or_commented_out_deletes_nothing() {
 }
 
 #[test]
-fn a_document_that_is_taken_out_of_a_file_by_a_comment_deletes_nothing() {
-    for remnant in ["# apiVersion: streamfleet/v1\n# kind: Cluster\n", "null\n", ""] {
+fn a_document_of_which_something_is_left_is_not_removed() {
+    for remnant in ["null\n", ""] {
         let tree = quickstart();
         let (orders, sandbox) = (tree.read(ORDERS), tree.read(SANDBOX));
         tree.remove(ORDERS);
         tree.write(SANDBOX, format!("{sandbox}---\n{orders}"));
         tree.run("apply tree --yes").expect(0);
         tree.write(SANDBOX, format!("{sandbox}---\n{remnant}"));
-        deletes_nothing(&tree, &["had a document that was empty or commented out"]);
+        deletes_nothing(&tree, &["acme/clusters/sandbox.yaml, where it stood, had an empty document"]);
     }
+    // Moved, and commented out.
+    let tree = quickstart();
+    let out: String = tree.read(ORDERS).lines().map(|line| format!("# {line}\n")).collect();
+    tree.remove(ORDERS);
+    tree.write("acme/clusters/orders-disabled.yaml", out);
+    deletes_nothing(&tree, &["acme/clusters/orders-disabled.yaml described it in a comment"]);
+}
+
+#[test]
+fn a_fleet_that_is_gone_too_makes_no_removal_clean() {
+    let tree = quickstart();
+    tree.remove(EU);
+    tree.run("apply tree --yes");
+    tree.remove(ORDERS);
+    deletes_nothing(&tree, &["its fleet acme/eu was gone too"]);
+}
+
+#[test]
+fn a_folder_full_of_other_files_hides_no_copy() {
+    let tree = quickstart();
+    for number in 0..300 {
+        tree.write(&format!(".venv/{number}.py"), "pass\n");
+    }
+    rename(&tree, ORDERS, "acme/clusters/orders.bak");
+    deletes_nothing(&tree, &["acme/clusters/orders.bak, which is not read, may hold its document"]);
 }
 
 #[test]

@@ -119,7 +119,10 @@ pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
         Access::ReadOnly => Ok(()),
         Access::Write => settings
             .ignore_own_folder()
-            .map_err(|error| Failure::during("could not keep `.streamfleet` in the tree out of git", &error)),
+            .map_err(|error| {
+                Failure::during(format!("could not write `.streamfleet` in the tree `{}`", settings.tree_as_given), &error)
+                    .hint("make the tree writable, or keep things elsewhere: --state-dir, --output-dir and --secrets-dir")
+            }),
     }
 }
 

@@ -150,7 +150,14 @@ fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
         console.print(&format!("{file}: {sealed} sealed again\n"))?;
         blocks += sealed;
     }
-    console.print(&format!("{blocks} secrets are sealed to the new recipient {}\n", keyring.recipient()))?;
+    console.print(&format!(
+        "{} sealed to the new recipient {}\n",
+        match blocks {
+            1 => "1 secret is".to_owned(),
+            _ => format!("{blocks} secrets are"),
+        },
+        keyring.recipient()
+    ))?;
     Ok(exit::OK)
 }
 

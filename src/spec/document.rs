@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::names::{Digest, Json, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
+use crate::spec::remnants::Remnants;
 use crate::spec::{
     BaseDomain, CloudAccount, Cluster, Fields, Fleet, IdentityProvider, Organization, SecretValue, SourceId,
 };
@@ -177,8 +178,8 @@ pub struct ParsedFile {
     pub invalid: Vec<InvalidDocument>,
     /// What has no readable identity.
     pub unreadable: Vec<Unreadable>,
-    /// Whether something is left of a document that says nothing any more: it is empty, or commented out.
-    pub remnants: bool,
+    /// What is left of documents that say nothing any more.
+    pub remnants: Remnants,
     /// Everything that is wrong.
     pub problems: Vec<Problem>,
 }

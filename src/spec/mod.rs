@@ -39,6 +39,7 @@ pub use identity::identity_fields;
 pub use identity_provider::IdentityProvider;
 pub use organization::{Member, Organization, Quotas, Role};
 pub use read::read;
+pub use remnants::Remnants;
 pub use secret_value::SecretValue;
 pub use snapshot::{Entry, Snapshot, SourceId};
 

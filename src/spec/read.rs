@@ -13,11 +13,12 @@ use crate::parallel;
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::check::{self, Checked, Finding};
 use crate::spec::redact;
+use crate::spec::remnants::{self, Remnants};
 use crate::spec::text::MaskedText;
 use crate::spec::yaml::{self, Node, Span, YamlDocument};
 use crate::spec::{
     Document, Documents, Entry, Fields, InvalidDocument, ParsedFile, Safeguards, Snapshot, Spec, Unreadable,
-    identity, remnants, rules,
+    identity, rules,
 };
 
 /// The most problems that are told of one file: more than anybody mends before looking again.
@@ -69,10 +70,14 @@ fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
         Err(problem) => return unreadable(path, Some(digest.clone()), *problem),
     };
     let documents = yaml::parse(text);
-    let remnants = remnants::are_in(text, &documents);
+    let remnants = Remnants::of(text, &documents);
     let drafts: Vec<Draft> = documents.into_iter().filter_map(read_document).collect();
     let masked = MaskedText::new(path.clone(), text, secrets(text, &drafts));
     let mut file = ParsedFile { digest: Some(digest.clone()), remnants, ..ParsedFile::default() };
+    if drafts.is_empty() {
+        let problem = Problem::warning("no-document", "the file describes nothing").at(masked.whole(), "");
+        file.problems.push(problem.hint("put its document back, or remove the file"));
+    }
     for draft in drafts {
         draft.finish(&masked, path, &mut file);
     }

@@ -1,19 +1,70 @@
 //! Documents that are in a file and say nothing, so that what they describe seems to be removed: commented out, empty, or
 //! swallowed by the text above, which is what an indentation makes of a document that is appended.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::names::{Kind, ResourceKey};
 use crate::spec::API_VERSION;
 use crate::spec::check::Finding;
 use crate::spec::yaml::{Content, Node, Scalar, YamlDocument};
 
-/// Whether a file has a document that is empty or commented out.
-pub(super) fn are_in(text: &str, documents: &[YamlDocument<'_>]) -> bool {
-    let is_comment = |line: &str| line.trim_start().strip_prefix('#').is_some_and(is_header);
-    let is_empty = |document: &YamlDocument<'_>| match &document.root {
-        Ok(Some(root)) => matches!(root.scalar(), Some(Scalar::Null)),
-        Ok(None) => true,
-        Err(_) => false,
+/// What is left in a file of documents that say nothing any more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remnants {
+    /// A document is empty.
+    pub blank: bool,
+    /// What is described in comments.
+    pub commented: BTreeSet<ResourceKey>,
+}
+
+impl Remnants {
+    /// What is left in a file.
+    pub(super) fn of(text: &str, documents: &[YamlDocument<'_>]) -> Self {
+        let is_blank = |document: &YamlDocument<'_>| match &document.root {
+            Ok(Some(root)) => matches!(root.scalar(), Some(Scalar::Null)),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        Self { blank: documents.iter().any(is_blank), commented: commented(text) }
+    }
+}
+
+/// What the comments of a file describe. They are not read as YAML, since nobody comments out with that in mind: what
+/// says what a document is stands on a few lines, each with its key.
+fn commented(text: &str) -> BTreeSet<ResourceKey> {
+    let mut found = BTreeSet::new();
+    let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in text.lines() {
+        let Some(comment) = line.trim_start().strip_prefix('#') else { continue };
+        let comment = comment.trim_start_matches(['#', '>', '|', ' ', '\t']);
+        let Some((key, value)) = comment.split_once(':').filter(|(key, _)| TELLING.contains(key)) else {
+            continue;
+        };
+        if fields.contains_key(key) {
+            found.extend(described(&fields));
+            fields.clear();
+        }
+        let value = value.split(" #").next().unwrap_or_default();
+        fields.insert(key, value.trim().trim_matches(['"', '\'']));
+    }
+    found.extend(described(&fields));
+    found
+}
+
+/// The keys by which a document says what it describes.
+const TELLING: [&str; 4] = ["kind", "organization", "identifier", "domain"];
+
+fn described(fields: &BTreeMap<&str, &str>) -> Option<ResourceKey> {
+    let kind: Kind = fields.get("kind")?.parse().ok()?;
+    let name = match kind {
+        Kind::BaseDomain => fields.get("domain")?,
+        _ => fields.get("identifier")?,
     };
-    text.lines().any(is_comment) || documents.iter().any(is_empty)
+    let organization = match kind {
+        Kind::Organization => name,
+        _ => fields.get("organization")?,
+    };
+    Some(ResourceKey::new(kind, &organization.parse().ok()?, *name))
 }
 
 /// Finds the texts of a document that hold another.
@@ -80,18 +131,29 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_document_is_found() {
-        let whole = "apiVersion: streamfleet/v1\nkind: Cluster\n";
+        let whole = "apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\nidentifier: orders\n";
+        let out = |mark: &str| whole.lines().map(|line| format!("{mark}{line}\n")).collect::<String>();
         let cases = [
-            (whole.to_owned(), false),
-            (format!("# yaml-language-server: $schema=cluster.json\n---\n{whole}"), false),
-            (format!("{whole}---\n#  apiVersion: streamfleet/v1\n#  kind: Cluster\n"), true),
-            (format!("#apiVersion: streamfleet/v1\n{whole}"), true),
-            (format!("{whole}---\n"), true),
-            (format!("{whole}---\n~\n"), true),
-            (format!("{whole}---\nnull\n---\n{whole}"), true),
+            (whole.to_owned(), false, vec![]),
+            (format!("# yaml-language-server: $schema=cluster.json\n---\n{whole}"), false, vec![]),
+            (format!("# kind: of a comment\n{whole}"), false, vec![]),
+            (format!("{whole}---\n{}", out("# ")), true, vec!["cluster acme/orders"]),
+            (out("#"), false, vec!["cluster acme/orders"]),
+            (format!("{whole}{}", out("## ")), false, vec!["cluster acme/orders"]),
+            (
+                format!("{}\n{}{whole}", out("  #> "), out("# ").replace("orders", "'sales' # all")),
+                false,
+                vec!["cluster acme/orders", "cluster acme/sales"],
+            ),
+            (format!("{whole}---\n"), true, vec![]),
+            (format!("{whole}---\n~\n"), true, vec![]),
+            (format!("{whole}---\nnull\n---\n{whole}"), true, vec![]),
         ];
-        for (text, expected) in cases {
-            assert_eq!(are_in(&text, &yaml::parse(&text)), expected, "{text}");
+        for (text, blank, expected) in cases {
+            let found = Remnants::of(&text, &yaml::parse(&text));
+            let commented: Vec<String> = found.commented.iter().map(ToString::to_string).collect();
+            assert_eq!(commented, expected, "{text}");
+            assert_eq!(found.blank, blank, "{text}");
         }
     }
 }

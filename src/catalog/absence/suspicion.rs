@@ -2,6 +2,7 @@
 //! tense, since it is remembered, and may be read long after it could be seen.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -18,7 +19,10 @@ const IDENTITY: [&str; 3] = ["organization", "identifier", "infrastructure"];
 /// Why the absence of a resource is likely a mistake; none where it is clean.
 pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Option<String> {
     if let Some(last) = changed_source(draft) {
-        return Some(format!("the spec tree was {last} before and {} then", draft.documents.source.0));
+        return Some(format!(
+            "the spec tree was {last} before, and {} when it went missing",
+            draft.documents.source.0
+        ));
     }
     let may_lose = lives_on_a_fleet(key) || draft.recorded.resources.keys().any(lives_on_a_fleet);
     if may_lose && draft.documents.files.values().all(|file| is_empty(file)) {
@@ -56,8 +60,12 @@ fn set_aside(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String
     if !lives_on_a_fleet(key) {
         return None;
     }
-    if draft.documents.files.get(path).is_some_and(|file| file.remnants) {
-        return Some(format!("{path}, where it stood, had a document that was empty or commented out"));
+    if draft.documents.files.get(path).is_some_and(|file| file.remnants.blank) {
+        return Some(format!("{path}, where it stood, had an empty document"));
+    }
+    let in_comments = |(_, file): &(&SpecPath, &Arc<ParsedFile>)| file.remnants.commented.contains(key);
+    if let Some((file, _)) = draft.documents.files.iter().find(in_comments) {
+        return Some(format!("{file} described it in a comment"));
     }
     // What is in a file can't always be told, as in the middle of a merge.
     let is_copy = |other: &SpecPath| other.as_str().starts_with(path.as_str());
@@ -153,14 +161,16 @@ pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
 
 /// More than the policy allows in an hour, all at once: that is taken for a mistake as a whole.
 fn too_many(draft: &Draft, key: &ResourceKey) -> Option<String> {
-    let gone = draft.recorded.resources.iter().filter(|(other, record)| {
-        let is_meant = other.kind == Kind::Cluster && other.organization == key.organization;
-        is_meant && !record.deleting && is_gone(draft, other)
-    });
+    let gone =
+        draft.recorded.resources.iter().filter(|(other, record)| {
+            // What one organization's files hide concerns nobody else.
+        let is_told = || draft.unreadable_for(&other.organization).is_none();
+        other.kind == Kind::Cluster && !record.deleting && is_gone(draft, other) && is_told()
+        });
     let (count, allowed) = (gone.count(), draft.config.policy.cluster_deletions_per_hour);
     let are_too_many =
         lives_on_a_fleet(key) && count > 1 && u32::try_from(count).is_ok_and(|count| count > allowed);
-    are_too_many.then(|| format!("{count} clusters of organization {} were gone at once", key.organization))
+    are_too_many.then(|| format!("{count} clusters were gone at once"))
 }
 
 /// More than a file is gone: all that ran for an organization, a fleet with its clusters, or a folder.
@@ -168,10 +178,13 @@ fn gone_at_once(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<Str
     if all_gone(draft, |other, _| lives_on_a_fleet(other) && other.organization == key.organization) {
         return Some(format!("everything of organization {} was gone at once", key.organization));
     }
-    if let Some(fleet) = fleet_of(draft, key).filter(|fleet| is_gone(draft, &fleet.resource()))
-        && all_gone(draft, |other, _| fleet_of(draft, other).as_ref() == Some(&fleet))
-    {
-        return Some(format!("everything of fleet {fleet} was gone at once"));
+    if let Some(fleet) = fleet_of(draft, key).filter(|fleet| is_gone(draft, &fleet.resource())) {
+        if all_gone(draft, |other, _| fleet_of(draft, other).as_ref() == Some(&fleet)) {
+            return Some(format!("everything of fleet {fleet} was gone at once"));
+        }
+        if key.kind == Kind::Cluster && draft.recorded.resources.contains_key(&fleet.resource()) {
+            return Some(format!("its fleet {fleet} was gone too"));
+        }
     }
     let folder = folder(path)?;
     let was_there =

@@ -68,7 +68,7 @@ fn an_emptied_file_an_empty_tree_and_another_tree_are_suspicious() {
     let mut world = applied();
     world.source = "/other".to_owned();
     world.remove("acme/orders.yaml");
-    world.check(&suspicious("the spec tree was /specs before and /other then"));
+    world.check(&suspicious("the spec tree was /specs before, and /other when it went missing"));
 
     let mut world = applied();
     world.files.clear();

@@ -53,7 +53,7 @@ fn reversed(documents: &Documents) -> Documents {
         documents.reverse();
         invalid.reverse();
         ParsedFile {
-            remnants: file.remnants,
+            remnants: file.remnants.clone(),
             digest: None,
             documents,
             invalid,

@@ -11,8 +11,10 @@ use super::{MAX_BYTES, MAX_FOLDERS, is_spec};
 use crate::names::SpecPath;
 use crate::spec::API_VERSION;
 
-/// The most files that are looked into. A spec tree has few others; in a folder full of them, none is worth the time.
-const MAX_FILES: u32 = 1_000;
+/// The most files that are looked into in a folder whose name begins with a dot, and among all others. A spec tree has few
+/// that are no specs; in a folder full of them, none is worth the time.
+const MAX_HIDDEN: u32 = 200;
+const MAX_OTHERS: u32 = 10_000;
 
 /// Folders with nothing of people in them.
 const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
@@ -20,13 +22,14 @@ const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
 /// The files below a folder that are not read as specs and yet say what a spec says. What can't be looked at is left out:
 /// nothing depends on it but how careful a deletion is.
 pub(super) fn find(root: &Utf8Path) -> BTreeMap<SpecPath, Arc<[u8]>> {
-    let mut search = Search { found: BTreeMap::new(), left: MAX_FILES };
+    let mut search = Search { found: BTreeMap::new(), left: MAX_OTHERS };
     search.folder(root, "", false, 0);
     search.found
 }
 
 struct Search {
     found: BTreeMap<SpecPath, Arc<[u8]>>,
+    /// How many more files may be looked into in the folder that the search is in.
     left: u32,
 }
 
@@ -38,11 +41,20 @@ impl Search {
         for entry in entries {
             let name = entry.file_name();
             let inner = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
-            let hidden = hidden || name.starts_with('.');
+            let begins_hidden = !hidden && name.starts_with('.');
+            let hidden = hidden || begins_hidden;
             // Links are not followed: what they lead to is looked at where it is, or not ours to look at.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && !NOT_PEOPLES.contains(&name) && depth < MAX_FOLDERS => {
+                    // A folder full of files takes nothing away from what others may be looked into.
+                    let left = self.left;
+                    if begins_hidden {
+                        self.left = MAX_HIDDEN;
+                    }
                     self.folder(entry.path(), &inner, hidden, depth + 1);
+                    if begins_hidden {
+                        self.left = left;
+                    }
                 }
                 Ok(kind) if kind.is_file() => self.file(entry.path(), inner, hidden),
                 _ => {}
