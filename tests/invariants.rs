@@ -16,8 +16,9 @@ use streamfleet::source::directory;
 use streamfleet::spec;
 
 use crate::damage::Damage;
+use crate::interrupted::output;
 use crate::pipeline::{Surroundings, converge, plan_round};
-use crate::support::{Tree, examples};
+use crate::support::{Tree, copy, examples, memory_folder};
 
 /// A few cases: each goes through the disk many times. `PROPTEST_CASES` asks for more.
 const CASES: u32 = 24;
@@ -250,6 +251,36 @@ proptest! {
             let (rounds, _) = converge(&tree, &around).await;
             assert_eq!(rounds, 0);
             assert_eq!(tree.output(), files);
+        });
+    }
+
+    #[test]
+    fn what_is_applied_in_two_halves_is_as_if_it_was_applied_whole(
+        documents in documents(),
+        early in vec(any::<bool>(), 16),
+    ) {
+        let (tree, around) = (Tree::empty(), Surroundings::default());
+        let paths = lay_out(&tree, &documents);
+        block_on(async {
+            let whole = plan_round(&tree, &around).await.plan;
+            if whole.changes().any(|change| !change.waiting.is_empty()) {
+                // Who comes first is served first, so halves that compete for a limit may end otherwise.
+                return;
+            }
+            let before = memory_folder();
+            copy(&tree.path(), before.path());
+            drop(converge(&tree, &around).await);
+            let at_once = output(&tree);
+
+            fs::remove_dir_all(tree.path()).unwrap();
+            copy(before.path(), &tree.path());
+            for (path, _) in paths.iter().zip(&early).filter(|(_, early)| !**early) {
+                tree.remove(path);
+            }
+            drop(converge(&tree, &around).await);
+            lay_out(&tree, &documents);
+            drop(converge(&tree, &around).await);
+            assert_eq!(output(&tree), at_once);
         });
     }
 

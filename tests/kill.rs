@@ -12,7 +12,7 @@ use crate::support::{Tree, copy, memory_folder};
 const FLEET: &str = "acme/fleets/eu.yaml";
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const SANDBOX: &str = "acme/clusters/sandbox.yaml";
-const KILLS: u32 = 100;
+const KILLS: u32 = 202;
 
 /// SIGKILL.
 const KILL: i32 = 9;
@@ -39,7 +39,7 @@ fn life(number: u32, whole: Duration) -> Duration {
 }
 
 #[tokio::test]
-async fn a_hundred_kills_later_one_clean_run_ends_where_no_kill_would_have() {
+async fn two_hundred_kills_later_one_clean_run_ends_where_no_kill_would_have() {
     let tree = Tree::example("quickstart");
     let config = "[policy]\ncluster_deletions_per_hour = 1000\n";
     std::fs::write(tree.beside("config.toml"), config).unwrap();
@@ -51,7 +51,7 @@ async fn a_hundred_kills_later_one_clean_run_ends_where_no_kill_would_have() {
 
     let start = Instant::now();
     tree.run(apply).expect(0);
-    let whole = start.elapsed();
+    let mut whole = start.elapsed();
     let (sandbox, fleet) = (tree.read(SANDBOX), tree.read(FLEET));
     let mut killed = 0;
     for number in 0..KILLS {
@@ -67,7 +67,10 @@ async fn a_hundred_kills_later_one_clean_run_ends_where_no_kill_would_have() {
         // depends on how far the run comes in that time.
         sleep(life(number, whole));
         child.kill().unwrap();
-        killed += u32::from(child.wait().unwrap().signal() == Some(KILL));
+        let is_killed = child.wait().unwrap().signal() == Some(KILL);
+        killed += u32::from(is_killed);
+        // How long a run takes changes with what it does and with what else the machine does.
+        whole = whole.mul_f64(if is_killed { 1.05 } else { 0.9 });
     }
     assert!(killed > KILLS / 4, "only {killed} runs were killed before they ended");
 

@@ -161,12 +161,11 @@ pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
 
 /// More than the policy allows in an hour, all at once: that is taken for a mistake as a whole.
 fn too_many(draft: &Draft, key: &ResourceKey) -> Option<String> {
-    let gone =
-        draft.recorded.resources.iter().filter(|(other, record)| {
-            // What one organization's files hide concerns nobody else.
+    let gone = draft.recorded.resources.iter().filter(|(other, record)| {
+        // What one organization's files hide concerns nobody else.
         let is_told = || draft.unreadable_for(&other.organization).is_none();
         other.kind == Kind::Cluster && !record.deleting && is_gone(draft, other) && is_told()
-        });
+    });
     let (count, allowed) = (gone.count(), draft.config.policy.cluster_deletions_per_hour);
     let are_too_many =
         lives_on_a_fleet(key) && count > 1 && u32::try_from(count).is_ok_and(|count| count > allowed);
