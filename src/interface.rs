@@ -60,7 +60,11 @@ pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan:
 
 fn changing(change: &Change) -> (Status, Option<String>) {
     match change.verb {
-        Verb::Keep | Verb::Delete => (Status::Healthy, first_waiting(change)),
+        Verb::Keep => (Status::Healthy, first_waiting(change)),
+        Verb::Delete => {
+            let waiting = first_waiting(change).map(|waiting| format!(": {waiting}")).unwrap_or_default();
+            (Status::Healthy, Some(format!("no document names it any more{waiting}")))
+        }
         Verb::Create | Verb::Update => {
             let unapplied = || "what its spec says now is not applied yet".to_owned();
             (Status::Updating, Some(first_waiting(change).unwrap_or_else(unapplied)))

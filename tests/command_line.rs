@@ -135,9 +135,9 @@ fn a_cluster_whose_file_is_gone_is_still_in_the_status_while_it_is_there() {
     let tree = Tree::example("quickstart");
     tree.run("apply tree --yes").expect(0);
     tree.remove("acme/clusters/orders.yaml");
-    tree.run("status tree")
-        .expect(0)
-        .says(&["cluster acme/orders   Healthy       deletion_protection is on"]);
+    tree.run("status tree").expect(0).says(&[
+        "cluster acme/orders   Healthy       no document names it any more: deletion_protection is on",
+    ]);
 }
 
 #[test]

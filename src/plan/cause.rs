@@ -22,19 +22,21 @@ pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     let changed = |to: &ResourceKey| world.current.get(to).is_some_and(|current| !current.fields.is_empty());
     match references(world, key).into_iter().find(changed) {
         Some(to) => Cause::Reference { to },
-        None => earlier(world, key),
+        None => earlier(world, key, found),
     }
 }
 
 /// Which of the things that the objects were made from changed in an earlier round, which came to no end here: it was
 /// killed, it failed, or the change had to wait. What is made by another version of this software, and what nothing known
 /// explains, is the software's own doing: that asks a person before it disrupts anything.
-fn earlier(world: &World, key: &ResourceKey) -> Cause {
+fn earlier(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     let software = Cause::Software { version: world.policy.software.clone() };
     let before = world.recorded(key).and_then(|record| record.made_from.as_ref());
     let now = world.made_from(key);
     let (Some(before), Some(now)) = (before, now) else {
-        return software;
+        // What they were made from isn't remembered, as after a restore, and none of them is there any more.
+        let all_gone = found.iter().all(|found| !found.there);
+        return if all_gone { Cause::Drift { by: None } } else { software };
     };
     if before.software != now.software {
         return software;

@@ -82,7 +82,12 @@ impl Page<'_> {
     }
 
     fn fleet(&mut self, plan: &FleetPlan) {
-        let kind = match plan.infra_type {
+        let Some(infra_type) = plan.infra_type else {
+            self.header(&format!("fleet {}", plan.fleet), "there is no such fleet");
+            plan.changes.iter().for_each(|change| self.change(change));
+            return self.text.push('\n');
+        };
+        let kind = match infra_type {
             InfraType::Byok => "byok",
             InfraType::Directory => "directory",
         };

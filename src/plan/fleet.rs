@@ -39,7 +39,8 @@ pub(super) fn part(world: &World, site: &Site) -> FleetPart {
 fn plan(world: &World, site: &Site, known: &BTreeSet<ResourceKey>) -> (Option<FleetPlan>, Vec<Problem>) {
     let key = site.fleet;
     let infra_type = infra_type(world, key);
-    let target = Target::of(site, infra_type);
+    // One that nothing is known of is taken for a Kubernetes cluster, the kind that can't be looked at by accident.
+    let target = Target::of(site, infra_type.unwrap_or(InfraType::Byok));
     let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
     let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
     let mut differences = differences(wanted, &target);
@@ -117,9 +118,8 @@ fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names
     objects.into_iter().cloned().collect()
 }
 
-/// What kind of target a fleet is, or was. One that nothing is known of is taken for a Kubernetes cluster, the kind
-/// that can't be looked at by accident.
-fn infra_type(world: &World, key: &FleetKey) -> InfraType {
+/// What kind of target a fleet is, or was.
+fn infra_type(world: &World, key: &FleetKey) -> Option<InfraType> {
     let resource = key.resource();
     let resolved = world.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);
     let recorded = || world.recorded(&resource);
@@ -128,5 +128,5 @@ fn infra_type(world: &World, key: &FleetKey) -> InfraType {
         _ => None,
     };
     let immutable = || serde_json::from_value(recorded()?.immutable.get("/infra_type")?.clone()).ok();
-    resolved.or_else(applied).or_else(immutable).unwrap_or(InfraType::Byok)
+    resolved.or_else(applied).or_else(immutable)
 }

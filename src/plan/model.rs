@@ -110,8 +110,8 @@ pub struct OrganizationPlan {
 pub struct FleetPlan {
     /// The fleet.
     pub fleet: FleetKey,
-    /// What kind of target it is.
-    pub infra_type: InfraType,
+    /// What kind of target it is; none where no such fleet is described or was ever applied.
+    pub infra_type: Option<InfraType>,
     /// Whether the target could be looked at.
     pub reach: Reach,
     /// Its clusters against its limit.

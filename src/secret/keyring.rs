@@ -221,8 +221,10 @@ fn damaged(file: &Utf8Path, why: &str) -> SecretError {
     SecretError::new(
         "key-file-damaged",
         format!("the key file {file} is damaged: {why}"),
-        "move it out of the folder and restore it: streamfleet restore FILE TREE; without a backup, what was sealed to it \
-         can't be opened",
+        format!(
+            "move it out of the folder and restore it: streamfleet restore FILE TREE; without a backup, {}",
+            make_anew(file.parent().unwrap_or(file), file.file_name().unwrap_or_default())
+        ),
     )
 }
 

@@ -134,7 +134,7 @@ fn plan_fleet(
     let approved = recorded.approvals.iter().find(|approval| approval.id == "guard");
     FleetPlan {
         fleet: fleet.clone(),
-        infra_type: InfraType::Directory,
+        infra_type: Some(InfraType::Directory),
         reach: Reach::Reached,
         clusters: Gauge::default(),
         kafka_units: Gauge::default(),

@@ -104,24 +104,29 @@ fn what_others_can_read_is_refused_with_the_command_that_mends_it() {
 
 #[test]
 fn damaged_or_missing_keys_are_never_replaced() {
-    let again = "(move it out of the folder and restore it: streamfleet restore FILE TREE; without a backup, what was sealed \
-                 to it can't be opened)";
+    let identity =
+        format!("make a new one with `age-keygen -o DIR/{IDENTITIES}` and seal every secret again");
+    let fingerprint = format!(
+        "make a new one with `(umask 077; openssl rand -hex 32 > DIR/{FINGERPRINT})`, after which every secret counts as \
+         changed"
+    );
+    let again = |or: &str| {
+        format!(
+            "(move it out of the folder and restore it: streamfleet restore FILE TREE; without a backup, {or})"
+        )
+    };
+    let no_list = format!(
+        "the key file DIR/{IDENTITIES} is damaged: it is not a list of age identities {}",
+        again(&identity)
+    );
+    let no_key = format!(
+        "the key file DIR/{FINGERPRINT} is damaged: it is not 64 hexadecimal characters {}",
+        again(&fingerprint)
+    );
     let cases = [
-        (
-            IDENTITIES,
-            "",
-            format!("the key file DIR/{IDENTITIES} is damaged: it is not a list of age identities {again}"),
-        ),
-        (
-            IDENTITIES,
-            "AGE-SECRET-KEY-1X\n",
-            format!("the key file DIR/{IDENTITIES} is damaged: it is not a list of age identities {again}"),
-        ),
-        (
-            FINGERPRINT,
-            "12ab\n",
-            format!("the key file DIR/{FINGERPRINT} is damaged: it is not 64 hexadecimal characters {again}"),
-        ),
+        (IDENTITIES, "", no_list.clone()),
+        (IDENTITIES, "AGE-SECRET-KEY-1X\n", no_list),
+        (FINGERPRINT, "12ab\n", no_key),
     ];
     for (file, text, expected) in cases {
         let folder = Folder::new();
@@ -130,12 +135,6 @@ fn damaged_or_missing_keys_are_never_replaced() {
         assert_eq!(folder.refusal(), expected);
         assert_eq!(std::fs::read_to_string(folder.path().join(file)).unwrap(), text);
     }
-    let identity =
-        format!("make a new one with `age-keygen -o DIR/{IDENTITIES}` and seal every secret again");
-    let fingerprint = format!(
-        "make a new one with `(umask 077; openssl rand -hex 32 > DIR/{FINGERPRINT})`, after which every secret counts as \
-         changed"
-    );
     let one = |missing: &str, there: &str, anew: &str| {
         format!(
             "the key file {missing} is missing from DIR, where {there} is (restore it: streamfleet restore FILE TREE; \
