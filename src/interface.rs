@@ -105,7 +105,9 @@ pub fn record(
 ) -> Value {
     let known = recorded.resources.get(&resource.key);
     let mut record = spec_fields(&resource.spec);
-    record.insert("id".into(), json!(resource.id));
+    // Before anything was applied there is no installation, from which ids derive: one would be another by then.
+    let id = (!recorded.installation.is_nil()).then_some(resource.id);
+    record.insert("id".into(), json!(id));
     record.insert("created_at".into(), json!(known.map(|known| timestamp(known.created_at))));
     record.insert("updated_at".into(), json!(known.map(|known| timestamp(known.updated_at))));
     match &resource.spec {

@@ -9,7 +9,7 @@ use crate::catalog::{OpenedSecret, RecordedResource, ResolvedSecret, SecretMark}
 use crate::names::{ResourceKey, SecretRef};
 use crate::problem::Problem;
 use crate::spec::kubeconfig::KubeAccess;
-use crate::spec::{Document, SecretValue};
+use crate::spec::{Document, SecretValue, secret_pointer};
 
 /// Why a secret that only the record knows can't be applied.
 const ONLY_RECORDED: &str = "only its trace is recorded";
@@ -43,7 +43,7 @@ fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, val
         }
         Some(OpenedSecret::Refused(problem)) => {
             let mut problem = problem.clone();
-            problem.location.get_or_insert_with(|| document.locate(pointer_of(field)));
+            problem.location.get_or_insert_with(|| document.locate(secret_pointer(field)));
             draft.problems.push(problem);
             draft.fault(&document.key);
             (UNKNOWN, Some("it was refused".to_owned()))
@@ -60,18 +60,8 @@ fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, val
     draft.marks.entry(document.key.clone()).or_default().insert(field.to_owned(), resolved);
 }
 
-/// Where each secret field stands in its document.
-pub(super) fn pointer_of(field: &str) -> &'static str {
-    match field {
-        "kubeconfig" => "/advanced_config/kubeconfig",
-        "credentials" => "/credentials",
-        "tls_key" => "/tls_key",
-        _ => "",
-    }
-}
-
 fn faults_of_value(field: &'static str, value: &str) -> Vec<Finding> {
-    let pointer = pointer_of(field);
+    let pointer = secret_pointer(field);
     if value.trim().is_empty() {
         let problem = Problem::error("empty-secret", format!("`{field}` is empty"))
             .hint("put the value where the document says it is");
@@ -91,7 +81,7 @@ fn faults_of_value(field: &'static str, value: &str) -> Vec<Finding> {
 fn not_at_hand(document: &Document, field: &'static str, reason: &str) -> Problem {
     let message = format!("`{field}` can't be opened here, so it isn't checked: {reason}");
     Problem::warning("secret-not-at-hand", message)
-        .at(document.locate(pointer_of(field)), "")
+        .at(document.locate(secret_pointer(field)), "")
         .hint("nothing that needs it is applied from here; check again where it can be opened")
 }
 
@@ -103,7 +93,7 @@ fn plain_in_git(reference: &SecretRef) -> Finding {
              it was pushed; `secrets.allow_plain_in_git` in the configuration accepts it as it is"
         ),
     );
-    Finding::new(pointer_of(field), "readable by everybody who reads the repository", problem)
+    Finding::new(secret_pointer(field), "readable by everybody who reads the repository", problem)
 }
 
 /// The trace of a secret that can't be opened here: while its sealed form is as it was, so is its value.

@@ -13,7 +13,7 @@ use crate::cli::{exit, saved};
 use crate::names::{Digest, Domain, Identifier, Kind, SecretRef, SpecPath};
 use crate::secret::{self, Keyring};
 use crate::source::directory;
-use crate::spec::Entry;
+use crate::spec::{Entry, SECRET_FIELDS};
 
 /// Seal secrets, and seal them again to a new identity.
 #[derive(Debug, Subcommand)]
@@ -57,10 +57,6 @@ pub struct Recipient {
     tree: TreeArgs,
 }
 
-/// The fields that hold a secret, by kind.
-const FIELDS: [(Kind, &str); 3] =
-    [(Kind::Fleet, "kubeconfig"), (Kind::BaseDomain, "tls_key"), (Kind::CloudAccount, "credentials")];
-
 /// The most that a secret may weigh, in bytes: no key, kubeconfig or credentials file is near it.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -103,9 +99,9 @@ fn reference(text: &str) -> Result<SecretRef, Failure> {
         _ => name.parse::<Identifier>().map(drop),
     };
     fits.map_err(|error| wrong(error.to_string()))?;
-    match FIELDS.iter().find(|(of, _)| *of == kind) {
-        Some((_, field)) if *field == reference.field => Ok(reference),
-        Some((_, field)) => Err(wrong(format!("the secret field of a {} is `{field}`", kind.noun()))),
+    match SECRET_FIELDS.iter().find(|(of, _, _)| *of == kind) {
+        Some((_, field, _)) if *field == reference.field => Ok(reference),
+        Some((_, field, _)) => Err(wrong(format!("the secret field of a {} is `{field}`", kind.noun()))),
         None => Err(wrong(format!("a {} has no secret field", kind.noun()))),
     }
 }

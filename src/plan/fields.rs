@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::catalog::{RecordedResource, Resource, SecretMark};
 use crate::names::Json;
 use crate::plan::FieldChange;
-use crate::spec::Spec;
+use crate::spec::{Spec, secret_pointer};
 
 /// The fields in which a resource differs from its record, by path. Empty when the cache was lost: what can't be
 /// compared isn't said to differ.
@@ -75,10 +75,7 @@ fn same_secret(before: Option<&SecretMark>, after: Option<&SecretMark>) -> bool 
 
 /// Where in a spec the secret of this name stands.
 pub(super) fn secret_path(field: &str) -> String {
-    match field {
-        "kubeconfig" => "advanced_config.kubeconfig".to_owned(),
-        _ => field.to_owned(),
-    }
+    secret_pointer(field).trim_start_matches('/').replace('/', ".")
 }
 
 /// A secret's mark for people: enough to see that it changed.

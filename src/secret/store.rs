@@ -10,7 +10,7 @@ use super::lookup::{Found, from_env, from_file};
 use super::{Keyring, SecretError, describe};
 use crate::catalog::{OpenedSecret, SecretMark, Secrets};
 use crate::names::SecretRef;
-use crate::spec::{Document, Documents, SecretValue};
+use crate::spec::{Document, Documents, SecretValue, secret_pointer};
 
 #[cfg(test)]
 mod tests;
@@ -127,9 +127,5 @@ impl SecretStore {
 
 /// A secret that must not be used, as a problem at its field.
 fn refused(document: &Document, field: &str, error: SecretError) -> OpenedSecret {
-    let pointer = match field {
-        "kubeconfig" => "/advanced_config/kubeconfig".to_owned(),
-        _ => format!("/{field}"),
-    };
-    OpenedSecret::Refused(error.problem().at(document.locate(&pointer), "can't be used"))
+    OpenedSecret::Refused(error.problem().at(document.locate(secret_pointer(field)), "can't be used"))
 }

@@ -12,6 +12,19 @@ use crate::spec::{
     BaseDomain, CloudAccount, Cluster, Fields, Fleet, IdentityProvider, Organization, SecretValue, SourceId,
 };
 
+/// The fields that hold a secret: of which kind, the name, and the place in the document as a JSON pointer.
+pub const SECRET_FIELDS: [(Kind, &str, &str); 3] = [
+    (Kind::Fleet, "kubeconfig", "/advanced_config/kubeconfig"),
+    (Kind::BaseDomain, "tls_key", "/tls_key"),
+    (Kind::CloudAccount, "credentials", "/credentials"),
+];
+
+/// Where a secret field stands in its document; the whole document for what is none.
+pub fn secret_pointer(field: &str) -> &'static str {
+    let found = SECRET_FIELDS.iter().find(|(_, name, _)| *name == field);
+    found.map(|(_, _, pointer)| *pointer).unwrap_or_default()
+}
+
 /// The content of one document.
 #[derive(Debug, Clone)]
 pub enum Spec {

@@ -32,7 +32,10 @@ pub use cluster::{
     Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, OnDelete, Profile, Storage, Tag,
     TieredStorageProvider, ZoneCount,
 };
-pub use document::{Document, Documents, InvalidDocument, ParsedFile, Safeguards, Spec, Unreadable};
+pub use document::{
+    Document, Documents, InvalidDocument, ParsedFile, SECRET_FIELDS, Safeguards, Spec, Unreadable,
+    secret_pointer,
+};
 pub use fields::Fields;
 pub use fleet::{Components, Exposure, Fleet, FleetAdvancedConfig, InfraType, TenancyMode};
 pub use identity::identity_fields;
