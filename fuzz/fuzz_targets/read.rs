@@ -42,7 +42,13 @@ fn entry(bytes: &[u8]) -> Entry {
 }
 
 fn snapshot(entries: BTreeMap<SpecPath, Entry>) -> Snapshot {
-    Snapshot { source: SourceId("/specs".to_owned()), revision: "1".to_owned(), git: false, entries }
+    Snapshot {
+        source: SourceId("/specs".to_owned()),
+        revision: "1".to_owned(),
+        git: false,
+        skipped: BTreeMap::new(),
+        entries,
+    }
 }
 
 fuzz_target!(|bytes: &[u8]| {
