@@ -226,6 +226,9 @@ fn directory_fleets(checked: &Checked) -> BTreeMap<FleetKey, Option<String>> {
 fn recorded_directory(
     (key, record): (&ResourceKey, &RecordedResource),
 ) -> Option<(FleetKey, Option<String>)> {
+    if key.kind != Kind::Fleet {
+        return None;
+    }
     let last_good = record.last_good.as_ref();
     let applied = match last_good.and_then(|good| Spec::from_record(key.kind, &good.spec).ok()) {
         Some(Spec::Fleet(fleet)) => Some(fleet),
@@ -233,7 +236,7 @@ fn recorded_directory(
     };
     let kind = || serde_json::from_value(record.immutable.get("/infra_type")?.clone()).ok();
     let infra_type: Option<InfraType> = applied.as_ref().map(|fleet| fleet.infra_type).or_else(kind);
-    if key.kind != Kind::Fleet || infra_type != Some(InfraType::Directory) {
+    if infra_type != Some(InfraType::Directory) {
         return None;
     }
     let fleet = FleetKey { organization: key.organization.clone(), fleet: key.name.parse().ok()? };
