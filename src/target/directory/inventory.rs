@@ -140,7 +140,8 @@ impl Inventory {
         text
     }
 
-    fn paths(&self) -> impl Iterator<Item = &Utf8PathBuf> {
+    /// The files and folders that it names.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Utf8PathBuf> {
         let files = self.objects.values().flat_map(|entry| entry.written.iter().chain(&entry.intended));
         files.map(|file| &file.path).chain(&self.folders)
     }

@@ -8,6 +8,7 @@
 //! ```
 
 mod files;
+mod footprint;
 mod index;
 mod inventory;
 mod layout;
@@ -27,10 +28,11 @@ use crate::target::TargetError;
 use files::{Folders, Found};
 use inventory::{Entry, File, Inventory};
 
+pub(super) use footprint::Footprint;
 pub use session::Session;
 
 /// The folder of one fleet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryTarget {
     output: Utf8PathBuf,
     fleet: FleetKey,
