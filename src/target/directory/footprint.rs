@@ -1,6 +1,7 @@
 //! What changes in a folder when a file of ours does, so that the next look can be spared.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, SystemTime};
@@ -24,8 +25,11 @@ pub(in crate::target) struct Footprint {
 #[derive(PartialEq, Eq)]
 struct Stamp {
     place: (u64, u64, u32),
-    content: Option<(u64, (i64, i64), (i64, i64))>,
+    content: Option<(u64, Time, Time)>,
 }
+
+/// Seconds and nanoseconds since 1970.
+type Time = (i64, i64);
 
 impl Stamp {
     fn of(data: &Metadata) -> Self {
@@ -57,9 +61,9 @@ impl DirectoryTarget {
             let places = files::folders(path).into_iter().chain([path]);
             for place in places {
                 let full = self.output.join(place);
-                if !stamps.contains_key(&full) {
-                    let stamp = stamp(&full).filter(|stamp| stamp.is_settled(now))?;
-                    stamps.insert(full, stamp);
+                if let Entry::Vacant(vacant) = stamps.entry(full) {
+                    let stamp = stamp(vacant.key()).filter(|stamp| stamp.is_settled(now))?;
+                    vacant.insert(stamp);
                 }
             }
             Some(())
