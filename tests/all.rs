@@ -20,6 +20,7 @@ mod missing_by_mistake;
 mod mistaken_deletions;
 mod mistakes;
 mod pipeline;
+mod remembered;
 mod replay;
 mod restore;
 mod schemas;

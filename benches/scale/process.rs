@@ -1,7 +1,7 @@
 //! A process that plans one tree again and again, and remembers what it parsed.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use camino::Utf8PathBuf;
 use futures_util::FutureExt as _;
@@ -16,7 +16,7 @@ use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
 use streamfleet::spec::{self, Documents};
 use streamfleet::state::State;
-use streamfleet::target::Targets;
+use streamfleet::target::{Basis, Memory, Targets};
 
 use crate::tree::Tree;
 
@@ -27,6 +27,7 @@ pub struct Process {
     config: Config,
     now: Timestamp,
     documents: Option<Documents>,
+    memory: Memory,
 }
 
 /// How long each part of a plan took.
@@ -50,7 +51,14 @@ impl Process {
     pub fn open(tree: &Tree) -> io::Result<Process> {
         let root = Utf8PathBuf::from_path_buf(tree.root().canonicalize()?).expect("the path is UTF-8");
         let state = State::open(&root.join(".streamfleet/state")).map_err(io::Error::other)?;
-        Ok(Process { root, state, config: Config::default(), now: Timestamp::now(), documents: None })
+        Ok(Process {
+            root,
+            state,
+            config: Config::default(),
+            now: Timestamp::now(),
+            documents: None,
+            memory: Memory::default(),
+        })
     }
 
     /// Plans as every verb does, but for the files that are as they were, which are not parsed again.
@@ -79,13 +87,18 @@ impl Process {
         lap("compare");
         let (renderer, targets) = (Renderer::new(&catalog), self.targets(&catalog, recorded.installation));
         let fleets: Vec<FleetKey> = planner.fleets().into_iter().collect();
-        let part = |fleet: &FleetKey| {
+        let look = |fleet: &FleetKey| {
             let held = self.state.recorded_fleet(fleet).map_err(io::Error::other)?;
             let desired = renderer.fleet(fleet);
             let seen =
                 targets.get(fleet).map(|target| target.observe(&held, desired.as_ref()).now_or_never());
             let (desired, observed) = (desired.as_ref(), seen.flatten());
             Ok(planner.fleet(&Site { fleet, desired, recorded: Some(&held), observed: observed.as_ref() }))
+        };
+        let part = |fleet: &FleetKey| {
+            let basis = Basis { desired: renderer.inputs(fleet), recorded: self.state.version_of(fleet) };
+            let target = targets.get(fleet);
+            self.memory.part(&planner, fleet, target, basis, SystemTime::now(), || look(fleet))
         };
         let fleets = parallel::map(&fleets, part).into_iter().collect::<io::Result<Vec<_>>>()?;
         lap("fleets");

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::catalog::{Absence, Hold, Recorded, RecordedResource, ResolvedSecret, Secrets};
 use crate::config::Config;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
+use crate::parallel;
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{Document, Documents, Fleet, Organization, Safeguards, Spec};
 
@@ -106,6 +107,11 @@ impl<'a> Draft<'a> {
         config: &'a Config,
         now: Timestamp,
     ) -> Self {
+        let resources: Vec<_> = recorded.resources.iter().collect();
+        let last_good = parallel::map(&resources, |(key, record)| {
+            let last_good = record.last_good.as_ref()?;
+            Some((*key, Spec::from_record(key.kind, &last_good.spec).ok()?))
+        });
         Self {
             documents,
             recorded,
@@ -120,14 +126,7 @@ impl<'a> Draft<'a> {
             settled: BTreeMap::new(),
             marks: BTreeMap::new(),
             problems: documents.problems().cloned().collect(),
-            last_good: recorded
-                .resources
-                .iter()
-                .filter_map(|(key, record)| {
-                    let last_good = record.last_good.as_ref()?;
-                    Some((key, Spec::from_record(key.kind, &last_good.spec).ok()?))
-                })
-                .collect(),
+            last_good: last_good.into_iter().flatten().collect(),
         }
     }
 

@@ -64,7 +64,8 @@ impl Json {
 
 impl From<&Value> for Json {
     fn from(value: &Value) -> Self {
-        Self(value.to_string().into())
+        // As the value prints itself, but without the detour of a formatter. Its keys are strings, so it can be written.
+        Self(serde_json::to_string(value).unwrap_or_default().into())
     }
 }
 

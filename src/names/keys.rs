@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Identifier, InvalidName, Kind, checked_string};
 
@@ -12,8 +12,8 @@ use super::{Identifier, InvalidName, Kind, checked_string};
 ///
 /// An organization's own key carries its identifier twice. A base domain is named by its derived domain,
 /// everything else by its identifier.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct ResourceKey {
     /// The organization that owns the resource.
@@ -54,7 +54,20 @@ impl fmt::Display for ResourceKey {
 /// For records: `Cluster/acme/orders`.
 impl From<ResourceKey> for String {
     fn from(key: ResourceKey) -> String {
-        format!("{}/{}/{}", key.kind, key.organization, key.name)
+        key.record().to_string()
+    }
+}
+
+impl ResourceKey {
+    fn record(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| write!(f, "{}/{}/{}", self.kind, self.organization, self.name))
+    }
+}
+
+/// For records, without a copy being made first: plans hash hundreds of thousands of keys.
+impl Serialize for ResourceKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.record())
     }
 }
 
@@ -138,8 +151,8 @@ impl TryFrom<String> for SpecPath {
 }
 
 /// What identifies an object on a target.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct ObjectKey {
     /// The namespace; none for an object of the whole Kubernetes cluster.
@@ -172,8 +185,21 @@ impl fmt::Display for ObjectKey {
 /// For records: `kafka.strimzi.io/v1|KafkaNodePool|kafka-acme--orders|broker`.
 impl From<ObjectKey> for String {
     fn from(key: ObjectKey) -> String {
-        let namespace = key.namespace.as_deref().unwrap_or_default();
-        format!("{}|{}|{namespace}|{}", key.api_version, key.kind, key.name)
+        key.record().to_string()
+    }
+}
+
+impl ObjectKey {
+    fn record(&self) -> impl fmt::Display {
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        fmt::from_fn(move |f| write!(f, "{}|{}|{namespace}|{}", self.api_version, self.kind, self.name))
+    }
+}
+
+/// For records, without a copy being made first, like a [`ResourceKey`].
+impl Serialize for ObjectKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.record())
     }
 }
 

@@ -18,11 +18,11 @@ pub(super) fn queue_software(changes: &mut [Change]) {
 
 /// Lets one disruptive change run: that of a cluster that doesn't work, since it can only get better, or else the
 /// first by name. A cluster that doesn't work and isn't changed holds up all others.
-pub(super) fn one_at_a_time(changes: &mut [Change], unhealthy: &BTreeSet<&ResourceKey>) {
+pub(super) fn one_at_a_time(changes: &mut [Change], unhealthy: &BTreeSet<ResourceKey>) {
     let candidates = || changes.iter().filter(|change| disrupts(change)).map(|change| &change.resource);
     let going = |key: &ResourceKey| changes.iter().any(|c| c.resource == *key && c.verb == Verb::Delete);
-    let broken = || unhealthy.iter().copied().filter(|key| key.kind == Kind::Cluster && !going(key));
-    let repaired = candidates().find(|key| unhealthy.contains(key));
+    let broken = || unhealthy.iter().filter(|key| key.kind == Kind::Cluster && !going(key));
+    let repaired = candidates().find(|key| unhealthy.contains(*key));
     let Some(first) = repaired.or_else(|| broken().next()).or_else(|| candidates().next()).cloned() else {
         return;
     };

@@ -1,7 +1,6 @@
 //! What a plan was made from, by hash, and what has changed since.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
 
 use serde::Serialize;
 use sha2::Digest as _;
@@ -104,25 +103,16 @@ fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
     (known, creating, deleting, suspicion)
 }
 
-/// A hash that is fed with values as JSON, without holding their text.
+/// A hash that is fed with values as JSON, a whole value at a time: word by word takes much longer.
 #[derive(Default)]
 struct Hash(sha2::Sha256);
 
-impl Write for Hash {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Hash {
     fn add(&mut self, value: &impl Serialize) {
-        // Neither a hash nor the maps with text keys that are hashed here can fail to be written.
-        let written = serde_json::to_writer(&mut *self, value);
+        // The maps with text keys that are hashed here can't fail to be written.
+        let written = serde_json::to_vec(value);
         debug_assert!(written.is_ok(), "{written:?}");
+        self.0.update(written.unwrap_or_default());
         self.0.update(b"\n");
     }
 

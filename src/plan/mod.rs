@@ -35,7 +35,7 @@ use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::render::{Desired, Manifest};
 
 pub use display::{Reader, display};
-pub use fleet::FleetPart;
+pub use fleet::{FleetPart, Quiet};
 pub use json::{InvalidPlan, schema};
 pub use model::{
     Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,
@@ -98,6 +98,12 @@ impl<'a> Planner<'a> {
     /// Plans one fleet. It depends on no other fleet's part.
     pub fn fleet(&self, site: &Site) -> FleetPart {
         fleet::part(&self.world, site)
+    }
+
+    /// Plans one fleet whose last look is remembered, as [`Planner::fleet`] does where what that looks at is as it was; none
+    /// where the look is not enough.
+    pub fn quiet_fleet(&self, fleet: &FleetKey, quiet: &Quiet) -> Option<FleetPart> {
+        fleet::quiet_part(&self.world, fleet, quiet)
     }
 
     /// Joins the parts of all fleets to a plan.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{Absence, Hold, LastGood, RecordedResource, Resource, immutable_fields};
+use crate::catalog::{Absence, Hold, LastGood, RecordedResource, Resource};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::world::{Current, World};
 use crate::plan::{FleetPlan, OrganizationPlan};
@@ -13,7 +13,7 @@ pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> Recor
     let (now, before) = (world.policy.now, world.recorded(&resource.key));
     let changed = !current.fields.is_empty();
     // What was first applied stays; a field that an older version didn't know as one of them is added.
-    let mut immutable = immutable_fields(resource.key.kind, &current.spec.value());
+    let mut immutable = current.immutable.clone();
     immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
     RecordedResource {
         id: world.recorded.id_of(&resource.key),

@@ -25,14 +25,18 @@ impl<'a> Site<'a> {
     /// The fleets and clusters that own something here as far as the target or its record know, and that a spec or the
     /// record of one still names.
     pub(super) fn owners(&self, catalog: &Catalog) -> BTreeSet<&'a ResourceKey> {
-        let recorded = self.recorded.into_iter().flat_map(|target| target.objects.values());
-        let observed = self.observed.into_iter().flat_map(|target| target.inventory.values());
-        let owners = recorded.chain(observed).map(|object: &RecordedObject| &object.owner);
-        let owners: BTreeSet<&ResourceKey> = owners.collect();
         let is_named = |owner: &&ResourceKey| {
             matches!(owner.kind, Kind::Fleet | Kind::Cluster)
                 && (catalog.resources.contains_key(*owner) || catalog.absent.contains_key(*owner))
         };
-        owners.into_iter().filter(is_named).collect()
+        self.all_owners().into_iter().filter(is_named).collect()
+    }
+
+    /// Everyone that owns something here as far as the target or its record know.
+    pub(super) fn all_owners(&self) -> BTreeSet<&'a ResourceKey> {
+        let recorded = self.recorded.into_iter().flat_map(|target| target.objects.values());
+        let observed = self.observed.into_iter().flat_map(|target| target.inventory.values());
+        let owners = recorded.chain(observed).map(|object: &RecordedObject| &object.owner);
+        owners.collect()
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::catalog::{Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, Resource};
+use crate::catalog::{
+    Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, Resource, immutable_fields,
+};
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey};
 use crate::parallel;
 use crate::plan::made_from::Origins;
@@ -31,6 +33,8 @@ pub(super) struct Current {
     pub fields: Vec<FieldChange>,
     /// Its spec as a record has it.
     pub spec: Json,
+    /// What it says in the fields that can't change.
+    pub immutable: BTreeMap<String, Value>,
 }
 
 impl<'a> World<'a> {
@@ -86,10 +90,11 @@ impl<'a> World<'a> {
 }
 
 fn compare(resource: &Resource, recorded: &Recorded) -> Current {
-    let spec = Json::from(resource.spec.redacted());
+    let value = resource.spec.redacted();
+    let (spec, immutable) = (Json::from(&value), immutable_fields(resource.key.kind, &value));
     let made = recorded.resources.get(&resource.key).filter(|before| !before.creating);
     let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
-    Current { fields, spec }
+    Current { fields, spec, immutable }
 }
 
 /// Who has, or had, something on each fleet, by their specs and by their records.

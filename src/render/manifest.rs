@@ -39,8 +39,10 @@ where
 
 /// An object of one of Strimzi's kinds. A null anywhere in its spec means that the field is left out.
 pub fn strimzi(cluster: &ResolvedCluster, kind: &str, metadata: &ObjectMeta, spec: Value) -> Manifest {
-    let body = json!({"apiVersion": STRIMZI_API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
-    assemble(cluster, Stage::Custom, (STRIMZI_API_VERSION, kind), metadata, &without_nulls(body))
+    let mut body =
+        json!({"apiVersion": STRIMZI_API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
+    remove_nulls(&mut body);
+    assemble(cluster, Stage::Custom, (STRIMZI_API_VERSION, kind), metadata, &body)
 }
 
 fn assemble(
@@ -59,15 +61,14 @@ fn assemble(
     Manifest { key, owner: cluster.key.clone(), stage, body: Json::from(body) }
 }
 
-/// The value without the fields that are null.
-fn without_nulls(value: Value) -> Value {
+/// Removes the fields that are null.
+fn remove_nulls(value: &mut Value) {
     match value {
-        Value::Object(fields) => fields
-            .into_iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(key, value)| (key, without_nulls(value)))
-            .collect(),
-        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
-        scalar => scalar,
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
     }
 }

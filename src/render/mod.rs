@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use crate::catalog::{Catalog, ResolvedCluster, ResolvedSecret};
 use crate::config::{Config, SecretsConfig};
-use crate::names::{FleetKey, Json, ObjectKey, ResourceKey, SecretRef};
+use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, SecretRef};
 use crate::spec::InfraType;
 use sizing::Sizing;
 
@@ -57,6 +57,13 @@ impl<'a> Renderer<'a> {
             clusters.entry(&cluster.fleet).or_default().push(cluster);
         }
         Self { config: &catalog.config, clusters }
+    }
+
+    /// The digest of everything that [`Renderer::fleet`] looks at for a fleet: as long as it is the same in one process, so
+    /// are the objects. It says nothing to another build of this software.
+    pub fn inputs(&self, fleet: &FleetKey) -> Digest {
+        // What is written for debugging is all there is but for the values of secrets, which no object has.
+        Digest::of(format!("{:?}", (self.config, self.clusters.get(fleet))))
     }
 
     /// Every object that a fleet should hold; none for a fleet that should not exist.

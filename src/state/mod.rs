@@ -26,6 +26,7 @@ mod restore;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8Path;
@@ -53,6 +54,8 @@ pub struct State {
     registry: Mutex<Registry>,
     audit: Mutex<Lines>,
     cache: Cache,
+    /// How often each fleet's objects were written since the folder was opened.
+    writes: Mutex<BTreeMap<FleetKey, u64>>,
     /// Held while an event gets its number.
     events: Mutex<()>,
     warnings: Mutex<Vec<String>>,
@@ -81,6 +84,7 @@ impl State {
             registry: Mutex::new(registry),
             audit: Mutex::new(audit),
             cache,
+            writes: Mutex::default(),
             events: Mutex::new(()),
             warnings: Mutex::new(warnings),
             _lock: lock,
@@ -192,7 +196,7 @@ impl State {
         key: &ObjectKey,
         object: &RecordedObject,
     ) -> Result<(), StateError> {
-        self.cache.put(Table::Objects, &object_key(fleet, key), &Object::from(object))
+        self.writing(fleet, || self.cache.put(Table::Objects, &object_key(fleet, key), &Object::from(object)))
     }
 
     /// Forgets an object whose deletion is confirmed.
@@ -200,7 +204,7 @@ impl State {
     /// # Errors
     /// When the cache can't be written.
     pub fn remove_object(&self, fleet: &FleetKey, key: &ObjectKey) -> Result<(), StateError> {
-        self.cache.remove(Table::Objects, &object_key(fleet, key))
+        self.writing(fleet, || self.cache.remove(Table::Objects, &object_key(fleet, key)))
     }
 
     /// Records that a target was looked at.
@@ -209,6 +213,20 @@ impl State {
     /// When the cache can't be written.
     pub fn put_seen(&self, fleet: &FleetKey, at: Timestamp) -> Result<(), StateError> {
         self.cache.put(Table::Targets, fleet.to_string().as_bytes(), &Seen { observed_at: at })
+    }
+
+    /// Does what writes a fleet's objects, and counts it when it is over, though it failed: whoever reads in between has the
+    /// older number, and reads again.
+    fn writing<T>(&self, fleet: &FleetKey, write: impl FnOnce() -> T) -> T {
+        let written = write();
+        *locked(&self.writes).entry(fleet.clone()).or_default() += 1;
+        written
+    }
+
+    /// A number that is another one when the objects that are recorded for a fleet were written since. When the fleet was last
+    /// seen is not counted: it only says since when a fleet is out of reach. The number says nothing to another process.
+    pub fn version_of(&self, fleet: &FleetKey) -> u64 {
+        locked(&self.writes).get(fleet).copied().unwrap_or_default()
     }
 
     /// Forgets a fleet, its clusters and everything about its target, though it may all still be there: for a target that
@@ -241,12 +259,14 @@ impl State {
     /// # Errors
     /// When the cache can't be written.
     pub fn forget_target(&self, fleet: &FleetKey) -> Result<(), StateError> {
-        let (objects, _) = self.cache.scan::<IgnoredAny>(Table::Objects, &object_prefix(fleet))?;
-        for (key, _) in objects {
-            self.cache.remove(Table::Objects, &key)?;
-        }
-        self.cache.remove(Table::Journal, fleet.to_string().as_bytes())?;
-        self.cache.remove(Table::Targets, fleet.to_string().as_bytes())
+        self.writing(fleet, || {
+            let (objects, _) = self.cache.scan::<IgnoredAny>(Table::Objects, &object_prefix(fleet))?;
+            for (key, _) in objects {
+                self.cache.remove(Table::Objects, &key)?;
+            }
+            self.cache.remove(Table::Journal, fleet.to_string().as_bytes())?;
+            self.cache.remove(Table::Targets, fleet.to_string().as_bytes())
+        })
     }
 
     /// Records which tree was applied.

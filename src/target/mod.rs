@@ -2,8 +2,10 @@
 
 mod directory;
 mod error;
+mod memory;
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
@@ -15,8 +17,10 @@ use crate::plan::{Observed, ObservedFleet};
 use crate::render::{Desired, Objects};
 
 pub use crate::plan::ResourceMark;
+use directory::Footprint;
 pub use directory::{DirectoryTarget, Session};
 pub use error::TargetError;
+pub use memory::{Basis, Memory};
 
 /// What a fleet's manifests are written to.
 pub enum Target {
@@ -52,6 +56,20 @@ impl Target {
     pub async fn observe(&self, recorded: &RecordedFleet, desired: Option<&Objects>) -> ObservedFleet {
         match self {
             Target::Directory(directory) => directory.observe(recorded, desired),
+        }
+    }
+
+    /// What a look at the target would look at, to be taken before it; none where a change could go unseen.
+    fn footprint(&self, now: SystemTime) -> Option<Footprint> {
+        match self {
+            Target::Directory(directory) => directory.footprint(now),
+        }
+    }
+
+    /// Whether the target is as it was when a footprint was taken.
+    fn has(&self, footprint: &Footprint) -> bool {
+        match self {
+            Target::Directory(directory) => footprint.holds(directory),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Files of a fleet's folder: looked at without following links, replaced at once and for good.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -34,16 +35,20 @@ impl Found {
     }
 }
 
+/// The folders that one look at many paths went through, so that it looks at each of them once.
+pub(super) type Folders = BTreeSet<String>;
+
 /// Looks at a path below `root`. Below it no link is followed.
-pub(super) fn look(root: &Utf8Path, path: &Utf8Path) -> Result<Found, TargetError> {
+pub(super) fn look(root: &Utf8Path, path: &Utf8Path, passed: &mut Folders) -> Result<Found, TargetError> {
     let failed = |path: &Utf8Path| TargetError::io("read", path);
-    for folder in folders(path) {
-        let folder = root.join(folder);
-        match fs::symlink_metadata(&folder) {
-            Ok(metadata) if metadata.is_dir() => {}
+    let is_new = path.parent().is_none_or(|folder| !passed.contains(folder.as_str()));
+    for folder in if is_new { folders(path) } else { Vec::new() } {
+        let full = root.join(folder);
+        match fs::symlink_metadata(&full) {
+            Ok(metadata) if metadata.is_dir() => drop(passed.insert(folder.to_string())),
             Ok(_) => return Ok(Found::NotAFile),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
-            Err(error) => return Err(failed(&folder)(error)),
+            Err(error) => return Err(failed(&full)(error)),
         }
     }
     let path = root.join(path);

@@ -71,7 +71,7 @@ pub(super) struct File {
     pub(super) content: Digest,
 }
 
-/// Only the version, which is read before anything else.
+/// Only the version.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -91,13 +91,19 @@ impl Inventory {
             Err(error) => return Err(TargetError::io("read", &path)(error)),
         };
         let damaged = |reason: String| TargetError::Damaged { path: path.clone(), reason };
-        let Versioned { version } =
-            serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let read = serde_json::from_slice::<Inventory>(&bytes);
+        // Of a newer form perhaps nothing but the version can be read.
+        let version = match &read {
+            Ok(inventory) => inventory.version,
+            Err(_) => {
+                let versioned = serde_json::from_slice::<Versioned>(&bytes);
+                versioned.map_err(|error| damaged(error.to_string()))?.version
+            }
+        };
         if version > VERSION {
             return Err(TargetError::Newer { path, found: version, known: VERSION });
         }
-        let inventory: Inventory =
-            serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let inventory = read.map_err(|error| damaged(error.to_string()))?;
         if inventory.fleet != *fleet {
             return Err(TargetError::AnotherFleet { path, fleet: inventory.fleet });
         }
@@ -134,7 +140,8 @@ impl Inventory {
         text
     }
 
-    fn paths(&self) -> impl Iterator<Item = &Utf8PathBuf> {
+    /// The files and folders that it names.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Utf8PathBuf> {
         let files = self.objects.values().flat_map(|entry| entry.written.iter().chain(&entry.intended));
         files.map(|file| &file.path).chain(&self.folders)
     }

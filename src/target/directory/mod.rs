@@ -8,6 +8,7 @@
 //! ```
 
 mod files;
+mod footprint;
 mod index;
 mod inventory;
 mod layout;
@@ -24,13 +25,14 @@ use uuid::Uuid;
 
 use crate::names::FleetKey;
 use crate::target::TargetError;
-use files::Found;
+use files::{Folders, Found};
 use inventory::{Entry, File, Inventory};
 
+pub(super) use footprint::Footprint;
 pub use session::Session;
 
 /// The folder of one fleet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryTarget {
     output: Utf8PathBuf,
     fleet: FleetKey,
@@ -76,7 +78,12 @@ impl DirectoryTarget {
 
     /// Looks at a path in the fleet's folder. Of all folders only the output folder may be a link.
     fn look(&self, path: &Utf8Path) -> Result<Found, TargetError> {
-        files::look(&self.output, &self.folder().join(path))
+        self.look_again(path, &mut Folders::new())
+    }
+
+    /// The same as one of many looks at the same moment, which go through the same folders.
+    fn look_again(&self, path: &Utf8Path, passed: &mut Folders) -> Result<Found, TargetError> {
+        files::look(&self.output, &self.folder().join(path), passed)
     }
 
     fn load(&self) -> Result<Inventory, TargetError> {
@@ -89,14 +96,14 @@ impl DirectoryTarget {
 
     /// The file that is known to be an object's, and what is there now. An intended file that is there was written before
     /// a crash: nobody else has its content. None where nothing of the object was ever written.
-    fn current(&self, entry: &Entry) -> Result<Option<(File, Found)>, TargetError> {
+    fn current(&self, entry: &Entry, passed: &mut Folders) -> Result<Option<(File, Found)>, TargetError> {
         if let Some(intended) = &entry.intended {
-            let found = self.look(&intended.path)?;
+            let found = self.look_again(&intended.path, passed)?;
             if found.has(&intended.content) {
                 return Ok(Some((intended.clone(), found)));
             }
         }
         let Some(written) = &entry.written else { return Ok(None) };
-        Ok(Some((written.clone(), self.look(&written.path)?)))
+        Ok(Some((written.clone(), self.look_again(&written.path, passed)?)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::files::Found;
+use super::files::{Folders, Found};
 use super::inventory::{Entry, File, Inventory, Mark};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::{RecordedFleet, RecordedObject};
@@ -41,6 +41,7 @@ impl DirectoryTarget {
         wanted: impl Iterator<Item = &'a ObjectKey>,
     ) -> Result<ObservedFleet, TargetError> {
         let inventory = self.load()?;
+        let mut passed = Folders::new();
         let mut fleet = ObservedFleet {
             reach: Reach::Reached,
             inventory: BTreeMap::new(),
@@ -49,7 +50,7 @@ impl DirectoryTarget {
         };
         for (key, entry) in &inventory.objects {
             let known = recorded.objects.get(key);
-            match self.current(entry)? {
+            match self.current(entry, &mut passed)? {
                 Some((_, Found::Absent)) if entry.deleting => {}
                 Some((file, found)) => {
                     let manifest = known.filter(|known| known.applied == file.applied);
@@ -70,7 +71,7 @@ impl DirectoryTarget {
         let others: BTreeSet<&ObjectKey> = wanted.chain(recorded.objects.keys()).collect();
         for key in others {
             if !fleet.objects.contains_key(key) {
-                let foreign = self.foreign(&inventory, key)?;
+                let foreign = self.foreign(&inventory, key, &mut passed)?;
                 fleet.objects.extend(foreign.map(|object| (key.clone(), object)));
             }
         }
@@ -106,13 +107,18 @@ impl DirectoryTarget {
     }
 
     /// What stands where an object's file should be and isn't known to be that.
-    fn foreign(&self, inventory: &Inventory, key: &ObjectKey) -> Result<Option<ObservedObject>, TargetError> {
+    fn foreign(
+        &self,
+        inventory: &Inventory,
+        key: &ObjectKey,
+        passed: &mut Folders,
+    ) -> Result<Option<ObservedObject>, TargetError> {
         // An object that moved to another version of its API is in the file that it was in.
         if inventory.find(key).is_some_and(|known| known != key) {
             return Ok(None);
         }
         let path = layout::file(&self.path, key)?;
-        Ok(match self.look(&path)? {
+        Ok(match self.look_again(&path, passed)? {
             Found::Absent => None,
             Found::NotAFile => Some(not_ours(None)),
             Found::File { digest, .. } => Some(not_ours(Some(digest))),

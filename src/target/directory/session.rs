@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use zeroize::Zeroizing;
 
-use super::files::{self, Found, Prepared};
+use super::files::{self, Folders, Found, Prepared};
 use super::index::Index;
 use super::inventory::{self, Entry, File, Inventory, Mark};
 use super::{DirectoryTarget, layout, yaml};
@@ -279,7 +279,7 @@ impl Session {
                 settled.insert(key.clone(), entry.clone());
                 continue;
             }
-            let Some((file, found)) = self.target.current(entry)? else { continue };
+            let Some((file, found)) = self.target.current(entry, &mut Folders::new())? else { continue };
             if entry.deleting && matches!(found, Found::Absent) {
                 continue;
             }
@@ -318,7 +318,7 @@ impl Session {
         let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
         let mut gone = Vec::new();
         for (key, entry) in orphans {
-            if matches!(self.target.current(entry)?, Some((_, Found::Absent)) | None) {
+            if matches!(self.target.current(entry, &mut Folders::new())?, Some((_, Found::Absent)) | None) {
                 gone.push(key.clone());
             }
         }
