@@ -187,6 +187,12 @@ fn a_file_that_is_no_longer_read_deletes_nothing() {
         rename(&tree, ORDERS, place);
         deletes_nothing(&tree, &[&format!("{place}, which is not read, may hold its document")]);
     }
+    // One that is too large to look into has its name.
+    let tree = quickstart();
+    let large = tree.read(ORDERS) + &"# more\n".repeat(200_000);
+    tree.write("acme/clusters/orders.yaml.bak", large);
+    tree.remove(ORDERS);
+    deletes_nothing(&tree, &["orders.yaml.bak, which is not read, may hold its document"]);
     // A page about specs that shows one is not it.
     let tree = quickstart();
     tree.write("README.md", "# Clusters\n```yaml\napiVersion: streamfleet/v1\nkind: Cluster\n```\n");

@@ -49,7 +49,11 @@ pub async fn execute(
     };
     let mut report = Report::default();
     run.find_interrupted(&mut report);
-    run.remember(&mut report);
+    if let Err(error) = run.remember() {
+        // What is not remembered may look clean in the next round, so nothing may change before it is.
+        run.fail(&mut report, failure(None, error.into()));
+        return report;
+    }
     run.change_organizations(&mut report, |verb| verb != Verb::Delete).await;
     run.change_fleets(&mut report).await;
     run.change_organizations(&mut report, |verb| verb == Verb::Delete).await;
@@ -86,15 +90,10 @@ impl Run<'_> {
         }
     }
 
-    fn remember(&self, report: &mut Report) {
-        if let Err(error) = self.state.put_resources(&self.plan.remember) {
-            self.fail(report, failure(None, error.into()));
-        }
-        for id in self.plan.fleets.iter().flat_map(|fleet| &fleet.void_approvals) {
-            if let Err(error) = self.state.use_approval(id, (self.clock)()) {
-                self.fail(report, failure(None, error.into()));
-            }
-        }
+    fn remember(&self) -> Result<(), StateError> {
+        self.state.put_resources(&self.plan.remember)?;
+        let mut void = self.plan.fleets.iter().flat_map(|fleet| &fleet.void_approvals);
+        void.try_for_each(|id| self.state.use_approval(id, (self.clock)()))
     }
 
     /// Changes what lives on no fleet. Only its record changes.

@@ -45,10 +45,12 @@ pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
-    let entries = still_entries(&real, &mut || {})
+    // Between the two looks, so that a file that comes back from such a place is seen here or there.
+    let mut skipped = BTreeMap::new();
+    let entries = still_entries(&real, &mut || skipped = aside::find(&real))
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
-    let (revision, skipped) = (revision(&entries), aside::find(&real));
+    let revision = revision(&entries);
     Ok(Snapshot { source: SourceId(real.to_string()), revision, git: false, skipped, entries })
 }
 

@@ -35,19 +35,19 @@ fn commented(text: &str) -> BTreeSet<ResourceKey> {
     let mut found = BTreeSet::new();
     let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
     for line in text.lines() {
-        let Some(comment) = line.trim_start().strip_prefix('#') else { continue };
-        let comment = comment.trim_start_matches(['#', '>', '|', ' ', '\t']);
-        let Some((key, value)) = comment.split_once(':').filter(|(key, _)| TELLING.contains(key)) else {
-            continue;
-        };
-        if fields.contains_key(key) {
-            found.extend(described(&fields));
+        let comment = line.trim_start().strip_prefix('#');
+        let comment = comment.map(|comment| comment.trim_start_matches(['#', '>', '|', ' ', '\t']));
+        // Between two documents in comments there is a line that ends one or begins the other.
+        if comment.is_none_or(|comment| comment.starts_with("---") || is_header(comment)) {
             fields.clear();
         }
+        let field = comment.and_then(|comment| comment.split_once(':'));
+        let Some((key, value)) = field.filter(|(key, _)| TELLING.contains(key)) else { continue };
         let value = value.split(" #").next().unwrap_or_default();
+        // A word of explanation may have the key before the document has it, so the last one counts.
         fields.insert(key, value.trim().trim_matches(['"', '\'']));
+        found.extend(described(&fields));
     }
-    found.extend(described(&fields));
     found
 }
 
@@ -144,6 +144,11 @@ mod tests {
                 format!("{}\n{}{whole}", out("  #> "), out("# ").replace("orders", "'sales' # all")),
                 false,
                 vec!["cluster acme/orders", "cluster acme/sales"],
+            ),
+            (
+                format!("# identifier: orders-of-old\n{whole}# ---\n{}", out("# ")),
+                false,
+                vec!["cluster acme/orders"],
             ),
             (format!("{whole}---\n"), true, vec![]),
             (format!("{whole}---\n~\n"), true, vec![]),

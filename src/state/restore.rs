@@ -205,6 +205,8 @@ pub(super) fn finish(dir: &Utf8Path) -> Result<(), StateError> {
         // What the cache knows fits the registry beside which it was written, and is built anew.
         if decided.join(registry::FILE).exists() {
             remove_all(&dir.join(cache::FOLDER))?;
+            // Before the registry is in its place, or else a power cut could leave the old cache beside it.
+            fs::File::open(dir)?.sync_all()?;
         }
         for name in KEPT.into_iter().filter(|name| decided.join(name).exists()) {
             fs::rename(decided.join(name), dir.join(name))?;

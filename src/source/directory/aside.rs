@@ -19,8 +19,8 @@ const MAX_OTHERS: u32 = 10_000;
 /// Folders with nothing of people in them.
 const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
 
-/// The files below a folder that are not read as specs and yet say what a spec says. What can't be looked at is left out:
-/// nothing depends on it but how careful a deletion is.
+/// The files below a folder that are not read as specs and yet say what a spec says, or can't be read. What is in a folder
+/// that can't be listed is left out: nothing depends on it but how careful a deletion is.
 pub(super) fn find(root: &Utf8Path) -> BTreeMap<SpecPath, Arc<[u8]>> {
     let mut search = Search { found: BTreeMap::new(), left: MAX_OTHERS };
     search.folder(root, "", false, 0);
@@ -68,10 +68,12 @@ impl Search {
             return;
         }
         self.left -= 1;
-        if fs::metadata(place).is_ok_and(|data| data.len() > MAX_BYTES) {
+        // What can't be read may say anything, so its name has to do.
+        let is_small = fs::metadata(place).is_ok_and(|data| data.len() <= MAX_BYTES);
+        let Some(bytes) = is_small.then(|| fs::read(place).ok()).flatten() else {
+            self.found.insert(path, Arc::from([]));
             return;
-        }
-        let Ok(bytes) = fs::read(place) else { return };
+        };
         if bytes.windows(API_VERSION.len()).any(|window| window == API_VERSION.as_bytes()) {
             self.found.insert(path, bytes.into());
         }
