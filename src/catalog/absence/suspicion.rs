@@ -16,8 +16,8 @@ use crate::spec::ParsedFile;
 /// The fields of a spec that say which it is, and where.
 const IDENTITY: [&str; 3] = ["organization", "identifier", "infrastructure"];
 
-/// Why the absence of a resource is likely a mistake; none where it is clean.
-pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Option<String> {
+/// Why the absence of a resource is likely a mistake; none where it is clean. `gone` is how many clusters are.
+pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: usize) -> Option<String> {
     if let Some(last) = changed_source(draft) {
         return Some(format!(
             "the spec tree was {last} before, and {} when it went missing",
@@ -40,7 +40,7 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource) ->
         .or_else(|| refused_in_its_file(draft, path))
         .or_else(|| refused_elsewhere(draft, key))
         .or_else(|| gone_at_once(draft, key, path))
-        .or_else(|| too_many(draft, key))
+        .or_else(|| too_many(draft, key, gone))
         .or_else(|| replaced(draft, key, path, record))
         .or_else(|| record.suspicion.clone().filter(|_| lives_on_a_fleet(key)))
 }
@@ -159,17 +159,22 @@ pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
     Some(format!("the error at {path}:{line} may be about it"))
 }
 
-/// More than the policy allows in an hour, all at once: that is taken for a mistake as a whole.
-fn too_many(draft: &Draft, key: &ResourceKey) -> Option<String> {
-    let gone = draft.recorded.resources.iter().filter(|(other, record)| {
+/// How many clusters are gone that nothing unreadable may describe.
+pub(super) fn clusters_gone(draft: &Draft) -> usize {
+    let gone = draft.recorded.resources.iter().filter(|(key, record)| {
         // What one organization's files hide concerns nobody else.
-        let is_told = || draft.unreadable_for(&other.organization).is_none();
-        other.kind == Kind::Cluster && !record.deleting && is_gone(draft, other) && is_told()
+        let is_told = || draft.unreadable_for(&key.organization).is_none();
+        key.kind == Kind::Cluster && !record.deleting && is_gone(draft, key) && is_told()
     });
-    let (count, allowed) = (gone.count(), draft.config.policy.cluster_deletions_per_hour);
+    gone.count()
+}
+
+/// More than the policy allows in an hour, all at once: that is taken for a mistake as a whole.
+fn too_many(draft: &Draft, key: &ResourceKey, gone: usize) -> Option<String> {
+    let allowed = draft.config.policy.cluster_deletions_per_hour;
     let are_too_many =
-        lives_on_a_fleet(key) && count > 1 && u32::try_from(count).is_ok_and(|count| count > allowed);
-    are_too_many.then(|| format!("{count} clusters were gone at once"))
+        lives_on_a_fleet(key) && gone > 1 && u32::try_from(gone).is_ok_and(|gone| gone > allowed);
+    are_too_many.then(|| format!("{gone} clusters were gone at once"))
 }
 
 /// More than a file is gone: all that ran for an organization, a fleet with its clusters, or a folder.
