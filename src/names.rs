@@ -3,6 +3,7 @@
 mod digest;
 mod json;
 mod keys;
+mod quantity;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use digest::Digest;
 pub use json::Json;
 pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
+pub use quantity::QUANTITY_SUFFIXES;
 
 /// A name that its text is not fit to be, and what it would have to be instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

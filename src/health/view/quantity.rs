@@ -1,26 +1,10 @@
 //! Kubernetes quantities of bytes.
 
-/// The suffixes that Kubernetes allows, with their factors; none means bytes.
-const SUFFIXES: [(&str, f64); 14] = [
-    ("Ki", 1024.0),
-    ("Mi", 1_048_576.0),
-    ("Gi", 1_073_741_824.0),
-    ("Ti", 1_099_511_627_776.0),
-    ("Pi", 1_125_899_906_842_624.0),
-    ("Ei", 1_152_921_504_606_846_976.0),
-    ("m", 1e-3),
-    ("k", 1e3),
-    ("M", 1e6),
-    ("G", 1e9),
-    ("T", 1e12),
-    ("P", 1e15),
-    ("E", 1e18),
-    ("", 1.0),
-];
+use crate::names::QUANTITY_SUFFIXES;
 
 /// A quantity such as `500Gi` in bytes; none for what isn't one.
 pub(super) fn bytes(text: &str) -> Option<f64> {
-    let (number, factor) = SUFFIXES.iter().find_map(|(suffix, factor)| {
+    let (number, factor) = QUANTITY_SUFFIXES.iter().find_map(|(suffix, factor)| {
         let number = text.strip_suffix(suffix)?;
         number.ends_with(|c: char| c.is_ascii_digit() || c == '.').then_some((number, factor))
     })?;

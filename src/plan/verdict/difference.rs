@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::table::Direction;
+use crate::names::QUANTITY_SUFFIXES;
 use crate::render::SecretSlot;
 
 /// A field in which an object differs from what it should be. Absent is null.
@@ -96,24 +97,9 @@ fn magnitude(value: &Value) -> Option<Vec<f64>> {
 
 /// A Kubernetes quantity, such as `500Gi` or `2900m`.
 fn quantity(text: &str) -> Option<f64> {
-    const SUFFIXES: [(&str, f64); 13] = [
-        ("", 1.0),
-        ("m", 1e-3),
-        ("k", 1e3),
-        ("M", 1e6),
-        ("G", 1e9),
-        ("T", 1e12),
-        ("P", 1e15),
-        ("Ki", 1024.0),
-        ("Mi", 1024.0 * 1024.0),
-        ("Gi", 1024.0 * 1024.0 * 1024.0),
-        ("Ti", 1024.0 * 1024.0 * 1024.0 * 1024.0),
-        ("Pi", 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0),
-        ("Ei", 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0),
-    ];
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
-    let (_, factor) = SUFFIXES.iter().find(|(name, _)| *name == suffix)?;
+    let (_, factor) = QUANTITY_SUFFIXES.iter().find(|(name, _)| *name == suffix)?;
     Some(number.parse::<f64>().ok()? * factor)
 }
 
