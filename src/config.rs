@@ -1,5 +1,11 @@
 //! The settings of an installation, as a TOML file has them. Every key has a default.
 
+mod addresses;
+mod operators;
+mod release;
+mod sample;
+mod source;
+mod tiered_storage;
 mod units;
 
 use camino::Utf8PathBuf;
@@ -9,6 +15,12 @@ use serde_json::Value;
 
 use crate::spec::describe::Description;
 
+pub use addresses::AddressRange;
+pub use operators::{Content, OperatorFault, OperatorRelease, OperatorsConfig};
+pub use release::Release;
+pub use sample::sample;
+pub use source::{SourceConfig, Transport};
+pub use tiered_storage::TieredStorageConfig;
 pub use units::{UnitCatalogue, UnitSizes};
 
 /// The settings of an installation.
@@ -17,19 +29,27 @@ pub use units::{UnitCatalogue, UnitSizes};
 pub struct Config {
     /// The folder of the state: what was applied, the age identities, the audit trail. By default
     /// `.streamfleet/state` in the spec tree.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", example = &"/var/lib/streamfleet/state")]
     pub state_dir: Option<Utf8PathBuf>,
     /// The folder that `directory` fleets write their manifests to. By default `.streamfleet/output` in the spec tree.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", example = &"/var/lib/streamfleet/output")]
     pub output_dir: Option<Utf8PathBuf>,
     /// The folder that `from_file` secrets are in, one folder an organization. By default `.streamfleet/secrets` in the
     /// spec tree.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", example = &"/etc/streamfleet/secrets")]
     pub secrets_dir: Option<Utf8PathBuf>,
+    /// Where specs come from where a command names no folder of them.
+    pub source: SourceConfig,
     /// How secrets may be given.
     pub secrets: SecretsConfig,
     /// What may be done without asking.
     pub policy: PolicyConfig,
+    /// Which Kubernetes clusters may be connected to.
+    pub targets: TargetsConfig,
+    /// Which operators may be installed on fleets.
+    pub operators: OperatorsConfig,
+    /// Where brokers get the plugin from that moves the older part of the log to a bucket.
+    pub tiered_storage: TieredStorageConfig,
     /// What a Kafka unit is.
     pub units: UnitCatalogue,
 }
@@ -49,6 +69,15 @@ impl Default for SecretsConfig {
     fn default() -> Self {
         Self { allow_plain_in_git: false, write_to_output: true }
     }
+}
+
+/// Which Kubernetes clusters may be connected to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TargetsConfig {
+    /// Addresses that kubeconfigs may lead to though they are loopback, link-local, multicast or metadata addresses,
+    /// as ranges: `["127.0.0.0/8"]`. Whoever writes a fleet's kubeconfig can then reach what listens there.
+    pub allow_addresses: Vec<AddressRange>,
 }
 
 /// What may be done without asking.
@@ -91,7 +120,10 @@ impl Config {
     /// On the first key that is unknown or of the wrong type, with its line, or out of its bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         let config: Config = toml::from_str(text)?;
-        match config.policy.out_of_bounds().or_else(|| config.units.out_of_bounds()) {
+        let Config { policy, units, operators, source, tiered_storage, .. } = &config;
+        let wrong = policy.out_of_bounds().or_else(|| units.out_of_bounds());
+        let wrong = wrong.or_else(|| tiered_storage.out_of_bounds());
+        match wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds()) {
             Some(why) => Err(serde::de::Error::custom(why)),
             None => Ok(config),
         }
@@ -151,6 +183,14 @@ mod tests {
             (
                 units("min_insync_replicas", 4),
                 "`units.standard.min_insync_replicas` is 4, and it has to be at most `replication_factor`, 3",
+            ),
+            (
+                "[tiered_storage]\nplugin_image = \"a b\"\n".to_owned(),
+                "`tiered_storage.plugin_image` has to be the name of a container image",
+            ),
+            (
+                "[tiered_storage]\nplugin_folders = [\"../x:y\"]\n".to_owned(),
+                "`tiered_storage.plugin_folders` has to list folders of the image, such as `core`",
             ),
             (
                 units("broker_heap_mib", 99999),

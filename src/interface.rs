@@ -2,13 +2,18 @@
 //!
 //! `get` prints them and the API will answer with them, so that both show the same thing.
 
+mod client;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::catalog::{Catalog, Condition, Hold, Recorded, Resource, Status};
+use crate::catalog::{Catalog, Condition, Hold, Recorded, ResolvedCluster, Resource, ResourceStatus, Status};
+use crate::health;
 use crate::names::{Kind, ResourceKey};
-use crate::plan::{Change, Plan, Reach, Verb, Waiting};
+use crate::plan::{Change, Plan, Verb, Waiting};
 use crate::spec::{DnsProvider, Spec};
+
+pub use client::{ClientProperties, client_properties};
 
 /// What is known of a resource beside its spec.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +24,21 @@ pub struct Standing {
     pub reason: Option<String>,
     /// What a person should know.
     pub conditions: Vec<Condition>,
+    /// Since when; none where that isn't known.
+    pub since: Option<Timestamp>,
+}
+
+/// What is known of a resource that no spec says.
+#[derive(Debug, Default)]
+pub struct Outputs<'a> {
+    /// Where the rendered manifests of a cluster are, for people: a folder of the output.
+    pub manifests: Option<String>,
+    /// A cluster as it is rendered, and what it is, as last known; none for one that was never applied.
+    pub cluster: Option<(&'a ResolvedCluster, Option<&'a health::Outputs>)>,
+    /// The address at which a fleet lets clients in.
+    pub loadbalancer_dns: Option<String>,
+    /// The newest version of Kafka that a cluster could have, where that is newer than its own.
+    pub new_version: Option<&'a str>,
 }
 
 /// A timestamp as the interface specification writes it: UTC, microseconds, `Z`.
@@ -26,19 +46,32 @@ pub fn timestamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 
-/// How a resource stands, judged from what is recorded of it and what the plan says of it.
-pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan: &Plan) -> Standing {
+/// How a resource stands, judged from what is recorded of it, how it was found to be, and what the plan says of it. `judged` is
+/// none where nothing could be looked at or nothing runs.
+pub fn standing(
+    key: &ResourceKey,
+    catalog: &Catalog,
+    recorded: &Recorded,
+    plan: &Plan,
+    judged: Option<&ResourceStatus>,
+) -> Standing {
     let record = recorded.resources.get(key);
     let change = plan.change(key);
-    let conditions = conditions(key, catalog);
+    let conditions = conditions(key, plan, judged);
     let hold = catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
+    let ailing = judged.filter(|judged| judged.status != Status::Healthy);
+    let unreached = unreached(key, catalog, plan);
     let (status, reason) = match (record, change, hold) {
-        (Some(record), _, _) if record.deleting => (Status::Deleting, None),
+        (Some(record), _, _) if record.deleting => {
+            let going = judged.filter(|judged| judged.status == Status::Deleting);
+            (Status::Deleting, going.and_then(|judged| judged.reason.clone()))
+        }
+        _ if let Some((Status::Failed, reason)) = &unreached => (Status::Failed, Some(reason.clone())),
         (Some(record), _, _)
             if !record.creating
-                && let Some(reason) = unreachable(key, catalog, plan) =>
+                && let Some((status, reason)) = &unreached =>
         {
-            (Status::Unreachable, Some(reason))
+            (*status, Some(reason.clone()))
         }
         (_, _, Some(hold @ Hold::Suspended { .. })) => (Status::Suspended, Some(hold.to_string())),
         (None, Some(change), _) => (Status::Pending, first_waiting(change)),
@@ -46,6 +79,8 @@ pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan:
             (Status::Provisioning, first_waiting(change))
         }
         (None, None, _) => (Status::Pending, None),
+        // What runs is told as it runs, whatever its spec says by now.
+        (Some(_), _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
         (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. }))) => {
             (Status::Degraded, Some(hold.to_string()))
         }
@@ -55,54 +90,53 @@ pub fn standing(key: &ResourceKey, catalog: &Catalog, recorded: &Recorded, plan:
             None => (Status::Healthy, None),
         },
     };
-    Standing { status, reason, conditions }
+    let since = judged.filter(|judged| judged.status == status).map(|judged| judged.since);
+    Standing { status, reason, conditions, since }
 }
 
 fn changing(change: &Change) -> (Status, Option<String>) {
     match change.verb {
-        Verb::Keep => (Status::Healthy, first_waiting(change)),
+        Verb::Keep => {
+            let is_foreign = |waiting: &Waiting| matches!(waiting, Waiting::ForeignObject { .. });
+            let status =
+                if change.waiting.iter().any(is_foreign) { Status::Degraded } else { Status::Healthy };
+            (status, first_waiting(change))
+        }
         Verb::Delete => {
             let waiting = first_waiting(change).map(|waiting| format!(": {waiting}")).unwrap_or_default();
             (Status::Healthy, Some(format!("no document names it any more{waiting}")))
         }
-        Verb::Create | Verb::Update => {
+        Verb::Create | Verb::Update | Verb::Recreate => {
             let unapplied = || "what its spec says now is not applied yet".to_owned();
             (Status::Updating, Some(first_waiting(change).unwrap_or_else(unapplied)))
         }
     }
 }
 
-/// Why the fleet that a resource is, or is on, can't be reached; none where it can.
-fn unreachable(key: &ResourceKey, catalog: &Catalog, plan: &Plan) -> Option<String> {
+/// What a resource is, and why, while the fleet that it is, or is on, can't be reached; none where it can. A fleet whose target
+/// may not be used has failed.
+fn unreached(key: &ResourceKey, catalog: &Catalog, plan: &Plan) -> Option<(Status, String)> {
     let resource = catalog.resources.get(key);
     let fleet = resource.and_then(Resource::fleet).map_or_else(|| key.clone(), |fleet| fleet.resource());
     let plan = plan.fleets.iter().find(|plan| plan.fleet.resource() == fleet)?;
-    match &plan.reach {
-        Reach::Unreachable { reason, .. } => {
-            Some(Waiting::Unreachable { reason: reason.clone() }.to_string())
-        }
-        Reach::Reached => None,
-    }
+    let waiting = plan.reach.waiting()?;
+    let refused = matches!(waiting, Waiting::Unreachable { refused: true, .. });
+    let status = if refused && fleet == *key { Status::Failed } else { Status::Unreachable };
+    Some((status, waiting.to_string()))
 }
 
 fn first_waiting(change: &Change) -> Option<String> {
     change.waiting.first().map(ToString::to_string)
 }
 
-fn conditions(key: &ResourceKey, catalog: &Catalog) -> Vec<Condition> {
-    let fleet = catalog.fleets.values().find(|fleet| fleet.key.resource() == *key);
-    fleet.map(|fleet| fleet.conditions.clone()).unwrap_or_default()
+fn conditions(key: &ResourceKey, plan: &Plan, judged: Option<&ResourceStatus>) -> Vec<Condition> {
+    let fleet = plan.fleets.iter().find(|plan| plan.fleet.resource() == *key);
+    let of_fleet = fleet.into_iter().flat_map(|fleet| &fleet.conditions);
+    of_fleet.chain(judged.into_iter().flat_map(|judged| &judged.conditions)).cloned().collect()
 }
 
 /// The complete record of a resource.
-///
-/// `manifests` is where the rendered manifests of a cluster are, for people: a folder of the output.
-pub fn record(
-    resource: &Resource,
-    standing: &Standing,
-    recorded: &Recorded,
-    manifests: Option<String>,
-) -> Value {
+pub fn record(resource: &Resource, standing: &Standing, recorded: &Recorded, outputs: &Outputs) -> Value {
     let known = recorded.resources.get(&resource.key);
     let mut record = spec_fields(&resource.spec);
     // Before anything was applied there is no installation, from which ids derive: one would be another by then.
@@ -111,10 +145,16 @@ pub fn record(
     record.insert("created_at".into(), json!(known.map(|known| timestamp(known.created_at))));
     record.insert("updated_at".into(), json!(known.map(|known| timestamp(known.updated_at))));
     match &resource.spec {
-        Spec::Fleet(_) => extend(&mut record, &FLEET_OUTPUTS),
+        Spec::Fleet(_) => {
+            extend(&mut record, &FLEET_OUTPUTS);
+            record.insert("loadbalancer_dns".into(), json!(outputs.loadbalancer_dns));
+        }
         Spec::Cluster(_) => {
             extend(&mut record, &CLUSTER_OUTPUTS);
-            record.insert("storage_manifests_file_path".into(), json!(manifests));
+            record.insert("storage_manifests_file_path".into(), json!(outputs.manifests));
+            record.insert("new_version".into(), json!(outputs.new_version));
+            let properties = outputs.cluster.map(|(cluster, known)| client::field(cluster, known));
+            record.insert("client_properties".into(), properties.unwrap_or_default());
         }
         _ => {}
     }
@@ -127,7 +167,7 @@ pub fn record(
 }
 
 /// What a fleet's record has beside its spec, as it is before anything is known.
-const FLEET_OUTPUTS: [(&str, Output); 10] = [
+const FLEET_OUTPUTS: [(&str, Output); 9] = [
     ("advanced_properties", Output::Object),
     ("metadata", Output::Object),
     ("provisioner_name", Output::Null),
@@ -137,17 +177,11 @@ const FLEET_OUTPUTS: [(&str, Output); 10] = [
     ("metrics_endpoint", Output::Null),
     ("cost_endpoint", Output::Null),
     ("logs_endpoint", Output::Null),
-    ("loadbalancer_dns", Output::Null),
 ];
 
 /// What a cluster's record has beside its spec, as it is before anything is known.
-const CLUSTER_OUTPUTS: [(&str, Output); 5] = [
-    ("destroyer_name", Output::Null),
-    ("version_updater_name", Output::Null),
-    ("console_url", Output::Null),
-    ("client_properties", Output::Null),
-    ("new_version", Output::Null),
-];
+const CLUSTER_OUTPUTS: [(&str, Output); 3] =
+    [("destroyer_name", Output::Null), ("version_updater_name", Output::Null), ("console_url", Output::Null)];
 
 #[derive(Clone, Copy)]
 enum Output {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use digest::Digest;
 pub use json::Json;
 pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
-pub use quantity::QUANTITY_SUFFIXES;
+pub use quantity::{QUANTITY_SUFFIXES, quantity};
 
 /// A name that its text is not fit to be, and what it would have to be instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,8 @@
 //! Where spec trees come from.
 
 pub mod directory;
+pub mod git;
+mod rules;
 
 use camino::Utf8PathBuf;
 
@@ -27,6 +29,9 @@ pub enum SourceError {
         /// The root as it was given.
         path: Utf8PathBuf,
     },
+    /// It is a git repository's.
+    #[error(transparent)]
+    Git(#[from] git::GitError),
 }
 
 impl SourceError {
@@ -41,6 +46,7 @@ impl SourceError {
                 _ => "check the folder's permissions and owner",
             },
             SourceError::NotUtf8 { .. } => "rename the folders on the way to it",
+            SourceError::Git(error) => error.hint(),
             SourceError::Changing { .. } => "wait until nothing writes to it any more, and try again",
         }
     }

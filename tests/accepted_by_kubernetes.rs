@@ -18,7 +18,7 @@ fn manifests(story: &str) -> Vec<Value> {
 }
 
 /// As documents of one file.
-fn documents(manifests: &[Value]) -> String {
+pub fn documents(manifests: &[Value]) -> String {
     manifests.iter().map(|manifest| format!("{manifest}\n---\n")).collect()
 }
 
@@ -35,7 +35,7 @@ fn stored(plane: &ControlPlane, manifests: &[Value]) -> Vec<Value> {
 }
 
 /// Where something of `sent` is missing or another in `stored`, which may have more.
-fn lost(sent: &Value, stored: &Value, path: &str) -> Vec<String> {
+pub fn lost(sent: &Value, stored: &Value, path: &str) -> Vec<String> {
     match (sent, stored) {
         (Value::Object(sent), Value::Object(stored)) => sent
             .iter()
@@ -70,6 +70,7 @@ fn kafka(namespace: &str) -> Value {
 #[test]
 fn every_manifest_of_every_example_is_taken_and_stored_as_it_is() {
     let plane = ControlPlane::shared();
+    plane.serve_gateways();
     for story in stories() {
         let manifests = manifests(&story);
         let applied = plane.apply(&documents(&manifests)).expect(0);

@@ -29,14 +29,19 @@ fn every_verb_explains_itself() {
         "apply",
         "status",
         "get",
+        "client-properties",
+        "why",
         "approve",
         "forget",
         "backup",
         "restore",
+        "role",
         "secret",
         "secret encrypt",
         "explain",
         "schema",
+        "config",
+        "config show",
         "completions",
         "manual",
     ] {
@@ -71,6 +76,30 @@ fn plans_are_also_json_and_yaml() {
     let yaml: serde_json::Value =
         serde_saphyr::from_str(&tree.run("plan tree --format yaml").expect(2).out).unwrap();
     assert_eq!(json["summary"], yaml["summary"]);
+}
+
+#[test]
+fn clients_are_told_how_to_connect_as_soon_as_a_cluster_is_applied() {
+    let tree = Tree::example("quickstart");
+    tree.run("client-properties orders tree").expect(1).says(&[
+        "nothing is known of cluster acme/orders: it was not applied",
+        "apply it first: streamfleet apply",
+    ]);
+    tree.run("apply tree --yes").expect(0);
+    tree.run("client-properties orders tree").expect(0).says(&[
+        "bootstrap.servers=orders.kafka.acme.example.com:9094",
+        "ssl.truststore.certificates=-----BEGIN CERTIFICATE-----\\n\\\n",
+        "# To be added: sasl.jaas.config, the value of `sasl.jaas.config` in the Secret kafka-acme--orders/orders-admin",
+    ]);
+    tree.run("client-properties acme/orders tree --listener tls")
+        .expect(0)
+        .says(&["bootstrap.servers=orders-kafka-bootstrap.kafka-acme--orders.svc:9093"]);
+    tree.run("client-properties sandbox tree")
+        .expect(0)
+        .says(&["bootstrap.servers=sandbox-kafka-bootstrap.kafka-acme--sandbox.svc:9093"]);
+    tree.run("client-properties sandbox tree --listener external")
+        .expect(64)
+        .says(&["cluster acme/sandbox has no listener `external`", "it has tls, admin"]);
 }
 
 #[test]

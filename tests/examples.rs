@@ -1,6 +1,9 @@
 //! Every example works as it stands: it is planned, applied and then has nothing left to do. The plans are recorded.
 
-use crate::support::{Tree, stable, stories};
+use serde_json::Value;
+use streamfleet::render::yaml::to_yaml;
+
+use crate::support::{Tree, stable, stories, without_own};
 
 #[test]
 fn every_example_is_planned_applied_and_then_done() {
@@ -11,10 +14,24 @@ fn every_example_is_planned_applied_and_then_done() {
         insta::assert_snapshot!(format!("plan_{story}"), stable(&(plan.out + &plan.err)));
         assert!(!tree.path().join(".streamfleet").exists(), "a dry run leaves nothing behind");
         tree.run("apply tree --yes").expect(0);
-        assert!(!tree.output().is_empty());
+        insta::assert_snapshot!(format!("manifests_{story}"), manifests(&tree));
         tree.run("plan tree").expect(0).says(&["Nothing to do"]);
         tree.run("apply tree --yes").expect(0).says(&["Nothing to do"]);
     }
+}
+
+/// Every manifest that was written, as one text, without what is an installation's own.
+fn manifests(tree: &Tree) -> String {
+    let files = tree.output().into_iter().filter(|(path, _)| path.ends_with(".yaml"));
+    let manifests = files.map(|(path, bytes)| {
+        let mut manifest: Value = serde_saphyr::from_slice(&bytes).unwrap();
+        if manifest["kind"] == "Secret" {
+            let data = manifest["data"].as_object_mut().unwrap();
+            data.values_mut().for_each(|value| *value = "…".into());
+        }
+        format!("--- # {path}\n{}\n", without_own(&to_yaml(&manifest)))
+    });
+    manifests.collect()
 }
 
 #[test]

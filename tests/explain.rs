@@ -9,6 +9,7 @@ fn fields_are_explained() {
         "cluster.advanced_config.storage",
         "cluster.advanced_config.storage.size_gib",
         "cluster.advanced_config.version",
+        "cluster.advanced_config.config.min.insync.replicas",
         "clusters.tenancy_mode",
         "Cluster.identifier",
         "cluster.tags",

@@ -141,6 +141,13 @@ fn inventory_without_random(text: &str) -> String {
     inventory.to_string()
 }
 
+/// The certificates of the quickstart's domain, as its file has them.
+pub fn certificate(tree: &Tree) -> String {
+    let text = tree.read(DOMAIN);
+    let lines = text.lines().skip_while(|line| *line != "tls_cert: |").skip(1);
+    lines.map_while(|line| line.strip_prefix("  ")).map(|line| format!("{line}\n")).collect()
+}
+
 /// Another certificate for the domain of the quickstart, good for a long time.
 pub fn replace_certificate(tree: &Tree) {
     let names = ["kafka.acme.example.com", "*.kafka.acme.example.com"];

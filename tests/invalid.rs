@@ -91,7 +91,7 @@ fn applied() -> Tree {
 fn told(tree: &Tree) -> String {
     let Run { code, out, err } = tree.run_bound("plan tree");
     let told = format!("{}\n\n{}\n\n[exit code {code}]\n", err.trim(), stable(&out).trim());
-    told.trim_start().to_owned()
+    told.trim_start().replace(&*tree.path().to_string_lossy(), "TREE")
 }
 
 fn paths(tree: &Tree) -> Vec<String> {

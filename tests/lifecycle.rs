@@ -242,3 +242,28 @@ fn a_fleet_is_forgotten_only_by_name_and_only_when_its_target_is_gone() {
 fn paths(tree: &Tree) -> Vec<String> {
     tree.output().into_iter().map(|(path, _)| path).filter(|path| !path.contains("inventory")).collect()
 }
+
+#[test]
+fn an_upgrade_on_a_fleet_of_files_ends_when_a_person_says_so() {
+    let tree = Tree::example("quickstart");
+    tree.edit(SANDBOX, "version: 4.3.1", "version: 4.2.1");
+    tree.run("apply tree --yes").expect(0);
+    tree.edit(SANDBOX, "version: 4.2.1", "version: 4.3.1");
+    tree.run("plan tree").expect(2).says(&["then metadata 4.2-IV1 → 4.3-IV0, which can't be undone"]);
+    tree.run("apply tree --yes").expect(0);
+    let is_raised = || {
+        tree.output().iter().any(|(path, bytes)| {
+            path.ends_with("kafka-sandbox.yaml")
+                && String::from_utf8_lossy(bytes).contains("metadataVersion: 4.3-IV0")
+        })
+    };
+    let plan = tree.run("plan tree").expect(3).says(&["can't be seen from here"]);
+    tree.run("apply tree --yes").expect(3);
+    assert!(!is_raised());
+    tree.run(&format!("approve {} tree", approval_id(&plan.out))).expect(0);
+    tree.run("apply tree --yes").expect(0);
+    assert!(is_raised());
+    tree.run("plan tree").expect(0);
+    tree.edit(SANDBOX, "version: 4.3.1", "version: 4.2.1");
+    tree.run("apply tree --yes").says(&["metadata would go back from 4.3-IV0 to 4.2-IV1"]);
+}

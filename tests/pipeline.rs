@@ -1,7 +1,8 @@
 //! A round by the library, from the tree to the targets, so that a test can stop it between any two steps.
 
+use std::future::poll_fn;
 use std::pin::pin;
-use std::task::{Context, Waker};
+use std::task::Poll;
 use std::thread;
 
 use camino::Utf8PathBuf;
@@ -62,7 +63,7 @@ pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
     // Planning blocks, which a thread of its own may do.
     let runtime = Handle::current();
     let round = thread::scope(|scope| {
-        scope.spawn(|| installation.plan(&documents, around.now, &runtime)).join().unwrap().unwrap()
+        scope.spawn(|| installation.plan(&documents, around.now, &runtime, None)).join().unwrap().unwrap()
     });
     let round::Round { checked, targets, plan, .. } = round;
     // What fleets hold is not part of what a round carries about.
@@ -81,20 +82,21 @@ impl Round {
         execute(&self.plan, &self.targets, self.state(), &self.secrets, &clock, "ann", &mut |_| {}).await
     }
 
-    /// Executes the plan and is killed at the so-manieth place where it lets others go on: between two steps, or between
-    /// a step and the record of it. Says whether it was over before. The state is dropped with the round.
+    /// Executes the plan and is killed at the so-manieth place where it lets others go on or waits: between two steps,
+    /// between a step and the record of it, or while calls are under way. Says whether it was over before. The state is
+    /// dropped with the round.
     pub async fn killed_after(self, polls: usize) -> bool {
-        let mut run = pin!(self.execute());
-        let mut context = Context::from_waker(Waker::noop());
-        for _ in 0..polls {
-            if run.as_mut().poll(&mut context).is_ready() {
-                return true;
-            }
-            // The runtime wakes what yielded only when it gets its turn.
-            tokio::task::yield_now().await;
-        }
         assert!(polls < 2000, "the run comes to no end");
-        false
+        let mut run = pin!(self.execute());
+        let mut left = polls;
+        poll_fn(|context| match left.checked_sub(1) {
+            None => Poll::Ready(false),
+            Some(less) => {
+                left = less;
+                run.as_mut().poll(context).map(|_| true)
+            }
+        })
+        .await
     }
 }
 

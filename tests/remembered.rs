@@ -1,27 +1,23 @@
 //! What a running process remembers of fleets changes no plan, whatever happens between two of them.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
 
 use camino::Utf8PathBuf;
-use futures_util::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use streamfleet::catalog::{self, Secrets};
 use streamfleet::config::Config;
-use streamfleet::execute::{Progress, execute};
+use streamfleet::execute::Progress;
 use streamfleet::names::FleetKey;
-use streamfleet::plan::{Plan, Planner, Policy, Site};
-use streamfleet::render::Renderer;
+use streamfleet::round::{Installation, Memory, Round};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
 use streamfleet::spec;
-use streamfleet::state::{State, StateError};
-use streamfleet::target::{Basis, Memory, Targets};
+use streamfleet::state::State;
+use tokio::runtime::Runtime;
 
+use crate::kubernetes;
+use crate::support::control_plane::{ControlPlane, until};
 use crate::support::{Tree, files};
 
 /// The specs that are edited, each of a cluster on a fleet of its own.
@@ -30,17 +26,9 @@ const SPECS: [&str; 2] = ["acme/clusters/events.yaml", "globex/clusters/events.y
 /// A process that plans one tree again and again.
 struct Process {
     tree: Tree,
-    state: State,
-    config: Config,
+    installation: Installation,
     now: Timestamp,
-}
-
-struct Planned {
-    plan: Plan,
-    targets: Targets,
-    secrets: Secrets,
-    /// How many fleets were looked at.
-    looks: usize,
+    runtime: Runtime,
 }
 
 impl Process {
@@ -48,57 +36,40 @@ impl Process {
     fn start() -> Self {
         let tree = Tree::example("two-organizations");
         tree.run("apply tree --yes").expect(0);
-        let state = State::open(&folder(&tree, "state")).unwrap();
-        Self { tree, state, config: Config::default(), now: "2026-12-01T12:00:00Z".parse().unwrap() }
+        Self::on(tree, Config::default())
     }
 
-    /// A plan as every verb makes one, but for what is remembered.
-    fn plan(&self, memory: &Memory) -> Planned {
-        let root = Utf8PathBuf::from_path_buf(self.tree.path().canonicalize().unwrap()).unwrap();
-        let documents = spec::read(&directory::scan(&root).unwrap(), None);
-        let recorded = self.state.recorded_resources().unwrap();
-        let keyring = Keyring::load_or_create(&folder(&self.tree, "state")).unwrap();
-        let secrets = SecretStore::new(folder(&self.tree, "secrets"), |_| None, keyring).open_all(&documents);
-        let catalog = catalog::resolve(&documents, &recorded, &secrets, &self.config, self.now);
-        let mut fleets: BTreeMap<FleetKey, Option<String>> =
-            ["acme/main", "globex/main"].map(|key| (key.to_owned().try_into().unwrap(), None)).into();
-        let paths = catalog.fleets.iter().map(|(key, fleet)| (key, &fleet.spec.advanced_config.path));
-        fleets.extend(paths.map(|(key, path)| (key.clone(), path.clone())));
-        let targets =
-            Targets::for_fleets(&folder(&self.tree, "output"), recorded.installation, fleets.clone());
-        let policy = Policy {
-            now: self.now,
-            cluster_deletions_per_hour: 1,
-            approval_lifetime: SignedDuration::from_hours(24),
+    /// A process on a tree that was applied.
+    fn on(tree: Tree, config: Config) -> Self {
+        let keyring = Keyring::load_or_create(&folder(&tree, "state")).unwrap();
+        let installation = Installation {
+            state: Some(State::open(&folder(&tree, "state")).unwrap()),
+            secrets: SecretStore::new(folder(&tree, "secrets"), |_| None, keyring),
+            config,
+            output_dir: folder(&tree, "output"),
             software: "0.1.0".to_owned(),
         };
-        let planner = Planner::new(&catalog, &recorded, Default::default(), &policy);
-        let (renderer, looks) = (Renderer::new(&catalog), AtomicUsize::new(0));
-        let look = |fleet: &FleetKey| {
-            looks.fetch_add(1, Ordering::Relaxed);
-            let held = self.state.recorded_fleet(fleet)?;
-            let desired = renderer.fleet(fleet);
-            let target = targets.get(fleet).unwrap();
-            let observed = target.observe(&held, desired.as_ref()).now_or_never();
-            let (desired, observed) = (desired.as_ref(), observed.as_ref());
-            Ok::<_, StateError>(planner.fleet(&Site { fleet, desired, recorded: Some(&held), observed }))
-        };
         // Nothing here changes twice within a tick without changing its size, so nobody has to wait for the clock.
-        let later = SystemTime::now() + Duration::from_secs(60);
-        let part = |fleet: &FleetKey| {
-            let basis = Basis { desired: renderer.inputs(fleet), recorded: self.state.version_of(fleet) };
-            memory.part(&planner, fleet, targets.get(fleet), basis, later, || look(fleet)).unwrap()
-        };
-        let parts = fleets.keys().map(part).collect();
-        let plan = planner.finish(parts);
-        Planned { plan, targets, secrets, looks: looks.into_inner() }
+        let now = Timestamp::now() + SignedDuration::from_mins(1);
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        Self { tree, installation, now, runtime }
+    }
+
+    fn state(&self) -> &State {
+        self.installation.state.as_ref().unwrap()
+    }
+
+    fn plan(&self, memory: Option<&Memory>) -> Round {
+        let root = Utf8PathBuf::from_path_buf(self.tree.path().canonicalize().unwrap()).unwrap();
+        let documents = spec::read(&directory::scan(&root).unwrap(), None);
+        self.installation.plan(&documents, self.now, self.runtime.handle(), memory).unwrap()
     }
 
     fn apply(&self) {
-        let Planned { plan, targets, secrets, .. } = self.plan(&Memory::default());
+        let round = self.plan(None);
         let (clock, mut progress) = (|| self.now, |_: Progress<'_>| {});
-        let work = execute(&plan, &targets, &self.state, &secrets, &clock, "tester", &mut progress);
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
+        self.runtime.block_on(round.execute(self.state(), &clock, "tester", &mut progress));
     }
 }
 
@@ -162,7 +133,8 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
         Event::Break { spec } => process.tree.write(SPECS[*spec], "kind: [\n"),
         Event::Remove { spec } => drop(fs::remove_file(process.tree.path().join(SPECS[*spec]))),
         Event::Settings => {
-            process.config.secrets.write_to_output = !process.config.secrets.write_to_output;
+            let secrets = &mut process.installation.config.secrets;
+            secrets.write_to_output = !secrets.write_to_output;
         }
         Event::Later => process.now += SignedDuration::from_hours(30),
         Event::Apply => process.apply(),
@@ -189,13 +161,13 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
         }
         Event::ForgetObject(object) => {
             let fleet = fleet(0);
-            let objects: Vec<_> = process.state.objects(&fleet).unwrap().into_keys().collect();
+            let objects: Vec<_> = process.state().objects(&fleet).unwrap().into_keys().collect();
             if !objects.is_empty() {
-                process.state.remove_object(&fleet, object.get(&objects)).unwrap();
+                process.state().remove_object(&fleet, object.get(&objects)).unwrap();
             }
         }
-        Event::ForgetFleet(at) => process.state.forget_target(&fleet(*at)).unwrap(),
-        Event::SeeFleet(at) => process.state.put_seen(&fleet(*at), process.now).unwrap(),
+        Event::ForgetFleet(at) => process.state().forget_target(&fleet(*at)).unwrap(),
+        Event::SeeFleet(at) => process.state().put_seen(&fleet(*at), process.now).unwrap(),
     }
 }
 
@@ -208,9 +180,9 @@ proptest! {
         let specs = SPECS.map(|spec| process.tree.read(spec));
         for event in &events {
             happen(&mut process, &specs, event);
-            let plain = process.plan(&Memory::default()).plan.to_json();
+            let plain = process.plan(None).plan.to_json();
             for _ in 0..2 {
-                prop_assert_eq!(&process.plan(&memory).plan.to_json(), &plain);
+                prop_assert_eq!(&process.plan(Some(&memory)).plan.to_json(), &plain);
             }
         }
     }
@@ -219,7 +191,7 @@ proptest! {
 #[test]
 fn a_fleet_is_looked_at_again_when_something_of_it_changed_and_only_then() {
     let (process, memory) = (Process::start(), Memory::default());
-    let looks = || process.plan(&memory).looks;
+    let looks = || process.plan(Some(&memory)).looked;
     assert_eq!([looks(), looks()], [2, 0]);
     process.tree.edit(SPECS[0], "kafka_units: 1", "kafka_units: 2");
     assert_eq!([looks(), looks()], [1, 1], "what differs is not remembered");
@@ -228,15 +200,49 @@ fn a_fleet_is_looked_at_again_when_something_of_it_changed_and_only_then() {
     let manifest = process.tree.path().join(".streamfleet/output").join(manifest(&process));
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("{text}\n")).unwrap();
-    let planned = process.plan(&memory);
-    assert_eq!((planned.looks, planned.plan.summary.change), (1, 1));
+    let planned = process.plan(Some(&memory));
+    assert_eq!((planned.looked, planned.plan.summary.change), (1, 1));
     fs::write(&manifest, text).unwrap();
     assert_eq!([looks(), looks()], [1, 0]);
     let fleet = "acme/main".to_owned().try_into().unwrap();
-    process.state.put_seen(&fleet, process.now).unwrap();
+    process.state().put_seen(&fleet, process.now).unwrap();
     assert_eq!(looks(), 0);
-    process.state.forget_target(&fleet).unwrap();
+    process.state().forget_target(&fleet).unwrap();
     assert_eq!(looks(), 1);
+}
+
+/// A fleet on a Kubernetes cluster is planned alike, whether the server told what is there or was asked.
+#[test]
+fn what_a_cluster_tells_gives_the_same_plan_as_what_it_answers() {
+    let plane = ControlPlane::start();
+    let tree = kubernetes::on(&plane);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    let config = Config::parse("[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
+    let (process, memory) = (Process::on(tree, config), Memory::default());
+    let looks_the_same = || {
+        let asked = process.plan(None).plan.to_json();
+        // An event needs a moment.
+        until("both plans are the same", || {
+            (process.plan(Some(&memory)).plan.to_json() == asked).then_some(())
+        });
+        process.plan(None).plan.summary
+    };
+    assert_eq!(looks_the_same().change, 0);
+    until("nothing is looked at any more", || (process.plan(Some(&memory)).looked == 0).then_some(()));
+    let sandbox = "--namespace=kafka-acme--sandbox";
+    for command in [
+        format!("patch resourcequota sandbox {sandbox} -p {{\"spec\":{{\"hard\":{{\"pods\":\"99\"}}}}}}"),
+        format!("label resourcequota sandbox {sandbox} app.kubernetes.io/managed-by-"),
+        format!("delete limitrange --all {sandbox}"),
+        "patch secret orders-tls --namespace=kafka-acme--orders -p {\"data\":{\"tls.key\":\"c2VjcmV0\"}}"
+            .to_owned(),
+        "delete kafkanodepools --all --namespace=kafka-acme--orders".to_owned(),
+    ] {
+        plane.kubectl(&command, "").expect(0);
+        assert!(looks_the_same().change > 0, "{command}");
+    }
+    process.apply();
+    assert_eq!(looks_the_same().change, 0);
 }
 
 /// A manifest of the first fleet.

@@ -4,6 +4,8 @@
 //! judged after each change and at each full second in between, until a minute after the last change. What is wanted is
 //! taken from the specs of the recorded objects, as if they were what Streamfleet had applied.
 
+mod server;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +16,7 @@ use serde_json::Value;
 use streamfleet::catalog::{Condition, Status};
 use streamfleet::health::fleet::{self, FleetMemory};
 use streamfleet::health::view::{Operator, Seen};
-use streamfleet::health::{DEBOUNCE, Judgement, Memory, Wanted, WantedPool, judge};
+use streamfleet::health::{DEBOUNCE, Judgement, Memory, Outputs, Wanted, WantedPool, judge};
 
 /// Where the clock of every replay starts.
 const START: &str = "2026-11-21T11:00:00Z";
@@ -165,8 +167,21 @@ impl Page {
     }
 }
 
+/// One judgement of a replay.
+struct Moment<'a> {
+    at: SignedDuration,
+    now: Timestamp,
+    world: &'a World,
+    cluster: &'a Cluster,
+    /// What was remembered before.
+    before: &'a Memory,
+    judgement: &'a Judgement,
+    /// Whether a person reads something else than before.
+    turns: bool,
+}
+
 /// Judges a recording at each of its moments; `look` is shown every judgement.
-fn replay(file: &Path, mut look: impl FnMut(SignedDuration, &Cluster, &Judgement)) -> Vec<String> {
+fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
     let changes = read(file);
     let mut world = World::of(&changes);
     let start: Timestamp = START.parse().unwrap();
@@ -192,11 +207,20 @@ fn replay(file: &Path, mut look: impl FnMut(SignedDuration, &Cluster, &Judgement
             for (cluster, wanted) in &world.wanted {
                 let memory = memories.entry(cluster.clone()).or_default();
                 let (judgement, next) = judge(wanted, &world.seen(cluster), memory, now);
-                look(moment, cluster, &judgement);
+                let page = Page::of_cluster(&judgement);
+                look(&Moment {
+                    at: moment,
+                    now,
+                    world: &world,
+                    cluster,
+                    before: memory,
+                    judgement: &judgement,
+                    turns: pages.get(&cluster.1) != Some(&page),
+                });
                 // What is remembered is kept as JSON between two runs.
                 *memory = serde_json::from_value(serde_json::to_value(next).unwrap()).unwrap();
                 statuses.push(judgement.status.status);
-                turn(&mut pages, &mut lines, moment, &cluster.1, Page::of_cluster(&judgement));
+                turn(&mut pages, &mut lines, moment, &cluster.1, page);
             }
             if world.kinds.contains("Deployment") {
                 let (told, next) = fleet::judge(&world.operator(), &statuses, &fleet, now);
@@ -226,13 +250,34 @@ fn turn(
     }
 }
 
+/// Whoever judges when something changed, and when a judgement is due, misses nothing.
+#[test]
+fn what_time_alone_changes_is_due_when_it_does() {
+    let mut turns = 0;
+    for file in recordings() {
+        let mut last: BTreeMap<Cluster, (Seen, Wanted, Timestamp)> = BTreeMap::new();
+        replay(&file, |moment| {
+            let (seen, wanted) = (moment.world.seen(moment.cluster), &moment.world.wanted[moment.cluster]);
+            let before = last.insert(moment.cluster.clone(), (seen.clone(), wanted.clone(), moment.now));
+            let Some((_, _, judged)) = before.filter(|(s, w, _)| moment.turns && *s == seen && w == wanted)
+            else {
+                return;
+            };
+            turns += 1;
+            let due = moment.before.due(judged);
+            assert!(due.is_some_and(|due| due <= moment.now), "{} at {:?}", file.display(), moment.at);
+        });
+    }
+    assert!(turns > 10, "{turns}");
+}
+
 #[test]
 fn a_person_reads_the_truth_at_every_moment_of_every_recording() {
     let files = recordings();
     assert_eq!(files.len(), 26);
     for file in files {
         let name = file.file_stem().unwrap().to_str().unwrap();
-        let lines = replay(&file, |_, _, _| {});
+        let lines = replay(&file, |_| {});
         insta::assert_snapshot!(name, lines.join("\n"));
     }
 }
@@ -241,7 +286,7 @@ fn a_person_reads_the_truth_at_every_moment_of_every_recording() {
 fn statuses(name: &str) -> Vec<Status> {
     let mut said = Vec::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
-    replay(&file, |_, _, judgement| said.push(judgement.status.status));
+    replay(&file, |moment| said.push(moment.judgement.status.status));
     said.dedup();
     said
 }
@@ -311,10 +356,13 @@ fn what_is_handed_on_outlives_refusals_pauses_and_deletions() {
     for name in ["invalid-config", "pause-and-resume", "bad-certificate-key", "delete-keep-data"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
         let mut first = None;
-        replay(&file, |moment, _, judgement| {
-            let first = first.get_or_insert_with(|| judgement.outputs.clone());
+        replay(&file, |&Moment { at: moment, judgement, .. }| {
+            // In one of them, the certificate is what changes.
+            assert!(judgement.outputs.certificates.contains_key("tls"));
+            let outputs = Outputs { certificates: BTreeMap::new(), ..judgement.outputs.clone() };
+            let first = first.get_or_insert_with(|| outputs.clone());
             assert!(first.cluster_id.is_some() && first.bootstrap.contains_key("tls"));
-            assert_eq!(&judgement.outputs, first, "{name} at {moment:?}");
+            assert_eq!(&outputs, first, "{name} at {moment:?}");
         });
     }
 }
@@ -324,7 +372,7 @@ fn an_armed_scale_down_is_a_pending_destruction_until_it_begins() {
     let mut armed = Vec::new();
     for name in ["scale-down-refused", "scale-down-allowed"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
-        replay(&file, |_, _, judgement| {
+        replay(&file, |&Moment { judgement, .. }| {
             armed.push(judgement.pending_destructions.iter().map(|p| p.nodes.clone()).collect::<Vec<_>>());
         });
     }

@@ -164,7 +164,7 @@ fn is_readable(text: &str) -> bool {
     let snapshot = spec::Snapshot {
         source: spec::SourceId("/tree".to_owned()),
         revision: String::new(),
-        git: false,
+        commit: None,
         skipped: BTreeMap::new(),
         entries: BTreeMap::from([("a.yaml".parse().unwrap(), entry)]),
     };

@@ -1,6 +1,9 @@
 //! A tree of one's own, and the binary run on it as a person would.
 
 pub mod control_plane;
+pub mod kafka;
+pub mod proxy;
+pub mod serve;
 
 use std::fs;
 use std::io::Write as _;
@@ -210,6 +213,16 @@ pub fn stable(text: &str) -> String {
         stable = parts.fold(first, |text, part| text + mark + &own(part));
     }
     stable
+}
+
+/// Objects without what follows from ids and keyed fingerprints, which are an installation's own.
+pub fn without_own(text: &str) -> String {
+    let own = ["streamfleet.io/id: ", "streamfleet.io/mounted: "];
+    let shown = |line: &str| match own.iter().find_map(|mark| Some(line.find(mark)? + mark.len())) {
+        Some(end) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    };
+    text.lines().map(shown).collect::<Vec<_>>().join("\n")
 }
 
 /// Copies a folder with everything in it.

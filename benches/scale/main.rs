@@ -1,8 +1,8 @@
 //! How long a tree takes, and how much memory, each beside a floor that was measured in the same run.
 //!
 //! ```sh
-//! cargo bench                                       # 10 fleets with 1,000 clusters
-//! STREAMFLEET_BENCH_CLUSTERS=10000 cargo bench      # 100 fleets with 10,000 clusters
+//! cargo bench --bench scale                                       # 10 fleets with 1,000 clusters
+//! STREAMFLEET_BENCH_CLUSTERS=10000 cargo bench --bench scale      # 100 fleets with 10,000 clusters
 //! ```
 //!
 //! Nothing here fails for being slow: a figure is for a person to judge, on a machine that the person knows.
@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use process::Process;
-use tree::Tree;
+use tree::{Hosts, Tree};
 
 /// How many clusters are planned where nobody says otherwise.
 const CLUSTERS: usize = 1_000;
@@ -53,7 +53,8 @@ fn main() -> ExitCode {
 }
 
 fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
-    let tree = Tree::write(&folder.join("tree"), clusters);
+    let hosts = Hosts { clusters: 100, infra_type: "directory", settings: String::new() };
+    let tree = Tree::write(&folder.join("tree"), clusters, hosts);
     println!("{} clusters in {} fleets\n", tree.clusters, tree.fleets);
     println!(
         "{:<46} {:>9} {:>9} {:>9}   {:<42} {:>9} {:>7}",
@@ -72,7 +73,7 @@ fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
 
     let mut process = Process::open(&tree)?;
     process.plan()?;
-    tree.resize(clusters / 2, 2);
+    tree.change(clusters / 2, 2, "");
     let before = floor::processor_time();
     let (plan, parts) = process.plan()?;
     let processor = floor::processor_time() - before;

@@ -5,13 +5,23 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, KeyPair};
 
-/// How many clusters a fleet hosts, and how many fleets an organization has.
-const CLUSTERS: usize = 100;
+/// How many fleets an organization has.
 const FLEETS: usize = 10;
+
+/// What the clusters are on.
+pub struct Hosts {
+    /// How many clusters a fleet hosts.
+    pub clusters: usize,
+    /// What kind of target a fleet is.
+    pub infra_type: &'static str,
+    /// Further lines of each fleet's spec.
+    pub settings: String,
+}
 
 /// A tree on disk.
 pub struct Tree {
     root: PathBuf,
+    hosts: Hosts,
     /// How many fleets it has.
     pub fleets: usize,
     /// How many clusters it has.
@@ -19,11 +29,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Writes a tree with this many clusters, a hundred to a fleet and ten fleets to an organization. Every other cluster is
-    /// reached from outside, and the rest from inside only.
-    pub fn write(root: &Path, clusters: usize) -> Tree {
-        let fleets = clusters.div_ceil(CLUSTERS);
-        let tree = Tree { root: root.to_owned(), fleets, clusters };
+    /// Writes a tree with this many clusters, ten fleets to an organization. Every other cluster is reached from outside, and
+    /// the rest from inside only.
+    pub fn write(root: &Path, clusters: usize, hosts: Hosts) -> Tree {
+        let fleets = clusters.div_ceil(hosts.clusters);
+        let tree = Tree { root: root.to_owned(), hosts, fleets, clusters };
         for organization in 0..fleets.div_ceil(FLEETS) {
             let name = format!("org-{organization:02}");
             tree.put(
@@ -33,10 +43,10 @@ impl Tree {
             tree.put(&format!("{name}/base-domains.yaml"), &base_domain(&name));
         }
         for fleet in 0..fleets {
-            tree.put(&format!("{}/fleets/{}.yaml", owner(fleet), fleet_name(fleet)), &fleet_spec(fleet));
+            tree.put(&format!("{}/fleets/{}.yaml", owner(fleet), fleet_name(fleet)), &tree.fleet_spec(fleet));
         }
         for cluster in 0..clusters {
-            tree.put(&Self::cluster_file(cluster), &cluster_spec(cluster, 1));
+            tree.put(&tree.cluster_file(cluster), &tree.cluster_spec(cluster, 1, ""));
         }
         tree
     }
@@ -46,13 +56,41 @@ impl Tree {
         &self.root
     }
 
-    /// Gives one cluster this many units.
-    pub fn resize(&self, cluster: usize, units: u32) {
-        self.put(&Self::cluster_file(cluster), &cluster_spec(cluster, units));
+    /// Writes one cluster's spec anew, with this many units and further lines under `advanced_config`.
+    pub fn change(&self, cluster: usize, units: u32, settings: &str) {
+        self.put(&self.cluster_file(cluster), &self.cluster_spec(cluster, units, settings));
     }
 
-    fn cluster_file(cluster: usize) -> String {
-        format!("{}/clusters/{}.yaml", owner(cluster / CLUSTERS), cluster_name(cluster))
+    fn cluster_file(&self, cluster: usize) -> String {
+        format!("{}/clusters/{}.yaml", owner(cluster / self.hosts.clusters), cluster_name(cluster))
+    }
+
+    fn fleet_spec(&self, fleet: usize) -> String {
+        let (organization, Hosts { clusters, infra_type, settings }) = (owner(fleet), &self.hosts);
+        format!(
+            "{}organization: {organization}\nidentifier: {}\ninfra_type: {infra_type}\ndomain: kafka.{organization}.example.com\n\
+             tenancy_mode: Shared\nmax_tenants: {clusters}\nmax_kafka_units: {}\n{settings}",
+            header("Fleet"),
+            fleet_name(fleet),
+            4 * clusters
+        )
+    }
+
+    fn cluster_spec(&self, cluster: usize, units: u32, settings: &str) -> String {
+        let fleet = cluster / self.hosts.clusters;
+        let access = if cluster.is_multiple_of(2) { "Internal & External" } else { "Internal" };
+        format!(
+            "# Owned by team {}; see the wiki for what it is for.\n{}organization: {}\ninfrastructure: {}\nidentifier: {}\n\
+             cloud_provider: {}\ncluster_type: kafka\ntenancy_mode: Shared\nkafka_units: {units}\ntags:\n  - key: team\n    value: team-{}\n\
+             advanced_config:\n  version: 4.3.1\n  number_of_zones: 3\n  cluster_access: {access}\n{settings}",
+            cluster % 37,
+            header("Cluster"),
+            owner(fleet),
+            fleet_name(fleet),
+            cluster_name(cluster),
+            self.hosts.infra_type,
+            cluster % 37
+        )
     }
 
     fn put(&self, path: &str, text: &str) {
@@ -90,32 +128,5 @@ fn base_domain(organization: &str) -> String {
         header("BaseDomain"),
         indented(&certificate),
         indented(&key.serialize_pem())
-    )
-}
-
-fn fleet_spec(fleet: usize) -> String {
-    let organization = owner(fleet);
-    format!(
-        "{}organization: {organization}\nidentifier: {}\ninfra_type: directory\ndomain: kafka.{organization}.example.com\n\
-         tenancy_mode: Shared\nmax_tenants: {CLUSTERS}\nmax_kafka_units: {}\n",
-        header("Fleet"),
-        fleet_name(fleet),
-        4 * CLUSTERS
-    )
-}
-
-fn cluster_spec(cluster: usize, units: u32) -> String {
-    let fleet = cluster / CLUSTERS;
-    let access = if cluster.is_multiple_of(2) { "Internal & External" } else { "Internal" };
-    format!(
-        "# Owned by team {}; see the wiki for what it is for.\n{}organization: {}\ninfrastructure: {}\nidentifier: {}\n\
-         cluster_type: kafka\ntenancy_mode: Shared\nkafka_units: {units}\ntags:\n  - key: team\n    value: team-{}\n\
-         advanced_config:\n  version: 4.3.1\n  number_of_zones: 3\n  cluster_access: {access}\n",
-        cluster % 37,
-        header("Cluster"),
-        owner(fleet),
-        fleet_name(fleet),
-        cluster_name(cluster),
-        cluster % 37
     )
 }

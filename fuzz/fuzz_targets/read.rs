@@ -45,7 +45,7 @@ fn snapshot(entries: BTreeMap<SpecPath, Entry>) -> Snapshot {
     Snapshot {
         source: SourceId("/specs".to_owned()),
         revision: "1".to_owned(),
-        git: false,
+        commit: None,
         skipped: BTreeMap::new(),
         entries,
     }

@@ -50,7 +50,7 @@ fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, val
         }
         None => (UNKNOWN, Some("it was not opened".to_owned())),
     };
-    if draft.documents.git
+    if draft.documents.commit.is_some()
         && !draft.config.secrets.allow_plain_in_git
         && matches!(value, SecretValue::Plain(_))
     {

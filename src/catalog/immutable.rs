@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::catalog::capacity;
 use crate::catalog::draft::{Draft, Finding};
-use crate::catalog::{capacity, versions};
 use crate::config::UnitCatalogue;
-use crate::names::{Kind, ResourceKey};
+use crate::names::{Domain, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{Cluster, Document, Fleet, Spec};
 
@@ -20,8 +20,11 @@ const PATH: &str = "/advanced_config/path";
 const PROFILE: &str = "/advanced_config/profile";
 const STORAGE_CLASS: &str = "/advanced_config/storage/class";
 const STORAGE_SIZE: &str = "/advanced_config/storage/size_gib";
-const VERSION: &str = "/advanced_config/version";
 const BUCKET: &str = "/advanced_config/tiered_storage_bucket_name";
+
+/// The Kubernetes cluster that a fleet was first applied to, by the uid of its `kube-system`. It is kept with the fields that
+/// can't change though no spec has it: a kubeconfig may change, and must lead to the same cluster.
+pub const CLUSTER_UID: &str = "/cluster_uid";
 
 /// How to get what a change to a cluster would have given.
 const NEW_CLUSTER: &str =
@@ -53,6 +56,8 @@ pub(super) fn check(draft: &mut Draft) {
             }
             (Spec::Fleet(now), Some(Spec::Fleet(before))) => {
                 findings.extend(inherited_class(draft, &document.key, before, now));
+                findings.extend(domain_in_use(draft, &document.key, before, now));
+                findings.extend(opened_gateway(draft, &document.key, before, now));
             }
             _ => {}
         }
@@ -72,10 +77,7 @@ fn changed_fields(draft: &Draft, document: &Document) -> Vec<Finding> {
 
 fn immutable_field(key: &ResourceKey, pointer: &'static str, before: &Value, now: &Value) -> Finding {
     let field = pointer.trim_start_matches('/').replace('/', ".");
-    let put_back = match before {
-        Value::Null => format!("remove `{field}`"),
-        before => format!("put {} back", show(before)),
-    };
+    let put_back = put_back(&field, before);
     let instead = match key.kind {
         Kind::Cluster => NEW_CLUSTER,
         _ => "describe a new fleet beside it and make new clusters there",
@@ -83,6 +85,13 @@ fn immutable_field(key: &ResourceKey, pointer: &'static str, before: &Value, now
     let problem = Problem::error("immutable-field", format!("`{field}` of {key} can't change"))
         .hint(format!("{put_back}; to have it otherwise, {instead}"));
     Finding::new(pointer, format!("was {}, would be {}", show(before), show(now)), problem)
+}
+
+fn put_back(field: &str, before: &Value) -> String {
+    match before {
+        Value::Null => format!("remove `{field}`"),
+        before => format!("put {} back", show(before)),
+    }
 }
 
 fn show(value: &Value) -> String {
@@ -95,30 +104,38 @@ fn show(value: &Value) -> String {
 
 /// Changes of a cluster that only go one way.
 fn one_way_changes(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Vec<Finding> {
-    [
-        fewer_units(before, now),
-        smaller_disks(before, now, units),
-        older_kafka(before, now),
-        less_tiering(before, now),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [fewer_units(before, now, units), smaller_disks(before, now, units), less_tiering(before, now)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-fn fewer_units(before: &Cluster, now: &Cluster) -> Option<Finding> {
+/// Brokers go only where that is confirmed, and no more of them at a time than the cluster's quota has room for.
+fn fewer_units(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
     let (from, to) = (before.kafka_units, now.kafka_units);
-    (to < from).then(|| {
-        let problem = Problem::error(
-            "fewer-units",
-            format!("`kafka_units` can't go from {from} down to {to}"),
-        )
-        .hint(format!(
-            "fewer units are fewer brokers, whose data would have to be moved off first; put {from} back, or \
-                 {NEW_CLUSTER}"
-        ));
-        Finding::new("/kafka_units", format!("was {from}"), problem)
-    })
+    if to >= from {
+        return None;
+    }
+    let brokers = |count: u32| units.sizes(before.advanced_config.profile).brokers(count);
+    let half = from.div_ceil(2);
+    let problem = if !now.may_scale_down() {
+        let message = format!("`kafka_units` can't go from {from} down to {to} unconfirmed");
+        Problem::error("fewer-units", message).hint(format!(
+            "fewer units are fewer brokers, {} instead of {}: put {from} back, or confirm it with `scale_down_to: {to}` in \
+             `advanced_config`",
+            brokers(to),
+            brokers(from)
+        ))
+    } else if to < half {
+        let message = format!("`kafka_units` can't go from {from} down to {to} at once");
+        Problem::error("too-few-units", message).hint(format!(
+            "at most half of the brokers go at a time: write {half} in `kafka_units` and `scale_down_to`, and go on when the \
+             cluster is Healthy"
+        ))
+    } else {
+        return None;
+    };
+    Some(Finding::new("/kafka_units", format!("was {from}"), problem))
 }
 
 fn smaller_disks(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
@@ -140,17 +157,6 @@ fn disk_gib(cluster: &Cluster, units: &UnitCatalogue) -> u32 {
     config.storage.size_gib.unwrap_or_else(|| sizes.disk_gib(capacity::units(cluster)))
 }
 
-fn older_kafka(before: &Cluster, now: &Cluster) -> Option<Finding> {
-    let (from, to) = (&before.advanced_config.version, &now.advanced_config.version);
-    versions::takes_metadata_back(from, to).then(|| {
-        let problem =
-            Problem::error("kafka-downgrade", format!("Kafka can't go from {from} back to {to}")).hint(format!(
-                "its metadata is in the form of {from}, which {to} doesn't read; put {from} back, or {NEW_CLUSTER}"
-            ));
-        Finding::new(VERSION, format!("was {from}"), problem)
-    })
-}
-
 fn less_tiering(before: &Cluster, now: &Cluster) -> Option<Finding> {
     let from = before.advanced_config.tiered_storage_bucket_name.as_ref()?;
     let message = match &now.advanced_config.tiered_storage_bucket_name {
@@ -170,21 +176,81 @@ fn inherited_class(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet
     if from == to {
         return None;
     }
-    let inherits = |cluster: &Cluster| {
-        cluster.infrastructure.as_str() == key.name && cluster.advanced_config.storage.class.is_none()
-    };
-    let heir = draft.recorded.resources.keys().find(|candidate| {
-        candidate.organization == key.organization
-            && matches!(draft.last_good(candidate), Some(Spec::Cluster(cluster)) if inherits(cluster))
-    })?;
+    let heir = cluster_of(draft, key, |cluster| cluster.advanced_config.storage.class.is_none())?;
     let problem = Problem::error(
         "inherited-storage-class",
         format!("`advanced_config.storage_class` of {key} can't change while clusters have it from there"),
     )
     .hint(format!(
-        "{heir} names no class of its own, and that of its disks can't change; put {} back, and name the new class in \
-         new clusters",
-        show(&json!(from))
+        "{heir} names no class of its own, and that of its disks can't change; {}, and name the new class in new clusters",
+        put_back("advanced_config.storage_class", &json!(from))
     ));
     Some(Finding::new("/advanced_config/storage_class", format!("was {}", show(&json!(from))), problem))
+}
+
+/// A fleet's base domain is in the addresses of every cluster that is reached from outside, which would be gone at once.
+fn domain_in_use(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
+    let from = before.domain.as_ref()?;
+    let base = |domain: &Domain| match draft.find_domain(&key.organization, domain) {
+        Some(base) => base.name,
+        None => domain.to_string(),
+    };
+    if now.domain.as_ref().map(base) == Some(base(from)) {
+        return None;
+    }
+    let reached = cluster_of(draft, key, |cluster| cluster.advanced_config.cluster_access.is_external())?;
+    let problem = Problem::error(
+        "domain-in-use",
+        format!("`domain` of {key} can't change while clusters have their addresses from it"),
+    )
+    .hint(format!(
+        "clients outside find {reached} under `{from}`; put it back, or first give each cluster of the fleet \
+         `cluster_access: Internal` and apply, which closes it to them"
+    ));
+    Some(Finding::new("/domain", format!("was `{from}`"), problem))
+}
+
+/// A private Gateway that becomes public opens every cluster behind it, so each has to say so too.
+fn opened_gateway(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
+    let is_private = |fleet: &Fleet| fleet.advanced_config.gateway.as_ref().map(|gateway| gateway.private);
+    // One that was public before is no news, and one that wasn't named before may still be there.
+    if is_private(before) == Some(false) || is_private(now) != Some(false) {
+        return None;
+    }
+    let is_closed = |cluster: &Cluster| {
+        let config = &cluster.advanced_config;
+        cluster.infrastructure.as_str() == key.name
+            && config.cluster_access.is_external()
+            && config.private_access
+    };
+    let said = |cluster: &ResourceKey| {
+        let document = draft.claims.get(cluster).and_then(|claim| claim.document);
+        document.map(|document| &document.spec).or_else(|| draft.last_good(cluster))
+    };
+    let clusters = draft.claims.keys().chain(draft.recorded.resources.keys());
+    let closed = clusters
+        .filter(|cluster| cluster.organization == key.organization)
+        .find(|cluster| matches!(said(cluster), Some(Spec::Cluster(cluster)) if is_closed(cluster)))?;
+    let problem = Problem::error(
+        "gateway-opened",
+        format!("the Gateway of {key} can't become public while clusters are private"),
+    )
+    .hint(format!(
+        "{closed} is reached through it and says `private_access: true`; put `private: true` back, or write \
+             `private_access: false` in each cluster of the fleet in the same change"
+    ));
+    Some(Finding::new("/advanced_config/gateway/private", "was true", problem))
+}
+
+/// A cluster of a fleet, as it was last applied, of which something holds.
+fn cluster_of<'a>(
+    draft: &'a Draft,
+    fleet: &ResourceKey,
+    holds: impl Fn(&Cluster) -> bool,
+) -> Option<&'a ResourceKey> {
+    let found = |cluster: &Cluster| cluster.infrastructure.as_str() == fleet.name && holds(cluster);
+    draft.recorded.resources.keys().find(|candidate| {
+        candidate.organization == fleet.organization
+            && matches!(draft.last_good(candidate), Some(Spec::Cluster(cluster)) if found(cluster))
+    })
 }

@@ -1,6 +1,7 @@
 //! Specs with their references resolved, their defaults filled in and their rules checked.
 
 mod absence;
+mod buckets;
 mod capacity;
 mod certificates;
 mod credentials;
@@ -9,6 +10,7 @@ mod draft;
 mod hosts;
 mod identity;
 mod immutable;
+mod operators;
 mod recorded;
 mod references;
 mod renderable;
@@ -26,12 +28,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::config::Config;
+use crate::config::{Config, TieredStorageConfig};
 use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPath};
 use crate::problem::{Origin, Problem};
-use crate::spec::{self, Safeguards, SourceId};
+use crate::spec::{self, Commit, Safeguards, SourceId};
 
-pub use immutable::{immutable_fields, immutable_pointers};
+pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
 pub use recorded::{
     Approval, Deletion, LastGood, MadeFrom, Recorded, RecordedFleet, RecordedObject, RecordedResource,
     SecretMark,
@@ -47,6 +49,8 @@ pub struct Catalog {
     pub source: SourceId,
     /// The tree's content.
     pub revision: String,
+    /// The commit that the tree is, where it comes from a git repository.
+    pub commit: Option<Commit>,
     /// The settings of the installation.
     pub config: Config,
     /// Every resource that should exist: from the specs, or from the record where the specs can't say. Nothing of one
@@ -293,6 +297,8 @@ pub struct TieredStorage {
     pub account: spec::CloudAccount,
     /// The account's key.
     pub account_key: ResourceKey,
+    /// Where brokers get the plugin from.
+    pub plugin: TieredStorageConfig,
     /// The account's credentials.
     pub credentials: ResolvedSecret,
 }

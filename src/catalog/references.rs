@@ -2,10 +2,11 @@
 //! one that doesn't exist.
 
 use crate::catalog::draft::{Draft, Finding, Settled, Target};
-use crate::catalog::{Hold, hosts, versions};
+use crate::catalog::{Hold, buckets, capacity, hosts, versions};
+use crate::config::UnitCatalogue;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
-use crate::spec::{BaseDomain, Cluster, Document, Fleet, Spec, TenancyMode};
+use crate::spec::{BaseDomain, Cluster, Document, Fleet, InfraType, Spec, TenancyMode, ZoneCount};
 
 /// What is found when the references of one document are followed.
 #[derive(Default)]
@@ -126,34 +127,49 @@ impl Outcome {
         if let Some(provider) = &config.oauth {
             self.follow(draft, "/advanced_config/oauth", &named(Kind::IdentityProvider, provider));
         }
-        if let Some(provider) = &config.tiered_storage_provider {
+        let account = config.tiered_storage_provider.as_ref().and_then(|provider| {
             let pointer = "/advanced_config/tiered_storage_provider/cloud_account";
-            let account = self.follow(draft, pointer, &named(Kind::CloudAccount, &provider.cloud_account));
-            if let Some(Spec::CloudAccount(account)) = account.map(|settled| &settled.spec)
-                && provider.cloud_region.is_none()
-                && account.region.is_none()
-            {
-                self.findings.push(no_region(&account.identifier));
-            }
-        } else if config.tiered_storage_bucket_name.is_some() {
-            self.findings.push(no_provider());
-        }
+            self.follow(draft, pointer, &named(Kind::CloudAccount, &provider.cloud_account))
+        });
+        let account = account.and_then(|settled| match &settled.spec {
+            Spec::CloudAccount(account) => Some(account),
+            _ => None,
+        });
+        self.findings.extend(buckets::check(cluster, account));
         self.findings.extend(unknown_version(&config.version));
+        self.findings.extend(unfit_layout(cluster, &draft.config.units));
+        self.findings.extend(too_many_in_sync(cluster, &draft.config.units));
     }
 }
 
-fn no_provider() -> Finding {
-    let problem =
-        Problem::error("no-tiered-storage-provider", "tiered storage needs a cloud account for its bucket")
-            .hint("add `tiered_storage_provider` with `cloud_account`, or remove the bucket");
-    Finding::new("/advanced_config/tiered_storage_bucket_name", "nobody's bucket", problem)
-}
+/// How many brokers the pinned ids of a cluster's brokers go for: from 0 to 999.
+const MAX_BROKERS: u32 = 1000;
 
-fn no_region(account: &Identifier) -> Finding {
-    let problem =
-        Problem::error("no-region", "nothing says in which region the bucket for tiered storage is")
-            .hint(format!("set `cloud_region` here, or `region` in cloud account `{account}`"));
-    Finding::new("/advanced_config/tiered_storage_provider", "no region", problem)
+/// Brokers that can't be laid out as the spec asks. With unequal zones, brokers of the smaller ones would get more copies
+/// than the others, since Kafka gives each zone as many.
+fn unfit_layout(cluster: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
+    let config = &cluster.advanced_config;
+    let brokers = units.sizes(config.profile).brokers(capacity::units(cluster));
+    let zones = config.number_of_zones.get();
+    if brokers > MAX_BROKERS {
+        let message =
+            format!("a cluster can't have {brokers} brokers, since their ids end at {}", MAX_BROKERS - 1);
+        let problem = Problem::error("too-many-brokers", message)
+            .hint("use fewer `kafka_units`, or larger brokers in the `units` of the settings");
+        return Some(Finding::new("/kafka_units", format!("{brokers} brokers"), problem));
+    }
+    if brokers.is_multiple_of(zones) {
+        return None;
+    }
+    let message = match zones > brokers {
+        true => format!("{brokers} brokers can't be in {zones} zones"),
+        false => format!("{brokers} brokers can't be spread evenly over {zones} zones"),
+    };
+    let fit = (1..=ZoneCount::MAX).filter(|zones| brokers.is_multiple_of(*zones));
+    let fit: Vec<String> = fit.map(|zones| zones.to_string()).collect();
+    let problem = Problem::error("unfit-zones", message)
+        .hint(format!("use other `kafka_units`, or one of these for `number_of_zones`: {}", fit.join(", ")));
+    Some(Finding::new("/advanced_config/number_of_zones", format!("{zones} zones"), problem))
 }
 
 /// Where a cluster and its fleet say different things.
@@ -190,6 +206,18 @@ fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &Re
         let problem = elsewhere(problem, "/infra_type", format!("`{theirs}` here"));
         findings.push(Finding::new("/cloud_provider", format!("must be `{theirs}`"), problem));
     }
+    findings.extend(gateway_mismatch(cluster, fleet).map(|(ours, problem)| {
+        let problem = elsewhere(problem, "/advanced_config/gateway", format!("{} here", !ours));
+        Finding::new("/advanced_config/private_access", format!("must be {}", !ours), problem)
+    }));
+    if cluster.advanced_config.auto_upgrade && fleet.infra_type == InfraType::Directory {
+        let problem = Problem::error(
+            "not-supported",
+            format!("`auto_upgrade: true` is not supported on fleet `{name}`, whose infra_type is `directory`"),
+        )
+        .hint("nothing tells here which versions its operator runs: remove `auto_upgrade`, and raise `version` when you want to upgrade");
+        findings.push(Finding::new("/advanced_config/auto_upgrade", "not on a fleet of files", problem));
+    }
     if cluster.advanced_config.cluster_access.is_external() && fleet.domain.is_none() {
         let problem = Problem::error(
             "no-domain",
@@ -199,6 +227,27 @@ fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &Re
         findings.push(Finding::new("/advanced_config/cluster_access", "reached from outside", problem));
     }
     findings
+}
+
+/// Where a cluster is private and its fleet's Gateway isn't, or the other way round: what the cluster says, and the problem.
+/// One Gateway can't be both, and it must not turn public because a cluster's document changes or goes.
+fn gateway_mismatch(cluster: &Cluster, fleet: &Fleet) -> Option<(bool, Problem)> {
+    let config = &cluster.advanced_config;
+    let gateway = fleet.advanced_config.gateway.as_ref()?;
+    let ours = config.private_access;
+    if !config.cluster_access.is_external() || ours == gateway.private {
+        return None;
+    }
+    let (is, word) = if ours { ("private", "public") } else { ("public", "private") };
+    let problem = Problem::error(
+        "gateway-mismatch",
+        format!("the cluster's external listener is {is}, and the Gateway of fleet `{}` is {word}", fleet.identifier),
+    )
+    .hint(format!(
+        "set `private_access: {}`, or `private: {ours}` in the fleet's `advanced_config.gateway`, for all of its clusters",
+        gateway.private
+    ));
+    Some((ours, problem))
 }
 
 /// The word by which documents spell a value.
@@ -217,6 +266,24 @@ fn unknown_version(version: &str) -> Option<Finding> {
     let problem = Problem::error("unknown-version", format!("Kafka {version} is not supported"))
         .hint(format!("use one of {}", supported.join(", ")));
     Some(Finding::new("/advanced_config/version", "not a supported version", problem))
+}
+
+/// With as many copies in sync as there are, no broker could be away: all writes would stop with each restart, so that
+/// Strimzi restarts none.
+fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
+    let config = &cluster.advanced_config;
+    let wanted = config.config.number("min.insync.replicas")?;
+    let copies = units.sizes(config.profile).copies(capacity::units(cluster));
+    let most = copies.saturating_sub(1).max(1);
+    if wanted <= i64::from(most) {
+        return None;
+    }
+    let kept = if copies == 1 { "1 copy".to_owned() } else { format!("{copies} copies") };
+    let message = format!("`min.insync.replicas` is {wanted}, and the cluster keeps {kept} of each record");
+    let problem = Problem::error("too-many-in-sync", message).hint(format!(
+        "use at most {most}: with every copy needed, no broker could restart without stopping all writes"
+    ));
+    Some(Finding::new("/advanced_config/config/min.insync.replicas", format!("at most {most}"), problem))
 }
 
 fn unknown_organization(draft: &Draft, organization: &Identifier) -> Finding {

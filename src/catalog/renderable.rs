@@ -120,6 +120,7 @@ fn tiered_storage(draft: &Draft, cluster: &spec::Cluster, bucket: &str) -> Optio
         credentials: secret(draft, &account_key, settled, "credentials")?,
         account: account.clone(),
         account_key,
+        plugin: draft.config.tiered_storage.clone(),
     })
 }
 

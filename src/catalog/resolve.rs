@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::catalog::draft::{Basis, Draft, Settled};
 use crate::catalog::{
     Catalog, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains, hosts,
-    identity, immutable, references, renderable,
+    identity, immutable, operators, references, renderable,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -37,6 +37,7 @@ pub fn resolve(
     absence::classify(&mut draft);
     credentials::check(&mut draft);
     immutable::check(&mut draft);
+    operators::check(&mut draft);
     for kind in ORDER {
         references::check(&mut draft, kind);
         if kind == Kind::BaseDomain {
@@ -66,6 +67,7 @@ fn finish(mut draft: Draft, certificates: &renderable::Certificates) -> Catalog 
     Catalog {
         source: draft.documents.source.clone(),
         revision: draft.documents.revision.clone(),
+        commit: draft.documents.commit.clone(),
         config: draft.config.clone(),
         clusters: renderable::clusters(&draft, &fleets),
         fleets,

@@ -1,5 +1,7 @@
 //! The Kafka versions that clusters may have.
 
+use std::cmp::Ordering;
+
 /// A version of Kafka and the metadata version that it is run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KafkaVersion {
@@ -26,18 +28,37 @@ pub fn find(version: &str) -> Option<&'static KafkaVersion> {
 /// upgraded, and a raised one can't be lowered again. A version that isn't supported, as a record of another version of
 /// this software may have, gets the short form `<major>.<minor>`, which Strimzi takes as the newest of that release.
 pub fn metadata_version(version: &str) -> &str {
-    let release = || version.rsplit_once('.').map_or(version, |(release, _)| release);
-    find(version).map_or_else(release, |supported| supported.metadata)
+    find(version).map_or_else(|| release(version), |supported| supported.metadata)
 }
 
-/// Whether going from one version to another would take the metadata back. Versions that are not supported are never
-/// a downgrade here; that they are unknown is said elsewhere.
-pub(super) fn takes_metadata_back(from: &str, to: &str) -> bool {
-    let position = |version: &str| SUPPORTED.iter().position(|supported| supported.version == version);
-    match (position(from), position(to)) {
-        (Some(from), Some(to)) => to < from && SUPPORTED[to].metadata != SUPPORTED[from].metadata,
-        _ => false,
-    }
+/// The supported patch releases of a version's own release from that version on, oldest first.
+pub fn patches_from(version: &str) -> impl Iterator<Item = &'static str> {
+    SUPPORTED.iter().map(|it| it.version).filter(move |patch| is_patch_from(patch, version))
+}
+
+/// Whether a version is of another one's release and not older.
+pub fn is_patch_from(version: &str, from: &str) -> bool {
+    release(version) == release(from) && compare(version, from) != Ordering::Less
+}
+
+/// The newest supported version that is newer than a version, of those that are run.
+pub fn newer(version: &str, is_run: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let newest = SUPPORTED.iter().rev().map(|it| it.version).find(|version| is_run(version))?;
+    (compare(newest, version) == Ordering::Greater).then_some(newest)
+}
+
+/// Which of two versions of Kafka, or of its metadata, is the older one, by their numbers in turn.
+pub fn compare(a: &str, b: &str) -> Ordering {
+    let numbers = |text: &str| -> Vec<u64> {
+        let digits = text.split(|it: char| !it.is_ascii_digit()).filter(|part| !part.is_empty());
+        digits.map(|part| part.parse().unwrap_or(u64::MAX)).collect()
+    };
+    numbers(a).cmp(&numbers(b))
+}
+
+/// The `4.3` of `4.3.1`.
+fn release(version: &str) -> &str {
+    version.rsplit_once('.').map_or(version, |(release, _)| release)
 }
 
 #[cfg(test)]
@@ -45,17 +66,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_goes_back_only_between_minor_versions() {
-        for (from, to, back) in [
-            ("4.3.1", "4.2.1", true),
-            ("4.3.1", "4.3.0", false),
-            ("4.2.0", "4.3.1", false),
-            ("4.3.1", "9.9.9", false),
-        ] {
-            assert_eq!(takes_metadata_back(from, to), back, "{from} to {to}");
+    fn versions_are_compared_by_their_numbers() {
+        for (older, newer) in
+            [("4.2.1", "4.3.0"), ("4.9.0", "4.10.0"), ("4.2-IV1", "4.3-IV0"), ("4.3", "4.3-IV0")]
+        {
+            assert_eq!(compare(older, newer), Ordering::Less, "{older} {newer}");
+            assert_eq!(compare(newer, older), Ordering::Greater, "{newer} {older}");
         }
+        assert_eq!(compare("4.3-IV0", "4.3-IV0"), Ordering::Equal);
+        assert!(SUPPORTED.is_sorted_by(|a, b| compare(a.version, b.version) == Ordering::Less));
+    }
+
+    #[test]
+    fn a_supported_version_has_its_metadata_and_its_patches() {
         assert_eq!(find("4.2.1").map(|found| found.metadata), Some("4.2-IV1"));
         assert_eq!(find("4.1.0"), None);
         assert_eq!((metadata_version("4.3.0"), metadata_version("4.4.0")), ("4.3-IV0", "4.4"));
+        assert_eq!(patches_from("4.2.0").collect::<Vec<_>>(), ["4.2.0", "4.2.1"]);
+        assert_eq!(patches_from("4.3.1").collect::<Vec<_>>(), ["4.3.1"]);
+        assert_eq!(patches_from("4.4.0").count(), 0);
+    }
+
+    #[test]
+    fn a_newer_version_is_one_that_is_run() {
+        assert_eq!(newer("4.2.1", |_| true), Some("4.3.1"));
+        assert_eq!(newer("4.2.1", |version| version < "4.3.1"), Some("4.3.0"));
+        assert_eq!(newer("4.3.1", |_| true), None);
+        assert_eq!(newer("4.2.1", |version| version == "4.2.1"), None);
     }
 }

@@ -10,16 +10,17 @@ use crate::cli::round::{self, Access, Look};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::cli::{exit, report, saved};
 use crate::execute::{Progress, Report};
-use crate::plan::Plan;
+use crate::plan::{Inputs, Plan};
 
 /// Show the plan, ask, and do exactly what it says.
 ///
 /// Exit codes: 0 all done or nothing to do, 3 something waits, 1 a problem.
 #[derive(Debug, Args)]
 pub struct Apply {
-    /// The folder of spec files, or a plan that `plan --out` saved.
-    #[arg(value_name = "TREE|PLAN", default_value = ".")]
-    what: Utf8PathBuf,
+    /// The folder of spec files, or a plan that `plan --out` saved. By default the git repository that the settings name,
+    /// and else this folder.
+    #[arg(value_name = "TREE|PLAN")]
+    what: Option<Utf8PathBuf>,
     #[command(flatten)]
     installation: InstallationArgs,
     /// Don't ask.
@@ -29,7 +30,7 @@ pub struct Apply {
 
 /// Runs the verb.
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
-    let saved = if verb.what.is_file() { Some(saved::read(&verb.what)?) } else { None };
+    let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved::read).transpose()?;
     let settings = settle(verb, saved.as_ref())?;
     let look = round::look(settings, Access::Write, round::time(None), console)?;
     if let Some(saved) = &saved {
@@ -48,7 +49,9 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
 
 fn settle(verb: &Apply, saved: Option<&Plan>) -> Result<Settings, Failure> {
     let tree = match saved {
-        Some(plan) => Utf8PathBuf::from(plan.inputs.source.0.clone()),
+        Some(Plan { inputs: Inputs { source, commit: None, .. }, .. }) => Some(source.0.clone().into()),
+        // It is the settings that name the repository.
+        Some(_) => None,
         None => verb.what.clone(),
     };
     Settings::settle(&TreeArgs { tree, installation: verb.installation.clone() })
@@ -95,7 +98,10 @@ fn tell_outcome(report: &Report, look: &Look, console: &mut Console) -> Result<(
     let mut text = String::new();
     if !report.done.is_empty() {
         let resources = count(report.done.len(), "resource");
-        text = format!("\nApplied {resources} in {}.\n", count(report.steps, "step"));
+        text = match report.steps {
+            0 => format!("\nRecorded {resources}; nothing had to be done on the target.\n"),
+            steps => format!("\nApplied {resources} in {}.\n", count(steps, "step")),
+        };
     }
     for folder in look.written_folders() {
         text.push_str(&format!("Manifests are in {folder}\n"));

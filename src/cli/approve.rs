@@ -44,7 +44,13 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     let approval = Approval { fleet: fleet.fleet.clone(), id: guard.id.clone(), by: round::actor(), at: now };
     let what =
         format!("approved {} on fleet {}: {}", guard.id, fleet.fleet, guarded_changes(fleet, &guard.id));
-    let entry = AuditEntry { at: now, who: round::actor(), what, plan: Some(look.round.plan.id.clone()) };
+    let entry = AuditEntry {
+        at: now,
+        who: round::actor(),
+        what,
+        plan: Some(look.round.plan.id.clone()),
+        commit: look.round.plan.inputs.commit.clone(),
+    };
     state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
     state.approve(approval).map_err(|error| Failure::of_state("could not record the approval", &error))?;
     console.print(&format!(

@@ -68,7 +68,8 @@ pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
 }
 
 fn report(archive: &Archive, verb: &Backup, settings: &Settings) -> String {
-    let Backup { file, tree: TreeArgs { tree, .. }, recipient } = verb;
+    let Backup { file, recipient, .. } = verb;
+    let tree = &settings.tree_as_given;
     let mut text = format!("Backed up the state in {} to {file}:\n", settings.state_dir);
     for saved in &archive.manifest.files {
         text.push_str(&format!("  {:18} {:>10} bytes\n", saved.name, saved.length));

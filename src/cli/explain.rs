@@ -7,6 +7,7 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::{exit, schema};
 use crate::names::Kind;
+use crate::plan::field_effects::field_effects;
 use crate::spec::describe::{self, Description, UnknownField};
 use crate::spec::{HEADER, identity_fields};
 
@@ -56,6 +57,10 @@ fn page(field: &Description, kind: Option<Kind>) -> String {
     let facts = facts(field, kind);
     if !facts.is_empty() {
         page += &format!("\n{}", table(&facts));
+    }
+    let effects = effects(field, kind);
+    if !effects.is_empty() {
+        page += &format!("\nWhen it is:\n{}", table(&effects));
     }
     let choices = field.choices();
     if !choices.is_empty() {
@@ -108,6 +113,12 @@ fn change(field: &Description, kind: Kind) -> Option<String> {
         [] => "yes".to_owned(),
         fixed => format!("yes, but not {}", fixed.join(", ")),
     })
+}
+
+/// What a change of a field does, from the table that plans are held to.
+fn effects(field: &Description, kind: Option<Kind>) -> Vec<(String, String)> {
+    let rows = kind.into_iter().flat_map(|kind| field_effects(kind, &field.name_within()));
+    rows.map(|row| (row.when.words(), format!("{}: {}", row.verdict.words(), row.why))).collect()
 }
 
 /// Two columns.

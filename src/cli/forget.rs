@@ -11,6 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::names::{FleetKey, Kind};
+use crate::round::Installation;
 use crate::state::AuditEntry;
 use crate::target::DirectoryTarget;
 
@@ -34,7 +35,8 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     let fleet = FleetKey::try_from(verb.fleet.clone())
         .map_err(|error| Failure::usage(error.to_string()).hint("for example: streamfleet forget acme/eu"))?;
     let settings = Settings::settle(&verb.tree)?;
-    let Some(state) = round::open_state(&settings, Access::ReadOnly, console)? else {
+    let installation = round::open(&settings, Access::ReadOnly, console)?;
+    let Some(state) = &installation.state else {
         return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir)));
     };
     let recorded = state.recorded().map_err(|error| Failure::of_state("could not read the state", &error))?;
@@ -46,7 +48,8 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
             _ => failure.hint(format!("recorded are: {}", known.join(", "))),
         });
     }
-    refuse_reachable(&settings, &fleet, recorded.installation)?;
+    refuse_folder(&settings, &fleet, recorded.installation)?;
+    refuse_cluster(&settings, &installation, &fleet)?;
     let objects = recorded.fleets.get(&fleet).map_or(0, |fleet| fleet.objects.len());
     console.tell(&format!(
         "Forgetting fleet {fleet} and its clusters: {objects} objects on its target will no longer be known as ours, and \
@@ -58,11 +61,10 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     }
     let now = Timestamp::now();
     let what = format!("forgot fleet {fleet} and its clusters with {objects} objects");
-    let entry = AuditEntry { at: now, who: round::actor(), what, plan: None };
+    let entry = AuditEntry { at: now, who: round::actor(), what, plan: None, commit: None };
     state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
-    let forgotten = state
-        .forget_fleet(&fleet, now)
-        .map_err(|error| Failure::of_state(format!("could not forget fleet {fleet}"), &error))?;
+    let forgotten =
+        state.forget_fleet(&fleet, now).map_err(|error| Failure::of_state(attempt(&fleet), &error))?;
     let clusters = forgotten.iter().filter(|key| key.kind == Kind::Cluster);
     clusters.for_each(|cluster| console.tell(&format!("Forgot {cluster}.\n")));
     console.print(&format!("Forgot fleet {fleet}.\n"))?;
@@ -70,22 +72,43 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
 }
 
 /// A target that is still there would be taken up again by the next round, and what was forgotten with it.
-fn refuse_reachable(settings: &Settings, fleet: &FleetKey, installation: Uuid) -> Result<(), Failure> {
-    let attempt = || format!("could not forget fleet {fleet}");
+fn refuse_folder(settings: &Settings, fleet: &FleetKey, installation: Uuid) -> Result<(), Failure> {
     let target =
         DirectoryTarget::new(settings.output_dir.clone(), fleet.clone(), Utf8PathBuf::new(), installation);
     let inventory = target
         .inventory()
-        .map_err(|error| Failure::during(attempt(), &error).hint(error.hint().to_owned()))?;
+        .map_err(|error| Failure::during(attempt(fleet), &error).hint(error.hint().to_owned()))?;
     match inventory {
         None => Ok(()),
-        Some(inventory) => Err(Failure::new(format!(
-            "{}: its target is still there, and `{inventory}` names what is ours",
-            attempt()
-        ))
-        .hint(
-            "to delete its clusters, remove their specs and apply; to give up what is there, move the fleet's folder away \
-             and forget it then",
+        Some(inventory) => {
+            Err(still_there(fleet, inventory.as_str(), "move the fleet's folder away and forget it then"))
+        }
+    }
+}
+
+/// The same of a Kubernetes cluster. One that can't be reached may be gone.
+fn refuse_cluster(settings: &Settings, installation: &Installation, fleet: &FleetKey) -> Result<(), Failure> {
+    let (documents, runtime) = (round::read(settings)?, round::runtime()?);
+    let inventory = installation
+        .cluster_inventory(&documents, fleet, Timestamp::now(), runtime.handle())
+        .map_err(round::unreadable_state)?;
+    match inventory {
+        None => Ok(()),
+        Some(inventory) => Err(still_there(
+            fleet,
+            &inventory,
+            "delete the namespace of that ConfigMap on the Kubernetes cluster and forget it then",
         )),
     }
+}
+
+fn attempt(fleet: &FleetKey) -> String {
+    format!("could not forget fleet {fleet}")
+}
+
+fn still_there(fleet: &FleetKey, inventory: &str, give_up: &str) -> Failure {
+    let attempt = attempt(fleet);
+    Failure::new(format!("{attempt}: its target is still there, and `{inventory}` names what is ours")).hint(
+        format!("to delete its clusters, remove their specs and apply; to give up what is there, {give_up}"),
+    )
 }

@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::format::Format;
 use crate::cli::round::{self, Access, Look};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::interface;
+use crate::interface::{self, Outputs};
 use crate::names::Kind;
 
 /// Print resources with every field of their records.
@@ -77,9 +77,14 @@ fn not_found(kind: Kind, path: &str, of_kind: &[&Resource]) -> Failure {
 }
 
 fn record(look: &Look, resource: &Resource) -> Value {
-    let checked = &look.round.checked;
-    let standing = interface::standing(&resource.key, &checked.catalog, &checked.recorded, &look.round.plan);
-    interface::record(resource, &standing, &checked.recorded, look.manifests_of(&resource.key))
+    let key = &resource.key;
+    let outputs = Outputs {
+        manifests: look.manifests_of(key),
+        cluster: look.round.applied_cluster(key),
+        loadbalancer_dns: look.round.loadbalancer_dns(key),
+        new_version: look.round.newer.get(key).copied(),
+    };
+    interface::record(resource, &look.round.standing(key), &look.round.checked.recorded, &outputs)
 }
 
 fn print_all(
@@ -100,10 +105,7 @@ fn table(look: &Look, resources: &[&Resource]) -> String {
     let width = resources.iter().map(|resource| resource.key.path().len()).max().unwrap_or(0);
     let line = |resource: &&Resource| match resource.key.kind {
         Kind::Fleet | Kind::Cluster => {
-            let checked = &look.round.checked;
-            let standing =
-                interface::standing(&resource.key, &checked.catalog, &checked.recorded, &look.round.plan);
-            format!("{:width$}  {}\n", resource.key.path(), standing.status)
+            format!("{:width$}  {}\n", resource.key.path(), look.round.standing(&resource.key).status)
         }
         _ => format!("{}\n", resource.key.path()),
     };

@@ -3,7 +3,9 @@
 mod apply;
 mod approve;
 mod backup;
+mod client_properties;
 mod completions;
+mod config;
 mod console;
 mod explain;
 mod failure;
@@ -15,18 +17,21 @@ mod manual;
 mod plan;
 mod report;
 mod restore;
+mod role;
 mod round;
 mod saved;
 mod schema;
 mod secret;
+mod serve;
 mod settings;
 mod status;
 mod validate;
+mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use console::Console;
 use format::Format;
@@ -64,42 +69,59 @@ enum Verb {
     Validate(validate::Validate),
     Plan(plan::Plan),
     Apply(apply::Apply),
+    Serve(serve::Serve),
     Status(status::Status),
     Get(get::Get),
+    ClientProperties(client_properties::ClientProperties),
+    Why(why::Why),
     Explain(explain::Explain),
     Schema(schema::Schema),
     Approve(approve::Approve),
     Forget(forget::Forget),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Role(role::Role),
     #[command(subcommand)]
     Secret(secret::Secret),
+    #[command(subcommand)]
+    Config(config::Config),
     Completions(completions::Completions),
     Manual(manual::Manual),
 }
 
 /// Parses the arguments, runs the verb and says how it went.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let parsed = Cli::command().try_get_matches_from(arguments).and_then(|arguments| {
+        let cli = Cli::from_arg_matches(&arguments)?;
+        Ok((cli, arguments))
+    });
+    let (cli, arguments) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
-    log_to_stderr(cli.verbose);
+    // Nobody sees what a process that runs on does but by its log.
+    let least = u8::from(matches!(cli.verb, Verb::Serve(_)));
+    log_to_stderr(cli.verbose.max(least));
     let mut console = Console::new();
     let result = match cli.verb {
         Verb::Init(verb) => init::run(&verb, &mut console),
         Verb::Validate(verb) => validate::run(&verb, &mut console),
         Verb::Plan(verb) => plan::run(&verb, &mut console),
         Verb::Apply(verb) => apply::run(&verb, &mut console),
+        Verb::Serve(verb) => serve::run(&verb, &mut console),
         Verb::Status(verb) => status::run(&verb, &mut console),
         Verb::Get(verb) => get::run(&verb, &mut console),
+        Verb::ClientProperties(verb) => client_properties::run(&verb, &mut console),
+        Verb::Why(verb) => why::run(&verb, &mut console),
         Verb::Explain(verb) => explain::run(&verb, &mut console),
         Verb::Schema(verb) => schema::run(&verb, &mut console),
         Verb::Approve(verb) => approve::run(&verb, &mut console),
         Verb::Forget(verb) => forget::run(&verb, &mut console),
         Verb::Backup(verb) => backup::run(&verb, &mut console),
         Verb::Restore(verb) => restore::run(&verb, &mut console),
+        Verb::Role(verb) => role::run(&verb, &mut console),
         Verb::Secret(verb) => secret::run(&verb, &mut console),
+        Verb::Config(verb) => config::run(&verb, innermost(&arguments), &mut console),
         Verb::Completions(verb) => completions::run(&verb, &mut console),
         Verb::Manual(_) => manual::run(&mut console),
     };
@@ -107,6 +129,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => console.fail(&failure),
     }
+}
+
+/// The arguments of the verb in a verb that was named.
+fn innermost(arguments: &ArgMatches) -> &ArgMatches {
+    arguments.subcommand().map_or(arguments, |(_, inner)| innermost(inner))
 }
 
 /// Prints clap's message. Help and version that were asked for are no mistake.

@@ -52,7 +52,7 @@ pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
     if !restored.written.is_empty() {
         audit(state.as_ref(), &archive, &restored)?;
     }
-    console.print(&report(&archive, &restored, verb))?;
+    console.print(&report(&archive, &restored, &settings))?;
     Ok(exit::OK)
 }
 
@@ -101,11 +101,11 @@ fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Resul
     let Some(state) = state else { return Ok(()) };
     let what =
         format!("restored {} from the backup of {}", restored.written.join(", "), archive.manifest.made_at);
-    let entry = AuditEntry { at: Timestamp::now(), who: round::actor(), what, plan: None };
+    let entry = AuditEntry { at: Timestamp::now(), who: round::actor(), what, plan: None, commit: None };
     state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
 }
 
-fn report(archive: &Archive, restored: &Restored, verb: &Restore) -> String {
+fn report(archive: &Archive, restored: &Restored, settings: &Settings) -> String {
     let made_at = archive.manifest.made_at;
     if restored.written.is_empty() {
         return format!("Nothing to restore: all that the backup of {made_at} holds is there.\n");
@@ -116,7 +116,7 @@ fn report(archive: &Archive, restored: &Restored, verb: &Restore) -> String {
     text.extend(lines.chain(kept));
     text.push_str(&format!(
         "Look before anything is applied, since the backup may be older than the targets: streamfleet plan {}\n",
-        verb.tree.tree
+        settings.tree_as_given
     ));
     text
 }

@@ -1,6 +1,9 @@
 //! What every verb that looks at a tree does first: the installation is opened and the tree is read, checked and planned.
 
-use camino::Utf8Path;
+use std::collections::BTreeSet;
+use std::sync::{Arc, mpsc};
+
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::runtime::Runtime;
@@ -9,11 +12,12 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::execute::{Progress, Report};
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan;
 use crate::round::{Checked, Installation, Round, Unknown};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
+use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::{self, Documents};
 use crate::state::{self, State, StateError};
 use crate::target::Target;
@@ -69,26 +73,79 @@ pub fn look(
 ) -> Result<Look, Failure> {
     let documents = read(&settings)?;
     let installation = open(&settings, access, console)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::during("could not start the runtime", &error))?;
-    let round = installation.plan(&documents, now, runtime.handle()).map_err(unreadable_state)?;
+    let runtime = runtime()?;
+    let round = installation.plan(&documents, now, runtime.handle(), None).map_err(unreadable_state)?;
     round.unknown.iter().for_each(|unknown| warn_of_unknown(unknown, console));
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = round.plan.summary;
     tracing::debug!(plan = round.plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Look { settings, installation, round, runtime })
 }
 
-fn read(settings: &Settings) -> Result<Documents, Failure> {
+/// The runtime for everything that waits for an answer.
+///
+/// # Errors
+/// When the operating system gives no thread.
+pub fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::during("could not start the runtime", &error))
+}
+
+/// Reads a tree.
+///
+/// # Errors
+/// When its folder can't be read.
+pub fn read(settings: &Settings) -> Result<Documents, Failure> {
+    if settings.from_git {
+        return fetch(settings);
+    }
     let snapshot = directory::scan(&settings.tree).map_err(|error| {
         Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
     })?;
     Ok(spec::read(&snapshot, None))
 }
 
-fn open(settings: &Settings, access: Access, console: &mut Console) -> Result<Installation, Failure> {
+/// Fetches a tree. Where that can't be done, the commit that was fetched last has to do. Where there is no state yet, none is
+/// made for the clone.
+fn fetch(settings: &Settings) -> Result<Documents, Failure> {
+    let attempt = || format!("could not read the specs of {}", settings.shown());
+    let failed = |error: GitError| Failure::during(attempt(), &error).hint(error.hint());
+    let passing = tempfile::tempdir().map_err(|error| Failure::during(attempt(), &error))?;
+    let place = match settings.state_dir.is_dir() {
+        true => settings.state_dir.clone(),
+        false => Utf8PathBuf::try_from(passing.path().to_owned())
+            .map_err(|error| Failure::during(attempt(), &error))?,
+    };
+    let Some(mirror) = settings.mirror_in(place.join("git")) else {
+        return Err(Failure::new(format!("{}: the settings name no repository", attempt())));
+    };
+    let mirror = Arc::new(mirror);
+    match fetched(&mirror) {
+        Ok(_) => {}
+        Err(error) if mirror.commit().is_none() => return Err(failed(error)),
+        Err(error) => {
+            tracing::warn!(%error, hint = error.hint(), "the commit that was fetched last is looked at")
+        }
+    }
+    let snapshot = mirror.snapshot().map_err(failed)?;
+    Ok(spec::read(&snapshot, None))
+}
+
+/// Fetches on a thread of its own, which is left to itself when it takes too long.
+fn fetched(mirror: &Arc<Mirror>) -> Result<Fetched, GitError> {
+    let (tell, done) = mpsc::channel();
+    let on_thread = Arc::clone(mirror);
+    std::thread::spawn(move || tell.send(on_thread.fetch()));
+    done.recv_timeout(mirror.timeout()).unwrap_or_else(|_| Err(mirror.late()))
+}
+
+/// Opens the installation of a tree.
+///
+/// # Errors
+/// When its state or keys can't be read.
+pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Result<Installation, Failure> {
     Ok(Installation {
         state: open_state(settings, access, console)?,
         secrets: secret_store(settings, access)?,
@@ -98,11 +155,13 @@ fn open(settings: &Settings, access: Access, console: &mut Console) -> Result<In
     })
 }
 
-fn unreadable_state(error: StateError) -> Failure {
+/// The state could not be read.
+pub fn unreadable_state(error: StateError) -> Failure {
     Failure::of_state("could not read the state", &error)
 }
 
-fn warn_of_unknown(unknown: &Unknown, console: &mut Console) {
+/// Warns of objects that nobody knows the owner of.
+pub fn warn_of_unknown(unknown: &Unknown, console: &mut Console) {
     let Unknown { fleet, owner, objects } = unknown;
     console.warn(&format!(
         "fleet {fleet} holds objects of {owner} ({objects}), which is neither recorded nor in the tree, as after an older \
@@ -180,6 +239,35 @@ impl Look {
         Ok(self.runtime.block_on(self.round.execute(state, &Timestamp::now, &actor(), progress)))
     }
 
+    /// The cluster that a person means, among those of the tree and those that are there still.
+    ///
+    /// # Errors
+    /// When there is none, or one in several organizations.
+    pub fn find_cluster(&self, named: &str) -> Result<ResourceKey, Failure> {
+        let checked = &self.round.checked;
+        let known = checked.catalog.resources.keys().chain(checked.recorded.resources.keys());
+        let clusters: BTreeSet<&ResourceKey> = known.filter(|key| key.kind == Kind::Cluster).collect();
+        let path = match named.split_once('/') {
+            Some((kind, path)) if path.contains('/') && Kind::meant_by(kind) == Some(Kind::Cluster) => path,
+            _ => named,
+        };
+        let meant: Vec<&ResourceKey> =
+            clusters.iter().copied().filter(|key| key.path() == path || key.name == path).collect();
+        let names = |keys: &mut dyn Iterator<Item = &ResourceKey>| {
+            keys.map(ResourceKey::path).collect::<Vec<_>>().join(", ")
+        };
+        match meant.as_slice() {
+            [one] => Ok((*one).clone()),
+            [] if clusters.is_empty() => {
+                Err(Failure::new(format!("there is no cluster {path}")).hint("the tree has no cluster"))
+            }
+            [] => Err(Failure::new(format!("there is no cluster {path}"))
+                .hint(format!("there are: {}", names(&mut clusters.into_iter())))),
+            several => Err(Failure::usage(format!("several organizations have a cluster {path}"))
+                .hint(format!("name one of: {}", names(&mut several.iter().copied())))),
+        }
+    }
+
     /// Where the fleets that this plan changes have their manifests.
     pub fn written_folders(&self) -> Vec<String> {
         let changed = self.round.plan.fleets.iter().filter(|fleet| fleet.ordered_steps().next().is_some());
@@ -195,12 +283,14 @@ impl Look {
     fn folder(&self, fleet: &FleetKey) -> Option<String> {
         match self.round.targets.get(fleet)? {
             Target::Directory(directory) => Some(self.shorten(&directory.root())),
+            Target::Kubernetes(_) => None,
         }
     }
 
     /// A path as the person would write it: below the tree as they named it.
     fn shorten(&self, path: &Utf8Path) -> String {
         match path.strip_prefix(&self.settings.tree) {
+            Ok(below) if self.settings.from_git => below.to_string(),
             Ok(below) => self.settings.tree_as_given.join(below).into_string(),
             Err(_) => path.to_string(),
         }

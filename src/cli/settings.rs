@@ -1,24 +1,33 @@
 //! Which tree, state, output and secrets a verb works with: from flags, the environment, a config file or the defaults.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
+use secrecy::SecretString;
 
 use crate::cli::failure::Failure;
-use crate::config::Config;
+use crate::config::{Config, Content};
+use crate::source::git::Mirror;
+use crate::spec::describe::nearest;
 
 /// The folder in a tree for what is kept there by default, with a dot, so that no spec is read from it.
 pub const OWN_FOLDER: &str = ".streamfleet";
 /// A `.gitignore` that ignores everything beside and below it, itself too.
 pub const IGNORE_ALL: &str = "*\n";
 
+/// The variable of the token for a git repository over https.
+const GIT_TOKEN: &str = "STREAMFLEET_GIT_TOKEN";
+
+/// The largest file of an operator's manifests that is read, in bytes; Strimzi's has less than one MiB.
+const MAX_MANIFESTS: u64 = 16 << 20;
+
 /// The spec tree and the installation that a verb works with.
 #[derive(Debug, Args)]
 pub struct TreeArgs {
-    /// The folder of spec files.
-    #[arg(value_name = "TREE", default_value = ".")]
-    pub tree: Utf8PathBuf,
+    /// The folder of spec files. By default the git repository that the settings name, and else this folder.
+    #[arg(value_name = "TREE")]
+    pub tree: Option<Utf8PathBuf>,
     #[command(flatten)]
     pub installation: InstallationArgs,
 }
@@ -44,10 +53,12 @@ pub struct InstallationArgs {
 /// Everything that a verb needs to know before it looks at a spec.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The tree as the person named it, for messages.
+    /// What names the tree on a command line: the folder as the person gave it, or the settings that name a repository.
     pub tree_as_given: Utf8PathBuf,
-    /// The tree, absolute and without links.
+    /// The tree, absolute and without links. Where specs are fetched, the folder that the command runs in.
     pub tree: Utf8PathBuf,
+    /// Whether specs are fetched from the git repository of the settings.
+    pub from_git: bool,
     /// The folder of the state.
     pub state_dir: Utf8PathBuf,
     /// The folder that directory fleets write to.
@@ -64,9 +75,12 @@ impl Settings {
     /// # Errors
     /// When the tree is not a folder, or the config file can't be read or understood.
     pub fn settle(args: &TreeArgs) -> Result<Settings, Failure> {
-        let tree = canonical_tree(&args.tree)?;
+        let given = args.tree.as_deref().unwrap_or(Utf8Path::new("."));
+        let tree = canonical_tree(given)?;
         let InstallationArgs { config, state_dir, output_dir, secrets_dir } = &args.installation;
-        let config = config.as_deref().map(read_config).transpose()?.unwrap_or_default();
+        let file = config.as_deref();
+        let config = file.map(read_config).transpose()?.map(|(_, config)| config).unwrap_or_default();
+        let by_file = file.filter(|_| args.tree.is_none() && config.source.git.is_some());
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
             let given = flag.as_ref().or(file.as_ref()).cloned();
             given.unwrap_or_else(|| tree.join(OWN_FOLDER).join(name))
@@ -75,13 +89,36 @@ impl Settings {
             state_dir: choose(state_dir, &config.state_dir, "state"),
             output_dir: choose(output_dir, &config.output_dir, "output"),
             secrets_dir: choose(secrets_dir, &config.secrets_dir, "secrets"),
-            tree_as_given: args.tree.clone(),
+            tree_as_given: by_file.map_or(given.to_owned(), |file| format!("--config {file}").into()),
             tree,
+            from_git: by_file.is_some(),
             config,
         };
-        settings.refuse_part_of_a_tree()?;
-        settings.refuse_output_among_specs()?;
+        if !settings.from_git {
+            settings.refuse_part_of_a_tree()?;
+            settings.refuse_output_among_specs()?;
+        }
         Ok(settings)
+    }
+
+    /// The clone of the git repository that specs are fetched from, in the state folder; none where they are in a folder.
+    pub fn mirror(&self) -> Option<Mirror> {
+        self.mirror_in(self.state_dir.join("git"))
+    }
+
+    /// The same in another folder.
+    pub fn mirror_in(&self, place: Utf8PathBuf) -> Option<Mirror> {
+        let token = std::env::var(GIT_TOKEN).ok().filter(|token| !token.is_empty());
+        let mirror = || Mirror::of(&self.config.source, place, token.map(SecretString::from));
+        self.from_git.then(mirror).flatten()
+    }
+
+    /// Where specs come from, for a person.
+    pub fn shown(&self) -> String {
+        match self.mirror() {
+            Some(mirror) => mirror.source().0,
+            None => self.tree_as_given.to_string(),
+        }
     }
 
     /// A folder of a tree has no installation of its own: a second state would not know what the first made.
@@ -146,13 +183,47 @@ fn canonical_tree(tree: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     Ok(canonical)
 }
 
-fn read_config(path: &Utf8Path) -> Result<Config, Failure> {
+/// Reads a file of settings: the keys that are in it, and all settings, with the defaults of what it leaves out.
+///
+/// # Errors
+/// When it can't be read or understood.
+pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::during(format!("could not read the config file `{path}`"), &error))?;
-    Config::parse(&text).map_err(|error| {
-        Failure::new(format!(
-            "could not understand the config file `{path}`\n{}",
-            error.to_string().trim_end()
-        ))
-    })
+    let not_understood = |error: &toml::de::Error| {
+        let words = error.to_string();
+        Failure::new(format!("could not understand the config file `{path}`\n{}", words.trim_end()))
+            .hint(hint(error.message()))
+    };
+    let mut config = Config::parse(&text).map_err(|error| not_understood(&error))?;
+    let table = toml::from_str(&text).map_err(|error| not_understood(&error))?;
+    let folder = path.parent().unwrap_or(Utf8Path::new(""));
+    for release in config.operators.strimzi.values_mut() {
+        release.content = Content::of(read_manifests(&folder.join(&release.manifests)));
+    }
+    Ok((table, config))
+}
+
+/// What to do about settings that can't be understood: the key that was likely meant, where the message lists what there is.
+fn hint(message: &str) -> String {
+    let mut names = message.split('`').skip(1).step_by(2);
+    let unknown = names.next().filter(|_| message.starts_with("unknown field"));
+    match unknown.and_then(|unknown| nearest(unknown, names)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`streamfleet explain config` says what there is".to_owned(),
+    }
+}
+
+/// The bytes of an operator's manifests. That they can't be read concerns only the fleets that ask for them.
+fn read_manifests(path: &Utf8Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(MAX_MANIFESTS + 1).read_to_end(&mut bytes));
+    match read {
+        Err(error) => Err(error.to_string()),
+        Ok(_) if bytes.len() as u64 > MAX_MANIFESTS => {
+            Err(format!("it is larger than {} MiB", MAX_MANIFESTS >> 20))
+        }
+        Ok(_) => Ok(bytes),
+    }
 }

@@ -32,6 +32,7 @@ struct Line {
     resource: ResourceKey,
     status: Word,
     reason: Option<String>,
+    since: Option<String>,
     kafka_units: Option<Gauge>,
     clusters: Option<Gauge>,
 }
@@ -85,15 +86,13 @@ fn clusters(look: &Look) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
 }
 
 fn line(look: &Look, resource: ResourceKey, kafka_units: Option<Gauge>, clusters: Option<Gauge>) -> Line {
-    let checked = &look.round.checked;
-    let Standing { status, reason, .. } =
-        interface::standing(&resource, &checked.catalog, &checked.recorded, &look.round.plan);
-    Line { resource, status, reason, kafka_units, clusters }
+    let Standing { status, reason, since, .. } = look.round.standing(&resource);
+    Line { resource, status, reason, since: since.map(interface::timestamp), kafka_units, clusters }
 }
 
 fn table(lines: &[Line], look: &Look) -> Result<String, Failure> {
     if lines.is_empty() {
-        return Ok(format!("No fleet in {}.\n", look.settings.tree_as_given));
+        return Ok(format!("No fleet in {}.\n", look.settings.shown()));
     }
     let name = |line: &Line| {
         let indent = if line.kafka_units.is_some() { "" } else { "  " };

@@ -10,7 +10,7 @@ use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::problem;
 
-/// Check a tree and report every mistake in it, each with its line. Nothing is written anywhere.
+/// Check a tree and report every mistake in it, each with its line. Nothing is written anywhere but what is fetched from git.
 #[derive(Debug, Args)]
 pub struct Validate {
     #[command(flatten)]

@@ -35,7 +35,8 @@ pub struct UnitSizes {
     pub connections: u32,
     /// New client connections a second for each unit.
     pub connection_rate: u32,
-    /// Partitions for each unit, before replication.
+    /// Partitions for each unit, before replication: what the other sizes are made for. Kafka knows no such limit, so that
+    /// it holds nobody to it; a policy plugin in the brokers' image could.
     pub partitions: u32,
     /// GiB of records for each unit, all brokers together, after replication.
     pub storage_gib: u32,
@@ -56,8 +57,21 @@ pub struct UnitSizes {
 }
 
 impl Default for UnitCatalogue {
-    /// Throughput, partitions, connections, storage and broker sizes are those at which the open-source Red Hat fleet
-    /// manager sold its `standard.x1` and `developer.x1` Kafka; controller sizes are Strimzi's examples for KRaft.
+    /// Where each number comes from. `x1` is the size of that name in `config/kafka-instance-types-configuration.yaml` of the
+    /// open-source Red Hat fleet manager (`kas-fleet-manager`), and *shard* is the file of that name in
+    /// `operator/src/main/resources/instances` of its `kas-fleetshard`, which ran those sizes.
+    ///
+    /// | | `standard` | `dev` |
+    /// |---|---|---|
+    /// | brokers, replication factor | *standard* shard: 3 | *developer* shard: 1 |
+    /// | `min_insync_replicas` | standard `x1` | developer `x1` |
+    /// | throughput, partitions, storage | standard `x1` | developer `x1` |
+    /// | connections | three brokers of the 3,000 of the *standard* shard | developer `x1` |
+    /// | connection rate | standard `x1` | developer `x1` |
+    /// | broker processor | ours: less than the 4,900 m of the *standard* shard, since it is requested and not a limit | ours: the *developer* shard's 400 m and some for the controller's work |
+    /// | broker memory, heap | *standard* shard, memory rounded down | ours: twice the *developer* shard's 1 GiB and 512 MiB, since it is the controller, too |
+    /// | controllers | ours: 3, the fewest that survive the loss of one | none of their own |
+    /// | controller processor, memory, heap, disk | ours, and not measured | |
     fn default() -> Self {
         const MIB: u64 = 1024 * 1024;
         Self {
@@ -88,7 +102,7 @@ impl Default for UnitCatalogue {
                 ingress_bytes_per_second: MIB,
                 egress_bytes_per_second: MIB,
                 connections: 100,
-                connection_rate: 10,
+                connection_rate: 50,
                 partitions: 100,
                 storage_gib: 10,
                 broker_cpu_millis: 500,
@@ -172,6 +186,11 @@ impl UnitSizes {
         self.brokers_per_unit.saturating_mul(units).max(1)
     }
 
+    /// How many copies of a partition a cluster of so many units keeps: never more than it has brokers.
+    pub fn copies(&self, units: u32) -> u32 {
+        self.replication_factor.clamp(1, self.brokers(units))
+    }
+
     /// What each broker of a cluster of so many units gets of something that a unit has so much of, rounded up.
     pub fn share(&self, units: u32, each: u64) -> u64 {
         each.saturating_mul(u64::from(units)).div_ceil(u64::from(self.brokers(units)))
@@ -181,7 +200,7 @@ impl UnitSizes {
     /// written before a quota takes hold, plus 5 % for the file system's own use.
     pub fn disk_gib(&self, units: u32) -> u32 {
         let brokers = self.brokers(units);
-        let copies = u128::from(self.replication_factor.clamp(1, brokers));
+        let copies = u128::from(self.copies(units));
         let records = u128::from(self.storage_gib) * u128::from(units) * GIB / u128::from(brokers);
         let written_per_second = u128::from(self.share(units, self.ingress_bytes_per_second)) * copies;
         let content = records

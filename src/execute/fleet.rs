@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Fault, Progress, Report, Run, failure, is_ready, past, pause};
+use super::{Failure, Fault, Progress, Report, Run, failure, is_ready, past, pause};
 use crate::catalog::{Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
 use crate::render::{Manifest, Stage};
 use crate::secret;
 use crate::state::JournalEntry;
-use crate::target::{Intent, ResourceMark, Session, Write};
+use crate::target::{Intent, ResourceMark, Session, Taken, Task, Write};
 
-/// The steps of one fleet, one after the other.
+/// The steps of one fleet, stage by stage.
 pub(super) struct Round<'a, 'r> {
     run: &'a Run<'r>,
     plan: &'a FleetPlan,
@@ -67,10 +67,12 @@ impl<'a, 'r> Round<'a, 'r> {
         pause().await;
         self.commit_stepless();
         pause().await;
-        let mut first = 0;
-        for batch in steps.chunk_by(|(_, a), (_, b)| together(a) == together(b)) {
-            self.take_batch(&mut session, first, batch).await;
-            first += batch.len();
+        if let Some(session) = &mut session {
+            let mut first = 0;
+            for batch in steps.chunk_by(|(_, a), (_, b)| together(a) == together(b)) {
+                self.take_batch(session, first, batch).await;
+                first += batch.len();
+            }
         }
         self.finish(session).await;
         if reached && !self.is_forgotten() {
@@ -86,7 +88,9 @@ impl<'a, 'r> Round<'a, 'r> {
             match secret::fill(manifest, self.run.secrets) {
                 Ok(filled) => {
                     let (key, owner) = (step.object.clone(), manifest.owner.clone());
-                    writes.push((change, Write { key, owner, applied: manifest_digest(manifest), filled }));
+                    let (applied, new) = (manifest_digest(manifest), step.uid.is_none());
+                    let recreate = step.verb == Verb::Recreate;
+                    writes.push((change, Write { key, owner, applied, filled, new, recreate }));
                 }
                 Err(fault) => self.fail(change, Some(&step.object), fault.into()),
             }
@@ -148,34 +152,18 @@ impl<'a, 'r> Round<'a, 'r> {
         self.commit_complete();
     }
 
-    /// Takes the steps of one stage, and waits for the disk twice, however many there are: when all is written beside its
-    /// place, and when all is in its place. Only then is anything recorded as done.
-    async fn take_batch(
-        &mut self,
-        session: &mut Option<Session>,
-        first: usize,
-        steps: &[(&'a Change, &'a Step)],
-    ) {
+    /// Takes the steps of one stage. A folder's waits for the disk twice, however many there are: when all is written beside
+    /// its place, and when all is in its place. Only then is anything recorded as done.
+    async fn take_batch(&mut self, session: &mut Session, first: usize, steps: &[(&'a Change, &'a Step)]) {
         let whole = steps.iter().filter(|(change, _)| !self.broken.contains(&change.resource));
         let writes: Vec<&ObjectKey> =
             whole.filter(|(_, step)| step.after.is_some()).map(|(_, step)| &step.object).collect();
-        let begun = match session {
-            Some(session) => self.begin_batch(session, first, steps, writes).await,
-            None => Ok(()),
-        };
-        if let Err(fault) = begun {
+        if let Err(fault) = self.begin_batch(session, first, steps, writes).await {
             return steps.iter().for_each(|(change, _)| self.fail(change, None, fault.clone()));
         }
         pause().await;
-        for (change, step) in steps {
-            if !self.broken.contains(&change.resource) {
-                self.take(session, change, step).await;
-            }
-        }
-        let ended = match session {
-            Some(session) => self.end_batch(session).await,
-            None => Ok(()),
-        };
+        self.take_steps(session, steps).await;
+        let ended = self.end_batch(session).await;
         pause().await;
         match ended {
             Ok(()) => self.commit_complete(),
@@ -221,35 +209,80 @@ impl<'a, 'r> Round<'a, 'r> {
         Ok(self.run.state.journal_done(&self.plan.fleet)?)
     }
 
-    async fn take(&mut self, session: &mut Option<Session>, change: &'a Change, step: &'a Step) {
-        let fleet = &self.plan.fleet;
-        let (resource, object) = (&change.resource, &step.object);
+    /// Takes steps that don't depend on each other, as many at a time as the target does. Of what is broken by then, no
+    /// further step is begun.
+    async fn take_steps(&mut self, session: &mut Session, steps: &[(&'a Change, &'a Step)]) {
+        let mut waiting = steps.iter().enumerate();
+        loop {
+            while session.has_room()
+                && let Some((number, (change, step))) = waiting.next()
+            {
+                if self.begin_step(change, step) {
+                    let (object, uid) = (step.object.clone(), step.uid.clone());
+                    session.start(number, Task { object, uid, deletes: step.after.is_none() });
+                }
+            }
+            pause().await;
+            let Some((number, taken)) = session.next().await else { return };
+            pause().await;
+            if let Some((change, step)) = steps.get(number) {
+                self.end_step(change, step, taken).await;
+            }
+        }
+    }
+
+    /// Says whether a step is to be taken, once everything is noted that has to be before.
+    fn begin_step(&mut self, change: &'a Change, step: &'a Step) -> bool {
+        let Step { verb, object, .. } = step;
+        let (fleet, resource) = (&self.plan.fleet, &change.resource);
+        if self.broken.contains(resource) {
+            return false;
+        }
         if object.namespace.as_deref().is_some_and(|name| self.missing_namespaces.contains(name)) {
             let fault = Fault::new(
-                format!("cannot {} {object}: its namespace could not be made", step.verb),
+                format!("cannot {verb} {object}: its namespace could not be made"),
                 "see to the namespace first",
             );
-            return self.fail(change, Some(object), fault);
+            self.fail(change, Some(object), fault);
+            return false;
         }
-        tracing::debug!(%fleet, %resource, verb = %step.verb, %object, plan = self.run.plan.id, "step");
-        self.run.tell(Progress::Step { fleet, resource, verb: step.verb, object });
-        let taken = match session {
-            Some(session) => self.on_target(session, change, step).await,
-            None => Err(Fault::new(format!("cannot reach fleet {fleet}"), "plan again")),
-        };
-        match taken {
+        tracing::debug!(%fleet, %resource, %verb, %object, plan = self.run.plan.id, "step");
+        self.run.tell(Progress::Step { fleet, resource, verb: *verb, object });
+        match self.count_deletion(change) {
+            Ok(()) => true,
+            Err(fault) => {
+                self.fail(change, Some(object), fault);
+                false
+            }
+        }
+    }
+
+    async fn end_step(&mut self, change: &'a Change, step: &'a Step, taken: Taken) {
+        match self.record_step(change, step, taken).await {
             Ok(()) => {
                 self.report.steps += 1;
                 self.step_done(change);
             }
             Err(fault) => {
-                if object.kind == "Namespace" && step.verb != Verb::Delete {
-                    self.missing_namespaces.insert(&object.name);
+                if step.object.kind == "Namespace" && step.verb != Verb::Delete {
+                    self.missing_namespaces.insert(&step.object.name);
                 }
-                self.fail(change, Some(object), fault);
+                self.fail(change, Some(&step.object), fault);
             }
         }
         pause().await;
+    }
+
+    async fn record_step(&self, change: &Change, step: &Step, taken: Taken) -> Result<(), Fault> {
+        let (state, fleet, key) = (self.run.state, &self.plan.fleet, &step.object);
+        match (taken?, &step.after) {
+            (Some(uid), Some(manifest)) => state.put_object(fleet, key, &recorded(manifest, uid))?,
+            _ => state.remove_object(fleet, key)?,
+        }
+        pause().await;
+        self.use_approval(change)?;
+        pause().await;
+        Ok(())
     }
 
     fn step_done(&mut self, change: &'a Change) {
@@ -258,33 +291,6 @@ impl<'a, 'r> Round<'a, 'r> {
         if *left == 0 && change.verb != Verb::Delete {
             self.complete.push(change);
         }
-    }
-
-    async fn on_target(
-        &mut self,
-        session: &mut Session,
-        change: &'a Change,
-        step: &'a Step,
-    ) -> Result<(), Fault> {
-        self.count_deletion(change)?;
-        pause().await;
-        let (state, fleet, key) = (self.run.state, &self.plan.fleet, &step.object);
-        match &step.after {
-            Some(manifest) => {
-                let uid = session.apply(key, step.uid.as_deref()).await?;
-                pause().await;
-                state.put_object(fleet, key, &recorded(manifest, uid))?;
-            }
-            None => {
-                session.delete(key, step.uid.as_deref()).await?;
-                pause().await;
-                state.remove_object(fleet, key)?;
-            }
-        }
-        pause().await;
-        self.use_approval(change)?;
-        pause().await;
-        Ok(())
     }
 
     /// Records that a resource's deletion begins: a cluster's counts against the fleet's limit, and none needs to be
@@ -319,15 +325,15 @@ impl<'a, 'r> Round<'a, 'r> {
     async fn recall(&self, session: &Session) -> Result<(), Fault> {
         let (state, fleet) = (self.run.state, &self.plan.fleet);
         let interrupted = self.run.interrupted.contains(fleet);
-        if !interrupted && (session.known().next().is_none() || state.has_objects(fleet)?) {
+        let known = session.known();
+        if !interrupted && (known.is_empty() || state.has_objects(fleet)?) {
             return Ok(());
         }
         let recorded = state.objects(fleet)?;
-        let known: BTreeSet<&ObjectKey> = session.known().collect();
-        for key in recorded.keys().filter(|key| !known.contains(key)) {
+        for key in recorded.keys().filter(|key| !known.contains(*key)) {
             state.remove_object(fleet, key)?;
         }
-        for key in known {
+        for key in &known {
             let recalled = session.recall(key).await?;
             let same = |a: &RecordedObject, b: &RecordedObject| a.uid == b.uid && a.applied == b.applied;
             let is_known = |it: &RecordedObject| recorded.get(key).is_some_and(|recorded| same(recorded, it));
@@ -432,8 +438,9 @@ impl<'a, 'r> Round<'a, 'r> {
         }
         let why = fault.message.clone();
         let fleet = Some(&self.plan.fleet);
-        let (resource, object) = (Some(change.resource.clone()), object.cloned());
-        self.run.fail(&mut self.report, super::Failure { resource, object, ..failure(fleet, fault) });
+        let (resource, origin) = (Some(change.resource.clone()), change.origin.clone());
+        let failed = Failure { resource, origin, object: object.cloned(), ..failure(fleet, fault) };
+        self.run.fail(&mut self.report, failed);
         let what = format!("could not be {}", past(change.verb));
         if let Err(error) = self.run.event(change, &what, why) {
             self.run.fail(&mut self.report, failure(fleet, error.into()));

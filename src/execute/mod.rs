@@ -176,7 +176,13 @@ impl Run<'_> {
     fn audit(&self, what: impl IntoIterator<Item = String>) -> Result<(), StateError> {
         let entry = |what| {
             let plan = Some(self.plan.id.clone());
-            AuditEntry { at: (self.clock)(), who: self.actor.to_owned(), what, plan }
+            AuditEntry {
+                at: (self.clock)(),
+                who: self.actor.to_owned(),
+                what,
+                plan,
+                commit: self.plan.inputs.commit.clone(),
+            }
         };
         let entries: Vec<AuditEntry> = what.into_iter().map(entry).collect();
         self.state.audit_all(&entries)
@@ -206,13 +212,17 @@ impl Run<'_> {
                 let done =
                     Done { fleet: fleet.cloned(), resource: change.resource.clone(), verb: change.verb };
                 let fleet = fleet.map(ToString::to_string);
-                tracing::info!(fleet, resource = %done.resource, verb = %done.verb, plan = self.plan.id, "done");
+                let commit = self.plan.inputs.commit.as_ref().map(|commit| &commit.id);
+                tracing::info!(fleet, resource = %done.resource, verb = %done.verb, plan = self.plan.id, commit, "done");
                 self.tell(Progress::Done(&done));
                 report.done.push(done);
             }
             Err(fault) => {
                 let resource = Some(change.resource.clone());
-                self.fail(report, Failure { resource, ..failure(fleet, fault) });
+                self.fail(
+                    report,
+                    Failure { resource, origin: change.origin.clone(), ..failure(fleet, fault) },
+                );
             }
         }
     }
@@ -229,7 +239,7 @@ impl Run<'_> {
 }
 
 fn failure(fleet: Option<&FleetKey>, Fault { message, hint }: Fault) -> Failure {
-    Failure { fleet: fleet.cloned(), resource: None, object: None, message, hint }
+    Failure { fleet: fleet.cloned(), resource: None, origin: None, object: None, message, hint }
 }
 
 /// Whether a change is a deletion, done or waiting.
@@ -247,6 +257,7 @@ fn past(verb: Verb) -> &'static str {
         Verb::Update => "changed",
         Verb::Delete => "deleted",
         Verb::Keep => "kept",
+        Verb::Recreate => "made anew",
     }
 }
 
@@ -256,6 +267,7 @@ fn why(change: &Change) -> String {
         (Cause::Spec, None) => "its spec changed".to_owned(),
         (Cause::Reference { to }, _) => format!("{to}, which it refers to, changed"),
         (Cause::Settings, _) => "the settings of the installation changed".to_owned(),
+        (Cause::Upgrade { version, .. }, _) => format!("its upgrade to Kafka {version} goes on"),
         (Cause::Drift { by: Some(by) }, _) => format!("{by} changed it on the target"),
         (Cause::Drift { by: None }, _) => "it was changed on the target".to_owned(),
         (Cause::Software { version }, _) => format!("streamfleet {version} renders it differently"),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::plan::Verb;
+use crate::problem::Origin;
 use crate::secret::SecretError;
 use crate::state::StateError;
 use crate::target::TargetError;
@@ -37,6 +38,8 @@ pub struct Failure {
     pub fleet: Option<FleetKey>,
     /// The resource whose change it stops; none where everything that was to be changed is done.
     pub resource: Option<ResourceKey>,
+    /// Where the spec stands that asks for it; none where no spec does.
+    pub origin: Option<Origin>,
     /// The object at which it failed; none where it was no object's fault.
     pub object: Option<ObjectKey>,
     /// What was attempted and why it failed, in one sentence without a full stop.
@@ -45,14 +48,18 @@ pub struct Failure {
     pub hint: String,
 }
 
-/// `cluster acme/orders: cannot write …`.
+/// `cluster acme/orders (acme/clusters/orders.yaml:8): cannot write …`.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.resource, &self.fleet) {
-            (Some(resource), _) => write!(f, "{resource}: {}", self.message),
-            (None, Some(fleet)) => write!(f, "fleet {fleet}: {}", self.message),
-            (None, None) => f.write_str(&self.message),
+            (Some(resource), _) => write!(f, "{resource}")?,
+            (None, Some(fleet)) => write!(f, "fleet {fleet}")?,
+            (None, None) => return f.write_str(&self.message),
         }
+        if let Some(origin) = &self.origin {
+            write!(f, " ({origin})")?;
+        }
+        write!(f, ": {}", self.message)
     }
 }
 

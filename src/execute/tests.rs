@@ -51,7 +51,11 @@ impl Place {
     }
 
     fn targets(&self) -> Targets {
-        Targets::for_fleets(&self.output(), uuid::Uuid::nil(), ["eu", "us"].map(|name| (fleet(name), None)))
+        Targets::for_fleets(
+            &self.output(),
+            uuid::Uuid::nil(),
+            ["eu", "us"].map(|name| (fleet(name), crate::target::Place::Folder(None))),
+        )
     }
 
     /// Looks at everything and plans.

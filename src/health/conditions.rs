@@ -21,8 +21,8 @@ const MEANT: [(&str, &str); 3] = [
     ("PvcResizingWarning", "a volume can't grow"),
     ("MetadataUpdateFailed", "the metadata keeps its version"),
 ];
-/// The warning that a scale-down waits until its brokers are empty.
-const ARMED: &str = "ScaleDownPreventionCheck";
+/// The warning that a scale-down waits until its brokers are empty, and the condition that says what will go.
+pub const ARMED: &str = "ScaleDownPreventionCheck";
 
 /// Something that the operator will destroy by itself, without another change.
 #[derive(Debug, Clone, PartialEq, Eq)]

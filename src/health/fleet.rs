@@ -1,12 +1,110 @@
-//! How a fleet is, as far as its Strimzi operator is concerned.
+//! How a fleet is: its Strimzi operator, and each of its clusters.
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Condition, ResourceStatus, Status};
+use crate::names::ResourceKey;
 
+use super::memory::first_after;
 use super::view::Operator;
-use super::{DEADLINE, DEBOUNCE};
+use super::{DEADLINE, DEBOUNCE, GAP, Judgement, Memory, Seen, Wanted};
+
+/// Everything that is seen of a fleet at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FleetSeen {
+    /// The operator that looks after the fleet.
+    pub operator: Operator,
+    /// The clusters that could be seen. One that is wanted and isn't here is not known to be well or unwell.
+    pub clusters: BTreeMap<ResourceKey, Seen>,
+    /// What can't be looked at, and what to do about it.
+    pub hidden: Vec<Condition>,
+    /// The address of the Gateway through which clients come in, where there is one.
+    pub gateway: Option<String>,
+}
+
+/// How a fleet and its clusters are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetHealth {
+    /// The fleet.
+    pub status: ResourceStatus,
+    /// Its clusters.
+    pub clusters: BTreeMap<ResourceKey, Judgement>,
+}
+
+impl FleetHealth {
+    /// How the fleet, or one of its clusters, is; none where nothing of it was ever applied.
+    pub fn status_of(&self, resource: &ResourceKey) -> Option<&ResourceStatus> {
+        match self.clusters.get(resource) {
+            Some(judgement) => Some(&judgement.status),
+            None => (resource.kind == crate::names::Kind::Fleet).then_some(&self.status),
+        }
+    }
+}
+
+/// What is remembered of a fleet and its clusters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memories {
+    /// The fleet.
+    pub fleet: FleetMemory,
+    /// Its clusters.
+    pub clusters: BTreeMap<ResourceKey, Memory>,
+}
+
+impl Memories {
+    /// When a word may become another one though nothing is seen to change; none where time alone changes nothing.
+    pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        let clusters = self.clusters.values().filter_map(|memory| memory.due(now));
+        clusters.chain(first_after(self.fleet.down.into_iter(), now)).min()
+    }
+}
+
+/// Judges a fleet and everything on it, by what was last applied, what is seen, what was remembered, and the time. It may be
+/// called after each change that is seen, and every few seconds in between, or once by a person: see [`super::judge`].
+pub fn judge_all(
+    wanted: &BTreeMap<ResourceKey, Wanted>,
+    seen: &FleetSeen,
+    before: &Memories,
+    now: Timestamp,
+) -> (FleetHealth, Memories) {
+    let (mut clusters, mut memories) = (BTreeMap::new(), BTreeMap::new());
+    for (key, wanted) in wanted {
+        let known = before.clusters.get(key).cloned().unwrap_or_default();
+        let (judgement, memory) = match seen.clusters.get(key) {
+            Some(seen) => super::judge(wanted, seen, &known, now),
+            None => (unseen(seen, &known, now), known),
+        };
+        clusters.insert(key.clone(), judgement);
+        memories.insert(key.clone(), memory);
+    }
+    let statuses: Vec<Status> = clusters.values().map(|judgement| judgement.status.status).collect();
+    let (mut status, mut fleet) = judge(&seen.operator, &statuses, &before.fleet, now);
+    let is_fine = |_: &&Condition| [Status::Healthy, Status::Pending].contains(&status.status);
+    if let Some(hidden) = seen.hidden.iter().find(|hidden| hidden.degraded).filter(is_fine) {
+        (status.status, status.reason) = (Status::Degraded, Some(hidden.message.clone()));
+    }
+    status.conditions.extend(seen.hidden.iter().cloned());
+    if seen.gateway.is_some() {
+        fleet.gateway.clone_from(&seen.gateway);
+    }
+    (FleetHealth { status, clusters }, Memories { fleet, clusters: memories })
+}
+
+/// What a cluster that can't be looked at is told as: as it was a moment ago, or else as one of which nothing is known.
+fn unseen(seen: &FleetSeen, known: &Memory, now: Timestamp) -> Judgement {
+    let why = seen.hidden.first().map(|hidden| hidden.message.clone());
+    let unknown =
+        ResourceStatus { status: Status::Unreachable, reason: why, conditions: Vec::new(), since: now };
+    Judgement {
+        status: known.told_lately(now).cloned().unwrap_or(unknown),
+        in_progress: Vec::new(),
+        pending_destructions: Vec::new(),
+        outputs: known.outputs().clone(),
+        gone: false,
+    }
+}
 
 /// What a judgement of a fleet remembers for the next one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +116,17 @@ pub struct FleetMemory {
     down: Option<Timestamp>,
     /// What a person was told last.
     told: Option<ResourceStatus>,
+    /// When it was last judged.
+    judged: Option<Timestamp>,
+    /// The address of its Gateway, as last known.
+    gateway: Option<String>,
+}
+
+impl FleetMemory {
+    /// The address of its Gateway, as last known.
+    pub fn gateway(&self) -> Option<&str> {
+        self.gateway.as_deref()
+    }
 }
 
 /// Judges a fleet by its operator and the words for its clusters. A cluster in trouble is told and doesn't make the
@@ -30,12 +139,16 @@ pub fn judge(
 ) -> (ResourceStatus, FleetMemory) {
     let mut memory = before.clone();
     memory.worked |= matches!(operator, Operator::Found { ready: 1.., .. });
-    memory.down = operator.is_down().then(|| memory.down.unwrap_or(now));
+    // Whoever looks after a long time is told what is so now.
+    let watched = memory.judged.is_some_and(|judged| now.duration_since(judged) < GAP);
+    let began = || if watched || !memory.worked { now } else { now.saturating_sub(DEBOUNCE).unwrap_or(now) };
+    memory.down = operator.is_down().then(|| memory.down.unwrap_or_else(began));
     let lasted = memory.down.map(|since| now.duration_since(since));
     let (status, reason) = match (operator, lasted) {
-        (Operator::Unknown, _) => {
-            (Status::Pending, Some("nothing is known of the Strimzi operator yet".to_owned()))
-        }
+        (Operator::Unknown, _) => before.told.clone().map_or_else(
+            || (Status::Pending, Some("nothing is known of the Strimzi operator yet".to_owned())),
+            |told| (told.status, told.reason),
+        ),
         (_, None) => (Status::Healthy, None),
         (_, Some(lasted)) if !memory.worked && lasted < DEADLINE => {
             (Status::Provisioning, Some(why(operator)))
@@ -50,7 +163,13 @@ pub fn judge(
     let told =
         ResourceStatus { status, reason, conditions: in_trouble(clusters).into_iter().collect(), since };
     memory.told = Some(told.clone());
+    memory.judged = Some(now);
     (told, memory)
+}
+
+/// Whether a fleet is told to be as it is since nothing runs the Strimzi operator.
+pub fn lacks_operator(status: &ResourceStatus) -> bool {
+    status.reason.as_ref().is_some_and(|reason| *reason == why(&Operator::Missing))
 }
 
 fn why(operator: &Operator) -> String {
@@ -63,7 +182,10 @@ fn why(operator: &Operator) -> String {
             "the Strimzi operator `{name}` has no ready pod, {wanted} wanted: {effect}; see why its pods don't start"
         ),
         Operator::Missing | Operator::Unknown => {
-            format!("the Strimzi operator has no Deployment: {effect}; install it")
+            format!(
+                "the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
+                 `advanced_config.components.strimzi` of the fleet"
+            )
         }
     }
 }

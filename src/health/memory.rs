@@ -12,7 +12,7 @@ use super::outputs::Outputs;
 use super::state::Decision;
 use super::update::Update;
 use super::view::{Counts, Seen};
-use super::{DEADLINE, DEBOUNCE};
+use super::{DEADLINE, DEBOUNCE, GAP, SETTLE};
 
 /// What was seen of a cluster before, as far as the next judgement needs it. It can be kept as JSON; losing it costs
 /// debouncing once and the last known outputs, nothing else.
@@ -25,6 +25,8 @@ pub struct Memory {
     pub(super) succeeded: Option<Timestamp>,
     /// What a person was told last.
     told: Option<ResourceStatus>,
+    /// When it was last judged.
+    judged: Option<Timestamp>,
     /// The last known outputs.
     pub(super) outputs: Outputs,
     /// Since when each sign lasts.
@@ -108,7 +110,14 @@ impl Memory {
             return Self { uid: uid.or_else(|| self.uid.clone()), ..self.clone() };
         }
         let outputs = Outputs { cluster_id: self.outputs.cluster_id.clone(), ..Outputs::default() };
-        Self { uid, outputs, asked: self.asked.clone(), told: self.told.clone(), ..Self::default() }
+        Self {
+            uid,
+            outputs,
+            asked: self.asked.clone(),
+            told: self.told.clone(),
+            judged: self.judged,
+            ..Self::default()
+        }
     }
 
     /// Takes in what needs no judgement.
@@ -144,10 +153,15 @@ impl Memory {
         }
     }
 
-    /// When something began that is seen for the first time: now, unless this is the first look at all, which can't
-    /// tell what is new.
+    /// When something began that is seen for the first time: now, unless nobody has looked for so long that what is new
+    /// can't be told from what lasts.
     fn long_ago(&self, now: Timestamp) -> Timestamp {
-        if self.told.is_some() { now } else { now.saturating_sub(DEBOUNCE).unwrap_or(now) }
+        if self.is_watched(now) { now } else { now.saturating_sub(DEBOUNCE).unwrap_or(now) }
+    }
+
+    /// Where the cluster is found and what it is, as last known.
+    pub fn outputs(&self) -> &Outputs {
+        &self.outputs
     }
 
     /// Whether a sign lasts for long enough to be told.
@@ -186,6 +200,29 @@ impl Memory {
             .is_some_and(|since| now.duration_since(since) >= DEADLINE)
     }
 
+    /// When the word may become another one though nothing is seen to change; none where time alone changes nothing.
+    pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        let changes = [self.changed, self.deaf_until, self.moved.as_ref().map(|(_, at)| *at)];
+        let update = self.update.iter().flat_map(|update| [update.began, update.last]);
+        let began = self.signs.values().copied().chain(changes.into_iter().flatten()).chain(update);
+        first_after(began, now)
+    }
+
+    /// What a person was told last, and when; none where nothing was.
+    pub fn last(&self) -> Option<(&ResourceStatus, Timestamp)> {
+        self.told.as_ref().zip(self.judged)
+    }
+
+    /// What a person was told last, unless that is long ago.
+    pub(super) fn told_lately(&self, now: Timestamp) -> Option<&ResourceStatus> {
+        self.told.as_ref().filter(|_| self.is_watched(now))
+    }
+
+    /// Whether somebody has looked a short while ago.
+    fn is_watched(&self, now: Timestamp) -> bool {
+        self.judged.is_some_and(|judged| now.duration_since(judged) < GAP)
+    }
+
     /// What a person was told last.
     pub(super) fn told(&self) -> Option<Decision> {
         let told = self.told.as_ref()?;
@@ -204,8 +241,17 @@ impl Memory {
         self.loss_told |= tells_loss;
         let told = ResourceStatus { status, reason, conditions, since: since.unwrap_or(now) };
         self.told = Some(told.clone());
+        self.judged = Some(now);
         told
     }
+}
+
+/// The first moment after now at which something that began then has lasted for a time that decides.
+pub(super) fn first_after(began: impl Iterator<Item = Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    let ends = |began: Timestamp| {
+        [DEBOUNCE, SETTLE, DEADLINE].into_iter().filter_map(move |lasts| began.checked_add(lasts).ok())
+    };
+    began.flat_map(ends).filter(|end| *end > now).min()
 }
 
 /// What people can change: when it moves, the operator has something new to do.

@@ -10,6 +10,7 @@ mod conditions;
 mod deletion;
 pub mod fleet;
 mod memory;
+pub mod objects;
 mod outputs;
 mod pods;
 mod progress;
@@ -21,23 +22,27 @@ mod tests;
 mod trouble;
 mod update;
 pub mod view;
-
-use std::collections::BTreeMap;
+pub mod wanted;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::ResourceStatus;
-use crate::names::Digest;
 
-pub use conditions::PendingDestruction;
+pub use conditions::{ARMED, PendingDestruction};
+pub use fleet::{FleetHealth, FleetSeen, Memories};
 pub use memory::Memory;
 pub use outputs::Outputs;
 pub use progress::Progress;
 pub use view::Seen;
+pub use wanted::{Wanted, WantedPool};
 
 /// How long trouble must last before a person is told. Pod sets' counts drop to 0 and return in the same second, and a
 /// killed pod is replaced in one; a person can't act faster than this anyway.
 pub const DEBOUNCE: SignedDuration = SignedDuration::from_secs(10);
+
+/// After how long without a look what is seen for the first time is taken for lasting. Whoever looks now and then, as a
+/// person at a terminal does, wants to know how it is, and not to look again.
+pub const GAP: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long all must be still before a change counts as done whose end the operator doesn't announce: it may restart
 /// more pods. The longest pause between two restarts of one change that was recorded is 26 s.
@@ -47,38 +52,6 @@ pub const SETTLE: SignedDuration = SignedDuration::from_secs(30);
 /// operator waits for a pod (`STRIMZI_OPERATION_TIMEOUT_MS`) and sees nothing else, its periodic look every 120 s
 /// (`STRIMZI_FULL_RECONCILIATION_INTERVAL_MS`), and 60 s in which pods start.
 pub const DEADLINE: SignedDuration = SignedDuration::from_secs(300 + 120 + 60);
-
-/// What a cluster should be, as it was last applied. A change that still waits, for approval or for its turn, isn't wanted
-/// yet: counted against it, a cluster would seem to be changing while nothing happens.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// The namespace of its objects.
-    pub namespace: String,
-    /// The name of its Kafka object.
-    pub cluster: String,
-    /// Whether it should be gone.
-    pub deleting: bool,
-    /// Whether the operator should leave it alone.
-    pub paused: bool,
-    /// The version of Kafka.
-    pub version: Option<String>,
-    /// The version of the metadata.
-    pub metadata_version: Option<String>,
-    /// The node pools, by name.
-    pub pools: BTreeMap<String, WantedPool>,
-    /// The digests of the certificates (the first one's DER) that listeners should show, by the listener's name. One
-    /// that isn't here isn't compared.
-    pub certificates: BTreeMap<String, Digest>,
-}
-
-/// What a node pool should be.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WantedPool {
-    /// How many nodes.
-    pub replicas: u32,
-    /// Whether they are controllers, be they brokers, too, or not.
-    pub controller: bool,
-}
 
 /// How a cluster is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::view::Seen;
+use super::view::{Listener, Seen};
 
 /// Where a cluster is found and what it is. A failed or paused look of the operator drops most of this from its status;
 /// each value here stays until a new one is seen.
@@ -15,6 +15,8 @@ pub struct Outputs {
     pub cluster_id: Option<String>,
     /// The address to start from, by listener.
     pub bootstrap: BTreeMap<String, String>,
+    /// The certificates that clients trust it by, in PEM, by listener.
+    pub certificates: BTreeMap<String, String>,
     /// The version that its brokers run.
     pub version: Option<String>,
     /// The version of its metadata.
@@ -38,10 +40,12 @@ impl Outputs {
             }
         }
         if !kafka.listeners.is_empty() {
-            let address = |listener: &super::view::Listener| {
-                listener.bootstrap.clone().map(|bootstrap| (listener.name.clone(), bootstrap))
+            let named = |value: fn(&Listener) -> &Option<String>| {
+                let listeners = kafka.listeners.iter();
+                listeners.filter_map(|it| Some((it.name.clone(), value(it).clone()?))).collect()
             };
-            self.bootstrap = kafka.listeners.iter().filter_map(address).collect();
+            self.bootstrap = named(|listener| &listener.bootstrap);
+            self.certificates = named(|listener| &listener.trusted);
         }
     }
 }

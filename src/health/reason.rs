@@ -89,8 +89,10 @@ pub(super) fn pods_and_report(facts: &Facts) -> String {
         Meaning::GaveUp | Meaning::Failed | Meaning::Refused if report.fresh => {
             format!("{counted}; the operator reports {}: {}", report.reason, brief(&report.message))
         }
-        _ if facts.seen.operator.is_down() => format!("{counted}; the Strimzi operator is down"),
-        _ => hasnt_finished(counted, facts),
+        _ => match facts.seen.operator.trouble() {
+            Some(trouble) => format!("{counted}; the Strimzi operator {trouble}"),
+            None => hasnt_finished(counted, facts),
+        },
     }
 }
 
@@ -126,9 +128,8 @@ pub(super) fn under_way(facts: &Facts) -> String {
     } else {
         hasnt_finished(pods(facts.pods), facts)
     };
-    if facts.seen.operator.is_down() {
-        format!("waits for the Strimzi operator, which is down: {what}")
-    } else {
-        what
+    match facts.seen.operator.trouble() {
+        Some(trouble) => format!("waits for the Strimzi operator, which {trouble}: {what}"),
+        None => what,
     }
 }

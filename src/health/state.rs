@@ -85,8 +85,8 @@ fn not_there(facts: &Facts) -> Option<Decision> {
     let why = match &facts.seen.kafka {
         None => "its Kafka object isn't there".to_owned(),
         Some(kafka) if kafka.has_status => return None,
-        Some(_) if facts.seen.operator.is_down() => {
-            "the Strimzi operator, which has to take it up, is down".to_owned()
+        Some(_) if let Some(trouble) = facts.seen.operator.trouble() => {
+            format!("the Strimzi operator, which has to take it up, {trouble}")
         }
         Some(_) if facts.memory.is_late(facts.now) => {
             let namespace = &facts.wanted.namespace;
@@ -100,18 +100,20 @@ fn not_there(facts: &Facts) -> Option<Decision> {
     Some(told(Status::Pending, why))
 }
 
-/// The operator refuses the spec. It says so of what is asked for now, not of what was asked for before.
+/// The operator refuses the spec. It says so of what is asked for now, not of what was asked for before. What ran before goes
+/// on running, so that a cluster that runs doesn't fail by a mistake in its spec.
 fn refused(facts: &Facts) -> Option<Decision> {
     let report = facts.report;
     if !report.says(Meaning::Refused) {
         return None;
     }
-    let mut why =
+    let why =
         format!("the operator refuses the spec ({}): {}", report.reason, reason::brief(&report.message));
-    if facts.memory.succeeded.is_some() && facts.pods.is_complete() {
-        why += &format!("; what ran before goes on running ({})", reason::pods(facts.pods));
+    if facts.memory.succeeded.is_none() || facts.pods.ready() == 0 {
+        return Some(told(Status::Failed, why));
     }
-    Some(told(Status::Failed, why))
+    let how = if facts.pods.is_complete() { "goes on running" } else { "runs in part" };
+    Some(told(Status::Degraded, format!("{why}; what ran before {how} ({})", reason::pods(facts.pods))))
 }
 
 /// It was created paused, as is done over kept disks.
@@ -164,8 +166,8 @@ fn is_rolling(facts: &Facts) -> bool {
 
 fn loss(why: String, facts: &Facts) -> Decision {
     let mut why = why;
-    if facts.seen.operator.is_down() {
-        why += "; the Strimzi operator is down, so nothing brings them back";
+    if let Some(trouble) = facts.seen.operator.trouble() {
+        why += &format!("; the Strimzi operator {trouble}, so nothing brings them back");
     } else if is_paused(facts) {
         why += "; the operator is told to leave the cluster alone";
     } else if facts.pods.troubles.iter().any(|trouble| trouble.kind == Kind::Missing) {

@@ -152,8 +152,35 @@ fn what_is_handed_on_survives_a_look_that_fails() {
         "conditions": [{"type": "NotReady", "status": "True", "reason": "InvalidResourceException"}]}),
     );
     let judgement = lab.judge();
-    assert_eq!(judgement.status.status, Status::Failed);
     assert_eq!(judgement.outputs, before);
+}
+
+#[test]
+fn a_cluster_that_runs_does_not_fail_by_its_spec() {
+    let mut lab = Lab::healthy();
+    lab.say(
+        json!({"type": "NotReady", "status": "True", "reason": "InvalidResourceException", "message": "No."}),
+    );
+    let refuses = "the operator refuses the spec (InvalidResourceException): No";
+    let told = lab.told();
+    assert_eq!(told, format!("Degraded: {refuses}; what ran before goes on running (6 of 6 pods are ready)"));
+    lab.broker(json!({"state": {"waiting": {"reason": "ContainerCreating"}}}));
+    let told = lab.told();
+    let part = "what ran before runs in part (5 of 6 pods are ready: `orders-broker-0` is starting)";
+    assert_eq!(told, format!("Degraded: {refuses}; {part}"));
+    lab.objects.retain(|_, object| object["kind"] != "Pod");
+    assert_eq!(lab.told(), format!("Failed: {refuses}"));
+}
+
+#[test]
+fn whoever_looks_after_a_long_time_is_told_what_is_so() {
+    let mut lab = Lab::healthy();
+    lab.broker(json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}}));
+    assert_eq!(lab.status(), Status::Healthy, "who watches waits for what lasts");
+    let mut lab = Lab::healthy();
+    lab.now += GAP;
+    lab.broker(json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}}));
+    assert_eq!(lab.status(), Status::Degraded);
 }
 
 #[test]

@@ -3,22 +3,31 @@
 use crate::catalog::{Hold, Resource};
 use crate::names::ResourceKey;
 use crate::plan::diff::{Differences, Found};
-use crate::plan::verdict::{Judgement, Refusal, judge};
+use crate::plan::upgrade::Stage;
+use crate::plan::verdict::{Judgement, Permits, Refusal, judge};
 use crate::plan::world::{Current, World};
 use crate::plan::{
-    Cause, Change, Step, Verb, Verdict, Waiting, cause, effects, order, record, refusal, waiting,
+    Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, cause, dry_run, effects, field_effects,
+    order, record, refusal, waiting,
 };
 use crate::problem::Origin;
+use crate::spec::Spec;
 
 /// A change with what of it is refused.
 pub(super) type Decided = (Change, Vec<Refusal>);
 
 /// What happens to a resource that should exist; none where it is as its spec says.
-pub(super) fn of(world: &World, resource: &Resource, differences: Differences) -> Option<Decided> {
+pub(super) fn of(
+    world: &World,
+    resource: &Resource,
+    differences: Differences,
+    runs: Option<&DryRuns>,
+    stage: Option<&Stage>,
+) -> Option<Decided> {
     let current = world.current.get(&resource.key)?;
     match &resource.hold {
         Some(hold) => Some((held(world, resource, current, hold), Vec::new())),
-        None => wanted(world, resource, current, differences),
+        None => wanted(world, resource, current, differences, runs, stage),
     }
 }
 
@@ -45,6 +54,7 @@ pub(super) fn mention(key: &ResourceKey, origin: Option<Origin>) -> Change {
         waiting: Vec::new(),
         guarded: false,
         steps: Vec::new(),
+        remarks: Vec::new(),
         record: None,
     }
 }
@@ -54,24 +64,47 @@ fn wanted(
     resource: &Resource,
     current: &Current,
     differences: Differences,
+    runs: Option<&DryRuns>,
+    stage: Option<&Stage>,
 ) -> Option<Decided> {
-    let Differences { found, foreign } = differences;
+    let Differences { mut found, foreign, contested } = differences;
     let differs = !found.is_empty() || !current.fields.is_empty();
+    let later = stage.and_then(Stage::waiting).filter(|_| !differs);
     let verb = match world.is_made(&resource.key) {
         false => Verb::Create,
         true if differs => Verb::Update,
-        true if !foreign.is_empty() => Verb::Keep,
+        true if !foreign.is_empty() || !contested.is_empty() || later.is_some() => Verb::Keep,
         true => return None,
     };
-    let cause = cause::of(world, &resource.key, &found);
-    let judgement = judge(found.iter().filter(|found| found.there).map(|found| &found.step));
-    let effects = sentences(&judgement, &cause, verb, &found);
+    let upgrade = stage.filter(|_| current.fields.is_empty()).and_then(|stage| stage.cause(&found));
+    let cause = upgrade.unwrap_or_else(|| cause::of(world, &resource.key, &found));
+    let heard = runs.map(|runs| dry_run::hear(runs, &mut found)).unwrap_or_default();
+    let permits = permits(resource, current, &cause);
+    let mut judgement = judge(found.iter().filter(|found| found.there).map(|found| &found.step), permits);
+    if let Some(refusal) = stage.and_then(Stage::refusal).filter(|_| !judgement.refuses()) {
+        judgement.refuse(refusal);
+    }
+    let mut effects = sentences(&judgement, &cause, verb, &found);
+    effects.extend(stage.filter(|_| differs).and_then(Stage::foresees));
+    if verb == Verb::Update {
+        effects.extend(field_effects::unseen(resource.key.kind, &current.fields));
+    }
     let verdict = judgement.verdict.unwrap_or(Verdict::NoOp);
     let steps = steps(found);
     let mut waits: Vec<Waiting> =
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();
     waits.extend(judgement.refusals.iter().map(|refusal| Waiting::Refused { why: refusal.why.clone() }));
     waits.extend(waiting::for_secrets(world, &steps));
+    waits.extend(heard.waiting);
+    waits.extend(later);
+    let mut remarks = heard.remarks;
+    for (object, contest) in contested {
+        // What is left may not keep the rest from being done.
+        match verb {
+            Verb::Keep => waits.push(Waiting::Contested { object, contest }),
+            _ => remarks.push(Remark::Leaves { object, contest }),
+        }
+    }
     let change = Change {
         verb,
         guarded: needs_a_person(&cause, verdict),
@@ -81,15 +114,29 @@ fn wanted(
         effects,
         waiting: waits,
         steps,
+        remarks,
         record: Some(record::of(world, resource, current)),
         ..mention(&resource.key, Some(origin(world, resource, current)))
     };
     Some((change, judgement.refusals))
 }
 
-/// A new version of this software disrupts nothing by itself.
+/// What the spec confirms counts for the edit that lowers the units, and for nothing that happens otherwise: a word that was
+/// left standing confirms nothing of what somebody did by hand.
+fn permits(resource: &Resource, current: &Current, cause: &Cause) -> Permits {
+    let confirmed = matches!(&resource.spec, Spec::Cluster(cluster) if cluster.may_scale_down());
+    let units = current.fields.iter().find(|change| change.field == "kafka_units");
+    let lowered = units.is_some_and(|units| units.after.as_u64() < units.before.as_u64());
+    Permits { fewer_brokers: confirmed && lowered && *cause == Cause::Spec }
+}
+
+/// A new version of this software disrupts nothing by itself, and what can't be undone isn't done unseen.
 fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
-    let disrupts = matches!(verdict, Verdict::RollingRestart | Verdict::ServiceLoss | Verdict::DataLoss);
+    if matches!(cause, Cause::Upgrade { unseen: true, .. }) {
+        return true;
+    }
+    let disrupts = verdict.restarts_brokers()
+        || matches!(verdict, Verdict::BrokerRemoval | Verdict::ServiceLoss | Verdict::DataLoss);
     disrupts && matches!(cause, Cause::Software { .. })
 }
 

@@ -1,14 +1,16 @@
 //! What happens to a recorded resource that no spec names any more.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::catalog::{Absence, Hold, RecordedResource};
-use crate::names::{Identifier, Json, Kind, ResourceKey};
+use crate::names::{Identifier, Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::change::mention;
 use crate::plan::diff::{Differences, Found};
 use crate::plan::site::Site;
 use crate::plan::world::{World, fleet_of_record, recorded_spec};
-use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order};
+use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order, pause};
 use crate::spec::{OnDelete, Spec};
 
 /// The deletion of a resource, or why it isn't deleted.
@@ -51,12 +53,14 @@ fn delete(
 ) -> Change {
     let key = kept.resource.clone();
     let data = Data::of(&key, world.recorded(&key), &differences);
-    let (verdict, effects) = outcome(&key, &data, &differences);
+    let occupied = occupied(&differences);
+    let (verdict, effects) = outcome(&key, &data, &differences, &occupied);
     let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
     let mut waiting = Vec::new();
     if on_fleet && is_protected(world, &key, &differences, site) {
         waiting.push(Waiting::Protected);
     }
+    waiting.extend(pause::of_absence(world, &key));
     waiting.extend(suspension(world, &key));
     waiting.extend(children(world, &key));
     waiting.extend(site.and_then(|site| on_target::leftovers(world, site, &key)));
@@ -64,8 +68,16 @@ fn delete(
         // Approvals are a fleet's, and what lives on none is put back or removed in earnest.
         waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake; to delete it all the same, put it back, apply, then remove it") });
     }
+    waiting.extend(replaced(site, &differences).map(|object| Waiting::ForeignObject { object }));
     let mut steps: Vec<_> = differences.found.into_iter().map(|found| found.step).collect();
-    steps.retain(|step| step.verb == Verb::Delete && !data.keeps(&step.object.kind));
+    let is_occupied = |object: &ObjectKey| object.kind == "Namespace" && occupied.contains_key(&object.name);
+    steps.retain(|step| {
+        step.verb == Verb::Delete && !data.keeps(&step.object.kind) && !is_occupied(&step.object)
+    });
+    let stays = occupied.iter().map(|(namespace, claim)| {
+        format!("its namespace {namespace} stays: {claim} is in it and isn't ours")
+    });
+    let effects = effects.into_iter().chain(stays).collect();
     order::sort(&mut steps);
     Change {
         verb: Verb::Delete,
@@ -77,6 +89,20 @@ fn delete(
         record: None,
         ..kept
     }
+}
+
+/// The namespaces in which there is something of somebody else's, each with one such object: a disk, where there is one.
+fn occupied(differences: &Differences) -> BTreeMap<String, ObjectKey> {
+    let mut others: Vec<&ObjectKey> = differences.foreign.iter().collect();
+    others.sort_by_key(|object| object.kind == "PersistentVolumeClaim");
+    others.into_iter().filter_map(|other| Some((other.namespace.clone()?, other.clone()))).collect()
+}
+
+/// Something of somebody else's that stands where an object of ours was. What becomes of the rest, a person has to say.
+fn replaced(site: Option<&Site>, differences: &Differences) -> Option<ObjectKey> {
+    let ours = &site?.recorded?.objects;
+    let is_it = |object: &&ObjectKey| ours.contains_key(*object) || object.kind.starts_with("Kafka");
+    differences.foreign.iter().find(is_it).cloned()
 }
 
 /// Whether a resource may not be deleted. Protection guards what was made: where a creation was stopped before anything
@@ -118,6 +144,8 @@ impl Data {
             Some(Spec::Cluster(cluster)) => {
                 Some(cluster.advanced_config.storage.on_delete == OnDelete::Delete)
             }
+            // The namespaces of its operator and Gateway, with no disks in them. Were there any, the target would keep them.
+            _ if key.kind == Kind::Fleet => Some(true),
             _ => None,
         };
         // Anybody may have edited a node pool, so it alone lets nothing go that wouldn't go with it anyway.
@@ -150,20 +178,33 @@ fn delete_claim(found: &Found) -> Option<bool> {
     }))
 }
 
-fn outcome(key: &ResourceKey, data: &Data, differences: &Differences) -> (Verdict, Vec<String>) {
+fn outcome(
+    key: &ResourceKey,
+    data: &Data,
+    differences: &Differences,
+    occupied: &BTreeMap<String, ObjectKey>,
+) -> (Verdict, Vec<String>) {
     let there = differences.found.iter().filter(|found| found.there).map(|found| &found.step.object);
-    let kept: Vec<&str> = there
-        .clone()
-        .filter(|object| object.kind == "Namespace" && data.keeps(&object.kind))
-        .map(|object| object.name.as_str())
-        .collect();
+    let namespaces = there.clone().filter(|object| object.kind == "Namespace");
+    let (kept, going): (Vec<&str>, Vec<&str>) =
+        namespaces.map(|object| object.name.as_str()).partition(|_| data.keeps("Namespace"));
+    let going: Vec<&str> = going.into_iter().filter(|namespace| !occupied.contains_key(*namespace)).collect();
     if key.kind != Kind::Cluster {
         let verdict = if there.clone().next().is_some() { Verdict::InPlace } else { Verdict::NoOp };
         let stays = kept.iter().map(|namespace| format!("its namespace stays: {namespace}"));
         return (verdict, stays.collect());
     }
     let (verdict, effect) = match (data.goes, kept.is_empty()) {
-        (true, true) => (Verdict::DataLoss, "the cluster goes, and all its data with it".to_owned()),
+        (true, true) if going.is_empty() => {
+            (Verdict::DataLoss, "the cluster goes, and all its data with it".to_owned())
+        }
+        (true, true) => {
+            let effect = format!(
+                "the cluster goes, and with it all its data and everything else in Namespace {}",
+                going.join(", ")
+            );
+            (Verdict::DataLoss, effect)
+        }
         (true, false) => {
             let effect = format!(
                 "the cluster goes, and data of node pools with it; its namespace stays: {}",

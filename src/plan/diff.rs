@@ -6,7 +6,7 @@ use crate::catalog::RecordedObject;
 use crate::names::{Json, ObjectKey, ResourceKey};
 use crate::plan::site::Site;
 use crate::plan::world::{Identity, identity};
-use crate::plan::{ObservedObject, Reach, Step, Verb, manifest_digest};
+use crate::plan::{Contest, ObservedObject, Reach, Step, Verb, manifest_digest};
 use crate::render::{Manifest, Stage};
 use crate::spec::InfraType;
 
@@ -45,6 +45,8 @@ pub(super) struct Differences {
     pub found: Vec<Found>,
     /// What is in the way and isn't ours.
     pub foreign: Vec<ObjectKey>,
+    /// The fields of objects that are as they should be otherwise, and that other controllers have.
+    pub contested: Vec<(ObjectKey, Contest)>,
 }
 
 impl<'a> Target<'a> {
@@ -58,6 +60,9 @@ impl<'a> Target<'a> {
         let reach = observed.map_or_else(
             || Reach::Unreachable {
                 reason: never_looked_at(infra_type).to_owned(),
+                hint: String::new(),
+                refused: false,
+                lost: false,
                 last_seen: recorded.and_then(|target| target.observed_at),
             },
             |target| target.reach.clone(),
@@ -73,18 +78,11 @@ impl<'a> Target<'a> {
         let remembered = || self.remembered.get(id).filter(|object| object.applied == known.applied);
         known.manifest.as_ref().or_else(|| remembered()?.manifest.as_ref())
     }
-
-    /// The owners of objects that don't work.
-    pub fn unhealthy(&self) -> BTreeSet<&'a ResourceKey> {
-        let objects = self.objects.iter().flatten();
-        let broken = objects.filter(|(_, object)| object.ours && object.healthy == Some(false));
-        broken.filter_map(|(id, _)| Some(&self.inventory.get(id)?.1.owner)).collect()
-    }
 }
 
 fn never_looked_at(infra_type: InfraType) -> &'static str {
     match infra_type {
-        InfraType::Byok => "this version can't reach Kubernetes yet",
+        InfraType::Byok => "no spec that could be used says how to reach it",
         InfraType::Directory => "its folder was not looked at",
     }
 }
@@ -100,6 +98,10 @@ pub(super) fn differences<'a>(
         wanted.insert(identity(&manifest.key));
         match compare(manifest, target) {
             Comparison::Equal => {}
+            Comparison::Contested(contests) => {
+                let contested = contests.iter().map(|it| (manifest.key.clone(), it.clone()));
+                all.entry(manifest.owner.clone()).or_default().contested.extend(contested);
+            }
             Comparison::Foreign => {
                 all.entry(manifest.owner.clone()).or_default().foreign.push(manifest.key.clone());
             }
@@ -118,14 +120,16 @@ pub(super) fn differences<'a>(
     all
 }
 
-enum Comparison {
+enum Comparison<'a> {
     Equal,
+    /// Equal, but for the fields that other controllers have.
+    Contested(&'a [Contest]),
     Foreign,
     Differs(Box<Found>),
 }
 
 /// Compares one object that should exist with what was applied and with what is there.
-fn compare(manifest: &Manifest, target: &Target) -> Comparison {
+fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
     let id = identity(&manifest.key);
     let known = target.inventory.get(&id).map(|(_, known)| *known);
     let as_applied = known.is_some_and(|known| known.applied == manifest_digest(manifest));
@@ -145,7 +149,10 @@ fn compare(manifest: &Manifest, target: &Target) -> Comparison {
             differs(manifest, Verb::Create, None, None, drift)
         }
         Some(there) if !there.ours => Comparison::Foreign,
-        Some(there) if there.unchanged && as_applied => Comparison::Equal,
+        Some(there) if there.unchanged && as_applied => match there.contested.as_slice() {
+            [] => Comparison::Equal,
+            contested => Comparison::Contested(contested),
+        },
         Some(there) => {
             // What is as we applied it is best described by what we applied: there secrets are slots, and compare.
             let before = applied.filter(|_| there.unchanged).or(there.manifest.as_ref());
@@ -161,7 +168,7 @@ fn differs(
     uid: Option<String>,
     before: Option<Json>,
     drift: Option<Drift>,
-) -> Comparison {
+) -> Comparison<'static> {
     let (object, stage, after) = (manifest.key.clone(), manifest.stage, Some(manifest.clone()));
     let step = Step { verb, object, stage, uid, before, after };
     Comparison::Differs(Box::new(Found { step, drift, there: true }))

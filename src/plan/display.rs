@@ -1,15 +1,23 @@
 //! The plan for people: what changes, why, what follows, and the way out of what waits.
 
 mod objects;
+mod size;
 mod text;
 mod words;
 
 use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
 
-use crate::catalog::{Condition, Gauge};
-use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Reach, Summary, Verb, Waiting};
+use crate::catalog::{Condition, Gauge, ResourceStatus, Status};
+use crate::health;
+use crate::names::ResourceKey;
+use crate::plan::preflight::OPERATOR_MISSING;
+use crate::plan::{
+    Cause, Change, FleetPlan, OrganizationPlan, Plan, Reach, Remark, SizeChange, Summary, Verb, Waiting,
+};
 use crate::spec::InfraType;
-use text::plain;
+pub use text::plain;
+pub use words::way_out;
 
 /// For whom a plan is written.
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +32,11 @@ pub struct Reader<'a> {
 
 /// Writes a plan for people. Problems are not part of it.
 pub fn display(plan: &Plan, reader: Reader<'_>) -> String {
-    let mut page = Page { text: String::new(), reader };
+    let mut page = Page { text: String::new(), reader, now: plan.created_at };
     for organization in plan.organizations.iter().filter(|plan| !plan.changes.is_empty()) {
         page.organization(organization);
     }
-    for fleet in plan.fleets.iter().filter(|plan| !plan.changes.is_empty() || !plan.conditions.is_empty()) {
+    for fleet in plan.fleets.iter().filter(|plan| has_news(plan)) {
         page.fleet(fleet);
     }
     page.summary(plan);
@@ -43,10 +51,15 @@ const HEADER: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 const NORMAL: Style = Style::new();
 
+/// How many clusters in trouble are shown of one fleet.
+const UNWELL: usize = 10;
+
 /// The text as far as it is written.
 struct Page<'a> {
     text: String,
     reader: Reader<'a>,
+    /// When the plan was made.
+    now: Timestamp,
 }
 
 impl Page<'_> {
@@ -77,14 +90,14 @@ impl Page<'_> {
             gauge("fleets", &capacity.fleets),
         ];
         self.header(&format!("organization {}", plan.organization), &gauges.join("    "));
-        plan.changes.iter().for_each(|change| self.change(change));
+        plan.changes.iter().for_each(|change| self.change(change, None));
         self.text.push('\n');
     }
 
     fn fleet(&mut self, plan: &FleetPlan) {
         let Some(infra_type) = plan.infra_type else {
             self.header(&format!("fleet {}", plan.fleet), "there is no such fleet");
-            plan.changes.iter().for_each(|change| self.change(change));
+            plan.changes.iter().for_each(|change| self.change(change, None));
             return self.text.push('\n');
         };
         let kind = match infra_type {
@@ -92,15 +105,50 @@ impl Page<'_> {
             InfraType::Directory => "directory",
         };
         let state = match &plan.reach {
-            Reach::Unreachable { .. } => ", Unreachable",
-            Reach::Reached if plan.conditions.iter().any(|condition| condition.degraded) => ", Degraded",
-            Reach::Reached => "",
+            Reach::Unreachable { refused: true, .. } => ", Failed".to_owned(),
+            Reach::Unreachable { .. } => ", Unreachable".to_owned(),
+            Reach::Reached => match status_word(plan) {
+                Some(status) => format!(", {status}"),
+                None => String::new(),
+            },
         };
         let gauges = [gauge("units", &plan.kafka_units), gauge("clusters", &plan.clusters)].join("    ");
         self.header(&format!("fleet {}", plan.fleet), &format!("{kind}{state}      {gauges}"));
-        plan.conditions.iter().for_each(|condition| self.condition(condition));
-        plan.changes.iter().for_each(|change| self.change(change));
+        if let Reach::Unreachable { last_seen, refused: false, .. } = &plan.reach {
+            let line = words::last_known(*last_seen, self.now);
+            self.line(2, WAITS, &line);
+        }
+        if let Some(reason) = plan.status.as_ref().and_then(|status| status.reason.as_ref()) {
+            self.line(2, WAITS, &format!("! {reason}"));
+        }
+        let conditions = plan.conditions.iter().filter(|condition| !is_told(plan, condition));
+        conditions.for_each(|condition| self.condition(condition));
+        let sizes = plan.sizes.as_ref();
+        let fleet = sizes.and_then(size::of_fleet);
+        fleet.iter().for_each(|line| self.line(2, NORMAL, line));
+        for change in &plan.changes {
+            self.change(change, sizes.and_then(|sizes| sizes.clusters.get(&change.resource)));
+        }
+        self.unwell(plan);
         self.text.push('\n');
+    }
+
+    /// The clusters that a person has to see to, each in one line, and what is armed to lose brokers by itself.
+    fn unwell(&mut self, plan: &FleetPlan) {
+        let unwell: Vec<_> = in_trouble(plan).collect();
+        for (cluster, status) in unwell.iter().take(UNWELL) {
+            let reason = status.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            self.line(2, WAITS, &format!("! cluster {} is {}{reason}", cluster.name, status.status));
+            let armed = armed(status).filter(|message| status.reason.as_ref() != Some(message));
+            armed.for_each(|message| self.line(6, WAITS, message));
+        }
+        if let Some(more @ 1..) = unwell.len().checked_sub(UNWELL) {
+            self.line(
+                2,
+                WAITS,
+                &format!("! and {more} more clusters: streamfleet status {}", self.reader.tree),
+            );
+        }
     }
 
     fn condition(&mut self, condition: &Condition) {
@@ -108,9 +156,9 @@ impl Page<'_> {
         self.line(2, if condition.degraded { WAITS } else { CHANGED }, &line);
     }
 
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &Change, size: Option<&SizeChange>) {
         let (mark, style) = mark(change);
-        let fields: Vec<String> = change.fields.iter().map(words::field).collect();
+        let fields: Vec<String> = change.fields.iter().map(ToString::to_string).collect();
         let (detail, more) = match (change.waiting.first(), fields.as_slice()) {
             (Some(waiting), _) => (format!("waiting: {}", waiting), fields.as_slice()),
             (None, [field]) => (field.clone(), &[][..]),
@@ -122,20 +170,19 @@ impl Page<'_> {
         change.waiting.iter().skip(1).for_each(|waiting| {
             self.line(6, WAITS, &format!("also waiting: {}", waiting));
         });
-        change.waiting.iter().for_each(|waiting| self.way_out(change, waiting));
+        let tree = self.reader.tree;
+        ways_out(change, tree).iter().for_each(|way_out| self.line(6, NORMAL, way_out));
         if change.cause != Cause::Spec {
             self.line(6, FAINT, &words::cause(&change.cause));
         }
         change.effects.iter().for_each(|effect| self.line(6, NORMAL, effect));
+        let size = size.filter(|_| change.verb != Verb::Delete).and_then(size::of_cluster);
+        size.iter().for_each(|size| self.line(6, NORMAL, size));
         // What is far from being done is told, not listed.
         if !change.waiting.contains(&Waiting::Protected) {
-            change.steps.iter().for_each(|step| self.step(step));
-        }
-    }
-
-    fn way_out(&mut self, change: &Change, waiting: &Waiting) {
-        if let Some(way_out) = words::way_out(change, waiting, self.reader.tree) {
-            self.line(6, NORMAL, &way_out);
+            change.steps.iter().for_each(|step| self.step(change, step));
+            let others = change.remarks.iter().filter(|remark| !is_of_a_step(change, remark));
+            others.for_each(|remark| self.line(6, WAITS, &words::remark_alone(change, remark)));
         }
     }
 
@@ -171,6 +218,40 @@ impl Page<'_> {
     }
 }
 
+/// Whether anything of a fleet has to be shown.
+fn has_news(plan: &FleetPlan) -> bool {
+    let unwell = plan.status.as_ref().is_some_and(|status| status.status != Status::Healthy);
+    !plan.changes.is_empty() || !plan.conditions.is_empty() || unwell || in_trouble(plan).next().is_some()
+}
+
+/// Whether a condition says what the fleet's status says already.
+fn is_told(plan: &FleetPlan, condition: &Condition) -> bool {
+    condition.kind == OPERATOR_MISSING && plan.status.as_ref().is_some_and(health::fleet::lacks_operator)
+}
+
+/// How a fleet is, in one word; none where nothing says so.
+fn status_word(plan: &FleetPlan) -> Option<Status> {
+    let judged = plan.status.as_ref().map(|status| status.status);
+    let degraded = plan.conditions.iter().any(|condition| condition.degraded);
+    if degraded && judged.is_none_or(|status| status == Status::Healthy) {
+        Some(Status::Degraded)
+    } else {
+        judged
+    }
+}
+
+/// The clusters that a person has to see to, or that lose brokers without another change.
+fn in_trouble(plan: &FleetPlan) -> impl Iterator<Item = (&ResourceKey, &ResourceStatus)> {
+    let is_bad = |status: &ResourceStatus| [Status::Degraded, Status::Failed].contains(&status.status);
+    plan.unwell.iter().filter(move |(_, status)| is_bad(status) || armed(status).next().is_some())
+}
+
+/// What the operator will destroy by itself, in words.
+fn armed(status: &ResourceStatus) -> impl Iterator<Item = &String> {
+    let conditions = status.conditions.iter().filter(|condition| condition.kind == health::ARMED);
+    conditions.map(|condition| &condition.message)
+}
+
 fn mark(change: &Change) -> (&'static str, Style) {
     match change.verb {
         _ if !change.waiting.is_empty() => ("!", WAITS),
@@ -178,7 +259,24 @@ fn mark(change: &Change) -> (&'static str, Style) {
         Verb::Update => ("~", CHANGED),
         Verb::Delete => ("-", DELETED),
         Verb::Keep => ("!", WAITS),
+        Verb::Recreate => ("±", DELETED),
     }
+}
+
+/// What a person can do about what a change waits for, each thing once.
+fn ways_out(change: &Change, tree: &str) -> Vec<String> {
+    let mut ways_out: Vec<String> = Vec::new();
+    for way_out in change.waiting.iter().filter_map(|waiting| words::way_out(change, waiting, tree)) {
+        if !ways_out.contains(&way_out) {
+            ways_out.push(way_out);
+        }
+    }
+    ways_out
+}
+
+/// Whether a remark stands with a step, and not by itself.
+fn is_of_a_step(change: &Change, remark: &Remark) -> bool {
+    change.steps.iter().any(|step| remark.object() == Some(&step.object))
 }
 
 /// `units 6 → 7 of 40`, `clusters 3 of 10`.

@@ -1,9 +1,15 @@
-//! At most one disruptive change a fleet at a time.
+//! At most one disruptive change a fleet at a time, and at most one cluster at a time for what a base domain's new
+//! certificate disrupts, on however many fleets.
 
-use std::collections::BTreeSet;
+mod certificate;
 
+use std::collections::BTreeMap;
+
+use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::{Cause, Change, Verb, Verdict, Waiting};
+
+pub(super) use certificate::{one_after_another, tell};
 
 /// Lets only the first of the disruptive changes that this software itself causes ask for approval, so that what is
 /// approved is what runs.
@@ -16,23 +22,43 @@ pub(super) fn queue_software(changes: &mut [Change]) {
     }
 }
 
-/// Lets one disruptive change run: that of a cluster that doesn't work, since it can only get better, or else the
-/// first by name. A cluster that doesn't work and isn't changed holds up all others.
-pub(super) fn one_at_a_time(changes: &mut [Change], unhealthy: &BTreeSet<ResourceKey>) {
-    let candidates = || changes.iter().filter(|change| disrupts(change)).map(|change| &change.resource);
+/// What a cluster is called that works and may not bear another loss, or of which that isn't known.
+const NOT_HEALTHY: [Status; 4] = [Status::Updating, Status::Upgrading, Status::Degraded, Status::Unreachable];
+
+/// Lets one disruptive change run: that of a cluster that doesn't work as it should, since it can only get better, or else
+/// the first by name. Nothing gets better by brokers that go, or by an upgrade that nobody asked for now, so that these wait until their own
+/// cluster is Healthy. A cluster that is being changed or doesn't work holds up all others until it is Healthy. One that has
+/// never worked, or is being made, has nothing that could be disrupted: it holds up nobody, and nobody holds it up.
+pub(super) fn one_at_a_time(changes: &mut [Change], unwell: &BTreeMap<ResourceKey, ResourceStatus>) {
+    let is =
+        |key: &ResourceKey, words: &[Status]| unwell.get(key).is_some_and(|it| words.contains(&it.status));
+    let disturbed = |key: &ResourceKey| is(key, &NOT_HEALTHY);
+    let matters = |change: &&Change| disrupts(change) && !is(&change.resource, &[Status::Failed]);
+    let candidates = || changes.iter().filter(matters).map(|change| &change.resource);
     let going = |key: &ResourceKey| changes.iter().any(|c| c.resource == *key && c.verb == Verb::Delete);
-    let broken = || unhealthy.iter().filter(|key| key.kind == Kind::Cluster && !going(key));
-    let repaired = candidates().find(|key| unhealthy.contains(*key));
-    let Some(first) = repaired.or_else(|| broken().next()).or_else(|| candidates().next()).cloned() else {
+    let holding = || unwell.keys().filter(|key| key.kind == Kind::Cluster && disturbed(key) && !going(key));
+    let repairs = |change: &&Change| {
+        change.verdict != Verdict::BrokerRemoval && !matches!(change.cause, Cause::Upgrade { .. })
+    };
+    let repaired = changes.iter().filter(matters).filter(repairs).map(|change| &change.resource);
+    let repaired = repaired.into_iter().find(|key| disturbed(key));
+    let Some(first) = repaired.or_else(|| holding().next()).or_else(|| candidates().next()).cloned() else {
         return;
     };
-    for change in changes.iter_mut().filter(|change| disrupts(change) && change.resource != first) {
-        change.waiting.push(Waiting::OneDisruption { after: first.clone() });
+    let is_repair = repaired.is_some();
+    for change in changes.iter_mut().filter(|change| matters(&&**change)) {
+        if change.resource != first {
+            change.waiting.push(Waiting::OneDisruption { after: first.clone() });
+        } else if !is_repair && disturbed(&first) {
+            change.waiting.push(Waiting::Unsettled);
+        }
     }
 }
 
 /// Whether a change would disrupt a cluster if nothing held it back. Disks that grow count: Strimzi restarts a broker
 /// whose file system has to be resized.
 fn disrupts(change: &Change) -> bool {
-    change.waiting.is_empty() && matches!(change.verdict, Verdict::StorageGrowth | Verdict::RollingRestart)
+    let disrupts = change.verdict.restarts_brokers()
+        || matches!(change.verdict, Verdict::StorageGrowth | Verdict::BrokerRemoval);
+    change.waiting.is_empty() && disrupts
 }

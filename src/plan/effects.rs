@@ -1,22 +1,32 @@
 //! What follows from a change, in sentences with real numbers.
 
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::plan::size::{NodePool, Nodes};
 use crate::plan::verdict::Difference;
 use crate::plan::{Step, Verb};
 
-/// Fills a row's words in: `{object}`, `{before}`, `{after}`, and `{brokers}` for how many more there will be.
+/// Fills a row's words in: `{object}`, `{before}`, `{after}`, `{brokers}` for how many come or go, and `{disks}` for what
+/// becomes of the disks of those that go.
 pub(super) fn fill(words: &str, step: &Step, difference: Option<&Difference>) -> String {
     let object = step.object.to_string();
     let [before, after] = [difference.map(|d| d.before), difference.map(|d| d.after)]
         .map(|value| text(value.unwrap_or(&Value::Null)));
-    let added = difference.map_or(0, |d| {
+    let changed = difference.map_or(0, |d| {
         let [before, after] = [d.before, d.after].map(|value| value.as_u64().unwrap_or(0));
-        after.saturating_sub(before)
+        after.abs_diff(before)
     });
-    let words = words.replace("{object}", &object).replace("{brokers}", &count(added, "broker"));
+    let words = words.replace("{object}", &object).replace("{brokers}", &count(changed, "broker"));
+    let words = if words.contains("{disks}") { words.replace("{disks}", disks(step)) } else { words };
     words.replace("{before}", &before).replace("{after}", &after)
+}
+
+/// What becomes of the disks of nodes that are removed.
+fn disks(step: &Step) -> &'static str {
+    let pool = step.after.as_ref().map(|manifest| manifest.body.value()).unwrap_or_default();
+    let volumes = pool.pointer("/spec/storage/volumes").and_then(Value::as_array).into_iter().flatten();
+    let mut deleted = volumes.map(|volume| volume.get("deleteClaim") == Some(&Value::Bool(true)));
+    if deleted.any(|it| it) { "their disks are deleted with them" } else { "their disks stay" }
 }
 
 fn text(value: &Value) -> String {
@@ -33,26 +43,12 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// What of a KafkaNodePool says how many nodes it has.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct NodePool {
-    spec: Nodes,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Nodes {
-    replicas: u64,
-    roles: Vec<String>,
-}
-
 /// What a cluster that is made consists of: none where the steps make no nodes.
 pub(super) fn created<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<String> {
     let (mut brokers, mut controllers, mut both) = (0, 0, 0);
     for step in steps.filter(|step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool") {
         let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<NodePool>().ok());
-        let Nodes { replicas, roles } = pool.unwrap_or_default().spec;
+        let Nodes { replicas, roles, .. } = pool.unwrap_or_default().spec;
         let has = |role: &str| roles.iter().any(|one| one == role);
         match (has("broker"), has("controller")) {
             (true, true) => both += replicas,

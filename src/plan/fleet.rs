@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{Gauge, ResolvedFleet};
-use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatus, Status};
+use crate::health::FleetHealth;
+use crate::names::{Digest, FleetKey, Kind, ResourceKey};
 use crate::plan::diff::{Differences, Target, differences};
+use crate::plan::preflight::{self, Facts};
 use crate::plan::site::Site;
+use crate::plan::upgrade::Upgrades;
 use crate::plan::world::{World, recorded_spec};
 use crate::plan::{
-    Change, FleetPlan, Reach, Waiting, change, deletion, disruption, guard, inputs, refusal, waiting,
+    Change, FleetPlan, Newer, Reach, Verb, Waiting, change, deletion, disruption, guard, in_use, inputs,
+    pause, refusal, size, waiting,
 };
 use crate::problem::Problem;
 use crate::spec::{InfraType, Spec};
@@ -25,6 +29,10 @@ pub struct FleetPart {
     pub(super) observed: Digest,
     /// Whose changes are, or would be, here.
     pub(super) owners: BTreeSet<ResourceKey>,
+    /// The Kubernetes cluster that the target is; none where that isn't known or was known before.
+    pub(super) cluster: Option<String>,
+    /// What newer versions of Kafka its clusters could have.
+    newer: Newer,
     /// What can be remembered of the look at the fleet.
     pub(super) quiet: Option<Quiet>,
 }
@@ -33,6 +41,18 @@ impl FleetPart {
     /// What can be remembered of the look at the fleet; none where it found something to do or to report.
     pub fn quiet(&self) -> Option<&Quiet> {
         self.quiet.as_ref()
+    }
+
+    /// What newer versions of Kafka the fleet's clusters could have, as far as its operator is known to run them.
+    pub fn newer(&self) -> &Newer {
+        &self.newer
+    }
+
+    /// Whether it depends on what is known of the Kubernetes cluster: something is to change there, or is lacking.
+    pub fn needs_facts(&self) -> bool {
+        let changes = self.plan.iter().flat_map(|plan| &plan.changes);
+        changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
+            || self.quiet.as_ref().is_some_and(Quiet::lacks_something)
     }
 }
 
@@ -44,14 +64,29 @@ pub struct Quiet {
     observed: Digest,
     /// Whose objects are there.
     owners: BTreeSet<ResourceKey>,
+    /// What its Kubernetes cluster lacks, by the facts that it was planned with.
+    lacks: Vec<Condition>,
+    /// What newer versions of Kafka its clusters could have.
+    newer: Newer,
+    /// Whether a cluster of it waits for an operator that runs a newer version of Kafka.
+    awaits_operator: bool,
+}
+
+impl Quiet {
+    /// Whether its Kubernetes cluster lacks something, so that facts may be outdated.
+    pub fn lacks_something(&self) -> bool {
+        !self.lacks.is_empty() || self.awaits_operator
+    }
 }
 
 /// What the objects of a fleet are found to be.
 struct Look {
     reach: Reach,
     differences: BTreeMap<ResourceKey, Differences>,
-    /// The owners of objects that don't work.
-    unhealthy: BTreeSet<ResourceKey>,
+    /// How the fleet is; none where that was not judged.
+    status: Option<ResourceStatus>,
+    /// How those of its clusters are that are not Healthy.
+    unwell: BTreeMap<ResourceKey, ResourceStatus>,
 }
 
 impl Look {
@@ -59,43 +94,93 @@ impl Look {
         let target = Target::of(site, infra_type(world, site.fleet).unwrap_or(InfraType::Byok));
         let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
         let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
-        let differences = differences(wanted, &target);
-        let unhealthy = target.unhealthy().into_iter().cloned().collect();
-        Self { reach: target.reach, differences, unhealthy }
+        let mut differences = differences(wanted, &target);
+        keep(world, &mut differences);
+        let health = site.observed.and_then(|observed| observed.health.as_ref());
+        let (status, unwell) = split(health);
+        Self { reach: target.reach, differences, status, unwell }
     }
 
-    /// Everything is as it should be.
-    fn quiet() -> Self {
-        Self { reach: Reach::Reached, differences: BTreeMap::new(), unhealthy: BTreeSet::new() }
+    /// Every object is as it should be.
+    fn quiet(health: Option<&FleetHealth>) -> Self {
+        let (status, unwell) = split(health);
+        Self { reach: Reach::Reached, differences: BTreeMap::new(), status, unwell }
+    }
+
+    /// Whether anything of a resource isn't as it should be.
+    fn differs(&self, resource: &ResourceKey) -> bool {
+        self.differences.get(resource).is_some_and(|differences| !differences.found.is_empty())
     }
 
     fn is_quiet(&self) -> bool {
-        self.reach == Reach::Reached && self.differences.is_empty() && self.unhealthy.is_empty()
+        self.reach == Reach::Reached && self.differences.is_empty()
     }
 }
 
+/// Leaves out what stays where it is though nothing asks for it any more, while its resource stays: definitions, with which
+/// would go every Kafka of the whole Kubernetes cluster, and the namespaces of a fleet's operator and Gateway.
+fn keep(world: &World, differences: &mut BTreeMap<ResourceKey, Differences>) {
+    for (owner, differences) in differences.iter_mut().filter(|(owner, _)| world.absence(owner).is_none()) {
+        let stays = |kind: &str| match kind {
+            "CustomResourceDefinition" => true,
+            "Namespace" => owner.kind == Kind::Fleet,
+            _ => false,
+        };
+        differences.found.retain(|it| it.step.verb != Verb::Delete || !stays(&it.step.object.kind));
+    }
+    differences.retain(|_, Differences { found, foreign, contested }| {
+        !(found.is_empty() && foreign.is_empty() && contested.is_empty())
+    });
+}
+
 /// Plans one fleet.
-pub(super) fn part(world: &World, site: &Site) -> FleetPart {
-    let look = Look::at(world, site);
+pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPart {
+    let rendered = site;
+    let mut upgrades = Upgrades::of(world, rendered, facts);
+    let mut look = Look::at(world, &upgrades.site(rendered));
+    // What can't be undone comes alone: no edit takes it along, be it one that no object shows.
+    let is_edited = |owner: &ResourceKey| world.current.get(owner).is_some_and(|it| !it.fields.is_empty());
+    if upgrades.raise(rendered, |owner| look.differs(owner) || is_edited(owner)) {
+        look = Look::at(world, &upgrades.site(rendered));
+    }
+    let site = &upgrades.site(rendered);
     let (here, observed) = (site.owners(world.catalog), inputs::target(site));
     let owners = known(world, site.fleet, here.iter().copied());
-    let is_quiet = look.is_quiet() && here == site.all_owners() && all_are_named(world, &owners);
-    let quiet =
-        is_quiet.then(|| Quiet { observed: observed.clone(), owners: here.into_iter().cloned().collect() });
-    let (plan, problems) = plan(world, site.fleet, look, &owners, Some(site));
-    FleetPart { fleet: site.fleet.clone(), plan, problems, observed, owners, quiet }
+    let is_quiet =
+        look.is_quiet() && upgrades.are_over() && here == site.all_owners() && all_are_named(world, &owners);
+    let Planned { plan, problems, lacks } =
+        plan(world, site.fleet, look, &owners, Seen::Now(site, facts, &upgrades));
+    let here = here.into_iter().cloned().collect();
+    let Upgrades { newer, awaits_operator, .. } = &upgrades;
+    let quiet = is_quiet.then(|| Quiet {
+        observed: observed.clone(),
+        owners: here,
+        lacks,
+        newer: newer.clone(),
+        awaits_operator: *awaits_operator,
+    });
+    let newer = newer.clone();
+    let cluster = site.observed.and_then(|observed| observed.cluster.clone());
+    FleetPart { fleet: site.fleet.clone(), plan, problems, observed, owners, cluster, newer, quiet }
 }
 
 /// Plans one fleet that was found quiet before; none where it has to be looked at again, since a resource that has
 /// something there is no longer named.
-pub(super) fn quiet_part(world: &World, fleet: &FleetKey, quiet: &Quiet) -> Option<FleetPart> {
+pub(super) fn quiet_part(
+    world: &World,
+    fleet: &FleetKey,
+    quiet: &Quiet,
+    health: Option<&FleetHealth>,
+) -> Option<FleetPart> {
     let owners = known(world, fleet, quiet.owners.iter());
     if !all_are_named(world, &owners) {
         return None;
     }
-    let (plan, problems) = plan(world, fleet, Look::quiet(), &owners, None);
-    let (observed, quiet) = (quiet.observed.clone(), Some(quiet.clone()));
-    Some(FleetPart { fleet: fleet.clone(), plan, problems, observed, owners, quiet })
+    let look = Look::quiet(health);
+    let Planned { plan, problems, .. } = plan(world, fleet, look, &owners, Seen::Before(&quiet.lacks));
+    let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
+    let quiet = Some(quiet.clone());
+    Some(FleetPart { fleet: fleet.clone(), plan, problems, observed, owners, cluster: None, newer, quiet })
 }
 
 /// Everyone with something on the fleet, by specs and records or because it is there.
@@ -114,65 +199,122 @@ fn all_are_named(world: &World, owners: &BTreeSet<ResourceKey>) -> bool {
     owners.iter().all(is_named)
 }
 
+/// How what is known of a fleet's target came to be known.
+#[derive(Clone, Copy)]
+enum Seen<'a> {
+    /// It was looked at, and something may be known of its Kubernetes cluster.
+    Now(&'a Site<'a>, Option<&'a Facts>, &'a Upgrades),
+    /// It was looked at before; then its Kubernetes cluster lacked this.
+    Before(&'a [Condition]),
+}
+
 /// The plan of a fleet and the problems that refused changes are; no plan for a fleet that is gone.
-fn plan(
-    world: &World,
-    key: &FleetKey,
-    look: Look,
-    known: &BTreeSet<ResourceKey>,
-    site: Option<&Site>,
-) -> (Option<FleetPlan>, Vec<Problem>) {
-    let Look { reach, mut differences, unhealthy } = look;
+struct Planned {
+    plan: Option<FleetPlan>,
+    problems: Vec<Problem>,
+    /// What its Kubernetes cluster lacks.
+    lacks: Vec<Condition>,
+}
+
+fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey>, seen: Seen) -> Planned {
+    let (site, facts, upgrades) = match seen {
+        Seen::Now(site, facts, upgrades) => (Some(site), facts, Some(upgrades)),
+        Seen::Before(_) => (None, None, None),
+    };
+    let Look { reach, mut differences, status, unwell } = look;
     let foreign = foreign(&differences);
     let (mut changes, mut problems) = (Vec::new(), Vec::new());
-    for owner in owners(known, &differences) {
-        let differences = differences.remove(&owner).unwrap_or_default();
+    let runs = site.and_then(|site| site.dry_runs);
+    for owner in owners(owning, &differences) {
+        let mut differences = differences.remove(&owner).unwrap_or_default();
         if let Some(absence) = world.absence(&owner) {
             changes.extend(deletion::of(world, &owner, absence, differences, site));
         } else if let Some(resource) = world.catalog.resources.get(&owner) {
-            let Some((change, refusals)) = change::of(world, resource, differences) else {
+            let in_use = site.and_then(|site| in_use::keep(site, &owner, &mut differences));
+            let stage = upgrades.and_then(|upgrades| upgrades.stage(&owner));
+            let Some((mut change, refusals)) = change::of(world, resource, differences, runs, stage) else {
+                changes.extend(in_use.map(|waiting| Change {
+                    waiting: vec![waiting],
+                    record: world.recorded(&owner).cloned(),
+                    ..change::mention(&owner, Some(resource.origin.clone()))
+                }));
                 continue;
             };
+            // What else there is to do doesn't wait for it.
+            change.effects.extend(in_use.map(|waiting| waiting.to_string()));
             problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
             changes.push(change);
         }
     }
+    if let Some(site) = site {
+        bind(site, &mut changes);
+    }
     waiting::for_target(&reach, &mut changes);
+    let lacks = match seen {
+        Seen::Now(site, Some(facts), _) => preflight::judge(world, site, facts, &reach, &mut changes),
+        Seen::Now(_, None, _) => Vec::new(),
+        Seen::Before(lacks) => lacks.to_vec(),
+    };
+    waiting::for_fleet(key, &mut changes);
+    pause::of_failure(world, key, &mut changes);
+    let flapping = pause::of_flapping(world, key, &mut changes);
     mention_unreachable(world, key, &reach, &mut changes);
     disruption::queue_software(&mut changes);
     let guarded = guard::apply(world, key, &mut changes);
     let void_approvals = if reach == Reach::Reached { guarded.void } else { Vec::new() };
-    disruption::one_at_a_time(&mut changes, &unhealthy);
+    disruption::one_at_a_time(&mut changes, &unwell);
     let resolved = world.catalog.fleets.get(key);
     if resolved.is_none() && changes.is_empty() {
-        return (None, problems);
+        return Planned { plan: None, problems, lacks };
     }
     let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
+    let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
+    conditions.extend(lacks.iter().cloned().chain(flapping));
     let plan = FleetPlan {
         fleet: key.clone(),
         infra_type: infra_type(world, key),
         reach,
         clusters: gauge(|fleet| fleet.clusters),
         kafka_units: gauge(|fleet| fleet.kafka_units),
-        conditions: resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default(),
+        conditions,
+        status,
+        unwell,
+        sizes: site.and_then(|site| size::of(site, &changes, facts)),
         changes,
         guard: guarded.guard,
         void_approvals,
         foreign,
     };
-    (Some(plan), problems)
+    Planned { plan: Some(plan), problems, lacks }
+}
+
+/// How the fleet is, and how those of its clusters are that are not Healthy.
+fn split(health: Option<&FleetHealth>) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>) {
+    let Some(health) = health else { return (None, BTreeMap::new()) };
+    let statuses = health.clusters.iter().map(|(key, judgement)| (key.clone(), judgement.status.clone()));
+    let unwell = statuses.filter(|(_, status)| status.status != Status::Healthy).collect();
+    (Some(health.status.clone()), unwell)
+}
+
+/// Makes the record of a fleet that is applied name the Kubernetes cluster that it is on, where it doesn't yet.
+fn bind(site: &Site, changes: &mut [Change]) {
+    let Some(cluster) = site.observed.and_then(|observed| observed.cluster.as_ref()) else { return };
+    let fleet = site.fleet.resource();
+    let records = changes.iter_mut().filter(|change| change.resource == fleet);
+    for record in records.filter_map(|change| change.record.as_mut()) {
+        record.immutable.entry(CLUSTER_UID.to_owned()).or_insert_with(|| cluster.as_str().into());
+    }
 }
 
 /// Says of a fleet that can't be reached that it can't, where no change says so: that it is as it should be is not known.
 fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &mut Vec<Change>) {
-    let Reach::Unreachable { reason, .. } = reach else { return };
+    let Some(waiting) = reach.waiting() else { return };
     let says_so = |change: &Change| change.waiting.iter().any(|it| matches!(it, Waiting::Unreachable { .. }));
     let resource = key.resource();
     let is_known = world.recorded(&resource).is_some() || world.catalog.resources.contains_key(&resource);
     if changes.iter().any(says_so) || !is_known {
         return;
     }
-    let waiting = Waiting::Unreachable { reason: reason.clone() };
     if let Some(change) = changes.iter_mut().find(|change| change.resource == resource) {
         return change.waiting.push(waiting);
     }

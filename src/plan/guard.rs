@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Absence, Approval};
-use crate::names::{Digest, FleetKey, Json};
+use crate::names::{Digest, FleetKey, Json, Kind};
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, Guard, Step, Verb, Waiting};
 
@@ -75,16 +75,27 @@ fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
 /// Why a guarded change needs a person, as the end of a sentence; none where the policy allows it.
 fn needs_approval(world: &World, change: &Change, free: &mut u32) -> Option<String> {
     if change.verb != Verb::Delete {
-        let Cause::Software { version } = &change.cause else {
-            return None;
+        return match &change.cause {
+            Cause::Software { version } => {
+                Some(format!("streamfleet {version} causes it, and no edit of a spec"))
+            }
+            Cause::Upgrade { version, unseen: true } => Some(format!(
+                "whether all brokers run Kafka {version} can't be seen from here, and its metadata can't go back"
+            )),
+            _ => None,
         };
-        return Some(format!("streamfleet {version} causes it, and no edit of a spec"));
     }
     if let Some(Absence::Suspicious { why }) = world.catalog.absent.get(&change.resource) {
         return Some(why.clone());
     }
-    if world.recorded(&change.resource).is_some_and(|record| record.deleting) {
+    let record = world.recorded(&change.resource);
+    if record.is_some_and(|record| record.deleting) {
         return None;
+    }
+    let was_made = change.resource.kind == Kind::Cluster && record.is_some_and(|record| !record.creating);
+    if was_made && change.steps.is_empty() {
+        // What a lost inventory doesn't know may still be there, and would be nobody's.
+        return Some("its fleet's target knows nothing of it, so that it would only be forgotten".to_owned());
     }
     if *free > 0 {
         *free -= 1;

@@ -17,6 +17,7 @@ pub(super) fn of(world: &World, observed: BTreeMap<FleetKey, Digest>) -> Inputs 
     Inputs {
         source: world.catalog.source.clone(),
         revision: world.catalog.revision.clone(),
+        commit: world.catalog.commit.clone(),
         software: world.policy.software.clone(),
         recorded: recorded(world),
         settings: settings(world),
@@ -38,7 +39,7 @@ fn recorded(world: &World) -> Digest {
 fn settings(world: &World) -> Digest {
     let (config, policy) = (&world.catalog.config, world.policy);
     let mut hash = Hash::default();
-    hash.add(&(&config.units, &config.secrets));
+    hash.add(&(&config.units, &config.secrets, &config.operators));
     hash.add(&(policy.cluster_deletions_per_hour, policy.approval_lifetime.as_millis().to_string()));
     hash.finish()
 }
@@ -57,7 +58,7 @@ pub(super) fn target(site: &Site) -> Digest {
     hash.add(&observed.is_some_and(|target| target.reach == Reach::Reached));
     for (key, object) in observed.into_iter().flat_map(|target| &target.objects) {
         let manifest = object.manifest.as_ref().filter(|_| !object.unchanged);
-        hash.add(&(key, &object.uid, object.ours, object.unchanged, manifest));
+        hash.add(&(key, &object.uid, object.ours, object.unchanged, manifest, &object.contested));
     }
     hash.finish()
 }
@@ -128,9 +129,10 @@ impl Hash {
             waiting,
             guarded,
             steps,
+            remarks,
             record,
         } = change;
-        self.add(&(resource, verb, origin, cause, fields, verdict, effects, waiting, guarded));
+        self.add(&(resource, verb, origin, cause, fields, verdict, effects, waiting, guarded, remarks));
         for Step { verb, object, stage, uid, before, after } in steps {
             // A digest says as much as the object, and is shorter to hash.
             let after =

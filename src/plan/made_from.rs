@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::catalog::{Catalog, MadeFrom, Resource};
-use crate::config::Config;
+use crate::config::{Config, TieredStorageConfig};
 use crate::names::{Digest, Kind, ResourceKey};
 use crate::plan::cause::references;
 use crate::plan::world::World;
@@ -52,5 +52,10 @@ fn digest(resource: &Resource) -> Digest {
 
 /// The digest of the settings that rendering looks at.
 fn settings(config: &Config) -> Digest {
-    Digest::of_json(&json!([config.units, config.secrets.write_to_output]))
+    let tiered_storage = config.tiered_storage != TieredStorageConfig::default();
+    let mut looked_at =
+        vec![json!(config.units), json!(config.secrets.write_to_output), json!(config.operators)];
+    // What was recorded before there was such a setting still holds.
+    looked_at.extend(tiered_storage.then(|| json!(config.tiered_storage)));
+    Digest::of_json(&json!(looked_at))
 }

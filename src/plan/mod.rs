@@ -2,14 +2,18 @@
 
 mod cause;
 mod change;
+mod contest;
 mod deletion;
 mod diff;
 mod display;
 mod disruption;
+mod dry_run;
 mod effects;
+pub mod field_effects;
 mod fields;
 mod fleet;
 mod guard;
+mod in_use;
 mod inputs;
 mod json;
 mod made_from;
@@ -18,12 +22,17 @@ mod observed;
 mod on_target;
 mod order;
 mod organization;
+mod pause;
+pub mod preflight;
 mod record;
 mod refusal;
+mod same_cluster;
 mod site;
+mod size;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 mod verdict;
 mod waiting;
 mod world;
@@ -31,18 +40,26 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, Recorded};
+use crate::health::FleetHealth;
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::render::{Desired, Manifest};
 
-pub use display::{Reader, display};
+pub use contest::{Contest, take_out};
+pub use display::{Reader, display, plain, way_out};
+pub use dry_run::{DryRun, DryRuns, Questions};
 pub use fleet::{FleetPart, Quiet};
 pub use json::{InvalidPlan, schema};
 pub use model::{
-    Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,
-    Summary, Verb, Verdict, Waiting,
+    Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Remark,
+    Step, Summary, Verb, Verdict, Waiting,
 };
 pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
+pub use pause::{Flapping, Pauses, Retry};
+use preflight::Facts;
+pub use refusal::UNDO_BY_HAND;
 pub use site::Site;
+pub use size::{Size, SizeChange, Sizes};
+pub use upgrade::Newer;
 use world::World;
 
 /// Compares what should be with what was recorded and what is there, and decides everything that will be done.
@@ -66,6 +83,7 @@ pub fn plan(
             desired: desired.fleets.get(fleet),
             recorded: recorded.fleets.get(fleet),
             observed: observed.fleets.get(fleet),
+            dry_runs: None,
         })
     };
     let parts = fleets.iter().map(part).collect();
@@ -97,19 +115,32 @@ impl<'a> Planner<'a> {
 
     /// Plans one fleet. It depends on no other fleet's part.
     pub fn fleet(&self, site: &Site) -> FleetPart {
-        fleet::part(&self.world, site)
+        fleet::part(&self.world, site, None)
+    }
+
+    /// Plans one fleet, as [`Planner::fleet`] does, of whose Kubernetes cluster something is known beside what it holds of
+    /// ours: what it lacks becomes conditions, and changes wait for it.
+    pub fn checked_fleet(&self, site: &Site, facts: Option<&Facts>) -> FleetPart {
+        fleet::part(&self.world, site, facts)
     }
 
     /// Plans one fleet whose last look is remembered, as [`Planner::fleet`] does where what that looks at is as it was; none
-    /// where the look is not enough.
-    pub fn quiet_fleet(&self, fleet: &FleetKey, quiet: &Quiet) -> Option<FleetPart> {
-        fleet::quiet_part(&self.world, fleet, quiet)
+    /// where the look is not enough. `health` is how the fleet is now.
+    pub fn quiet_fleet(
+        &self,
+        fleet: &FleetKey,
+        quiet: &Quiet,
+        health: Option<&FleetHealth>,
+    ) -> Option<FleetPart> {
+        fleet::quiet_part(&self.world, fleet, quiet, health)
     }
 
     /// Joins the parts of all fleets to a plan.
     pub fn finish(self, mut parts: Vec<FleetPart>) -> Plan {
         parts.sort_by(|a, b| a.fleet.cmp(&b.fleet));
+        same_cluster::refuse(&mut parts);
         let world = self.world;
+        disruption::one_after_another(world.catalog, &mut parts);
         let mut problems = world.catalog.problems.clone();
         let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
         for part in parts {
@@ -118,7 +149,8 @@ impl<'a> Planner<'a> {
             problems.extend(part.problems);
             on_fleets.extend(part.owners);
         }
-        let organizations = organization::plan(&world, &on_fleets);
+        let mut organizations = organization::plan(&world, &on_fleets);
+        disruption::tell(&mut organizations, &fleets);
         let remember = record::stale(&world, &organizations, &fleets);
         let summary = summary::of(&world, &organizations, &fleets, &problems);
         let mut plan = Plan {

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::catalog::{Condition, Gauge, Hold, OrganizationCapacity, RecordedResource};
+use crate::catalog::{Condition, Gauge, Hold, OrganizationCapacity, RecordedResource, ResourceStatus};
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
-use crate::plan::Reach;
+use crate::plan::{Contest, Pauses, Reach, Sizes};
 use crate::problem::{Origin, Problem};
 use crate::render::{Manifest, Stage};
-use crate::spec::{InfraType, SourceId};
+use crate::spec::{Commit, InfraType, SourceId};
 
 /// The version of the plan's JSON form.
 pub const FORMAT: u32 = 1;
@@ -28,6 +28,8 @@ pub struct Policy {
     pub approval_lifetime: SignedDuration,
     /// The version of this software, as it marks what it renders.
     pub software: String,
+    /// What a running process puts off.
+    pub pauses: Pauses,
 }
 
 /// Everything that will be done, and everything that waits and for what.
@@ -36,7 +38,7 @@ pub struct Policy {
 pub struct Plan {
     /// The version of this form.
     pub format: u32,
-    /// The hash of everything below but the time and the problems' texts, shortened for people.
+    /// The hash of everything below but the time, the problems' texts and how things are, shortened for people.
     pub id: String,
     /// When it was made.
     pub created_at: Timestamp,
@@ -62,6 +64,9 @@ pub struct Inputs {
     pub source: SourceId,
     /// Its content.
     pub revision: String,
+    /// The commit that it is, where it comes from a git repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Commit>,
     /// This software's version.
     pub software: String,
     /// The record, without status: resources, protection, approvals.
@@ -120,6 +125,15 @@ pub struct FleetPlan {
     pub kafka_units: Gauge,
     /// What a person should know about the fleet as a whole.
     pub conditions: Vec<Condition>,
+    /// How it is; none where that was not judged. Plans that differ in nothing else are the same plan.
+    #[serde(default)]
+    pub status: Option<ResourceStatus>,
+    /// How those of its clusters are that are not Healthy.
+    #[serde(default)]
+    pub unwell: BTreeMap<ResourceKey, ResourceStatus>,
+    /// How large its clusters become; none where no size changes.
+    #[serde(default)]
+    pub sizes: Option<Sizes>,
     /// The fleet itself, then its clusters by name. Unchanged ones are left out.
     pub changes: Vec<Change>,
     /// The approval that its guarded steps need or have; none when nothing is guarded.
@@ -166,6 +180,9 @@ pub struct Change {
     pub guarded: bool,
     /// What is done on the target, in order.
     pub steps: Vec<Step>,
+    /// What the target says of the steps, and of fields that it was asked to change and does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
     /// What is remembered of the resource when all steps are done; none when it is forgotten then.
     pub record: Option<RecordedResource>,
 }
@@ -182,6 +199,8 @@ pub enum Verb {
     Delete,
     /// It stays: it is only mentioned because it waits.
     Keep,
+    /// An object is deleted and made again, since some of its fields never change.
+    Recreate,
 }
 
 /// Why something is done.
@@ -198,6 +217,13 @@ pub enum Cause {
     /// The settings of the installation changed: what a Kafka unit is, which Secrets are written. Whoever runs the
     /// installation did that on purpose, so like an edit of a spec it needs no approval.
     Settings,
+    /// An upgrade of Kafka that its spec asked for goes on: its second stage, or a patch release that it follows by itself.
+    Upgrade {
+        /// The version of Kafka.
+        version: String,
+        /// Whether the second stage begins without anybody seeing from here what brokers run.
+        unseen: bool,
+    },
     /// The target is no longer as it was applied.
     Drift {
         /// Who changed it, where that is known.
@@ -234,12 +260,39 @@ pub enum Verdict {
     StorageGrowth,
     /// Brokers restart one by one; clients reconnect and go on.
     RollingRestart,
+    /// Brokers are emptied and then removed; clients go on with the others.
+    BrokerRemoval,
+    /// Brokers restart one by one, and some clients have to connect otherwise than before: with another address, port or
+    /// way to log in.
+    ClientsReconnect,
     /// The cluster goes; its data stays.
     ServiceLoss,
     /// Data goes.
     DataLoss,
     /// Not done at all.
     Refused,
+}
+
+impl Verdict {
+    /// The verdict in a few words: `rolling restart`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::NoOp => "nothing",
+            Verdict::InPlace => "in place",
+            Verdict::StorageGrowth => "storage growth",
+            Verdict::RollingRestart => "rolling restart",
+            Verdict::BrokerRemoval => "brokers removed",
+            Verdict::ClientsReconnect => "clients must reconnect",
+            Verdict::ServiceLoss => "service loss",
+            Verdict::DataLoss => "data loss",
+            Verdict::Refused => "refused",
+        }
+    }
+
+    /// Whether brokers restart or clients are cut off, though all data stays where it is.
+    pub(super) fn restarts_brokers(self) -> bool {
+        matches!(self, Verdict::RollingRestart | Verdict::ClientsReconnect)
+    }
 }
 
 /// One thing that is done on a target.
@@ -258,6 +311,51 @@ pub struct Step {
     pub before: Option<Json>,
     /// The object as it will be, whole, secrets as slots; none when it is deleted.
     pub after: Option<Manifest>,
+}
+
+/// What a person should know of a step, or of an object that stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Remark {
+    /// A person changed a field by hand, and it is changed back.
+    Overwrites {
+        /// The object.
+        object: ObjectKey,
+        /// The field, and the tool that set it.
+        contest: Contest,
+    },
+    /// Another controller manages a field: it stays as it is, and the rest of the object changes.
+    Leaves {
+        /// The object.
+        object: ObjectKey,
+        /// The field, and the controller that has it.
+        contest: Contest,
+    },
+    /// The target could not be asked beforehand.
+    Unverified {
+        /// How many objects this is about.
+        objects: u32,
+        /// Why, as the end of a sentence: `until Namespace a exists`.
+        why: String,
+    },
+}
+
+impl Remark {
+    /// The object that it is about; none where it is about several.
+    pub fn object(&self) -> Option<&ObjectKey> {
+        match self {
+            Remark::Overwrites { object, .. } | Remark::Leaves { object, .. } => Some(object),
+            Remark::Unverified { .. } => None,
+        }
+    }
+
+    /// The field that is left as another controller has it.
+    pub fn left(&self) -> Option<&Contest> {
+        match self {
+            Remark::Leaves { contest, .. } => Some(contest),
+            Remark::Overwrites { .. } | Remark::Unverified { .. } => None,
+        }
+    }
 }
 
 /// What something waits for.
@@ -285,10 +383,21 @@ pub enum Waiting {
         /// The cluster that is disrupted first.
         after: ResourceKey,
     },
+    /// It makes nothing better, and begins only when its cluster is Healthy.
+    Unsettled,
     /// The target can't be reached.
     Unreachable {
         /// What was tried and why it failed.
         reason: String,
+        /// What to do next; empty where nothing is known to help.
+        #[serde(default)]
+        hint: String,
+        /// Whether it may not be used at all, so that trying again won't help.
+        #[serde(default)]
+        refused: bool,
+        /// Whether it may be gone for good.
+        #[serde(default)]
+        lost: bool,
     },
     /// A secret can't be opened here.
     SecretUnavailable {
@@ -301,6 +410,22 @@ pub enum Waiting {
     ForeignObject {
         /// What is in the way.
         object: ObjectKey,
+    },
+    /// The target, asked beforehand, would not take an object.
+    RefusedByTarget {
+        /// The object.
+        object: ObjectKey,
+        /// Why, in the target's words.
+        reason: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A field of an object is another controller's. Everything else of the object is as its spec says.
+    Contested {
+        /// The object.
+        object: ObjectKey,
+        /// The field, and the controller that has it.
+        contest: Contest,
     },
     /// It is deleted only when nothing of it is left.
     Children {
@@ -315,6 +440,54 @@ pub enum Waiting {
         count: u32,
         /// One of them.
         example: ObjectKey,
+    },
+    /// An object that nothing asks for any more is deleted only when nobody needs it.
+    InUse {
+        /// The object.
+        object: ObjectKey,
+        /// How many resources need it.
+        count: u32,
+        /// One of them.
+        example: ResourceKey,
+    },
+    /// The fleet's Kubernetes cluster lacks something that it needs. The fleet's condition says what to do about it.
+    Preflight {
+        /// The name of the condition.
+        condition: String,
+        /// What is lacking, in one sentence.
+        why: String,
+    },
+    /// The second stage of an upgrade of Kafka, which can't be undone, waits for the first.
+    Upgrade {
+        /// The version that all brokers have to run.
+        version: String,
+        /// The metadata that the cluster has.
+        from: String,
+        /// The metadata that it gets then.
+        to: String,
+    },
+    /// It went missing from the specs a moment ago, which has to last before it counts.
+    Absence {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Somebody else keeps changing an object back.
+    Flapping {
+        /// The object.
+        object: ObjectKey,
+        /// Who, where that is known.
+        by: Option<String>,
+        /// One of the fields, as a JSON pointer.
+        field: String,
+        /// Until when it is left as it is.
+        until: Timestamp,
+    },
+    /// Something failed on the fleet a moment ago.
+    Retry {
+        /// What failed.
+        failed: String,
+        /// When it is tried again.
+        until: Timestamp,
     },
     /// A change that is never made; a problem says what to do instead.
     Refused {

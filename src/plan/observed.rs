@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::catalog::RecordedObject;
+use crate::health::FleetHealth;
 use crate::names::{FleetKey, Json, ObjectKey, ResourceKey};
+use crate::plan::{Contest, Waiting};
 
 /// What all targets hold.
 #[derive(Debug, Clone, Default)]
@@ -30,12 +32,30 @@ impl Observed {
 pub struct ObservedFleet {
     /// Whether it could be looked at.
     pub reach: Reach,
+    /// The Kubernetes cluster that it is, by the uid of its `kube-system`; none where it is none, or wasn't reached.
+    pub cluster: Option<String>,
     /// The inventory that the target itself keeps of our objects. It outlives the state store.
     pub inventory: BTreeMap<ObjectKey, RecordedObject>,
     /// What the target itself remembers of resources. It outlives the state folder, and is newer than one that was restored.
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
     /// The objects that are there, ours and those that stand where ours should be.
     pub objects: BTreeMap<ObjectKey, ObservedObject>,
+    /// How the fleet and its clusters are; none where that was not judged.
+    pub health: Option<FleetHealth>,
+}
+
+impl ObservedFleet {
+    /// A target that nothing is known of. It is not the same as one that holds nothing.
+    pub fn unknown(reach: Reach) -> Self {
+        Self {
+            reach,
+            cluster: None,
+            inventory: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            health: None,
+        }
+    }
 }
 
 /// What a target itself remembers of a resource, so that it outlives the state folder.
@@ -57,9 +77,27 @@ pub enum Reach {
     Unreachable {
         /// What was tried and why it failed.
         reason: String,
+        /// What to do next; empty where nothing is known to help.
+        #[serde(default)]
+        hint: String,
+        /// Whether it may not be used at all, so that trying again won't help.
+        #[serde(default)]
+        refused: bool,
+        /// Whether it may be gone for good: nothing answers, or something else does.
+        #[serde(default)]
+        lost: bool,
         /// When it was last seen; none when it never was.
         last_seen: Option<Timestamp>,
     },
+}
+
+impl Reach {
+    /// What a change waits for where the target couldn't be looked at.
+    pub fn waiting(&self) -> Option<Waiting> {
+        let Reach::Unreachable { reason, hint, refused, lost, .. } = self else { return None };
+        let (reason, hint) = (reason.clone(), hint.clone());
+        Some(Waiting::Unreachable { reason, hint, refused: *refused, lost: *lost })
+    }
 }
 
 /// One object on a target.
@@ -77,6 +115,6 @@ pub struct ObservedObject {
     pub manifest: Option<Json>,
     /// Who changed it, where the target knows.
     pub changed_by: Option<String>,
-    /// Whether what it stands for works; none where the target can't say.
-    pub healthy: Option<bool>,
+    /// The fields that we would set and that another controller has. It was applied without them.
+    pub contested: Vec<Contest>,
 }

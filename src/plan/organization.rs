@@ -38,7 +38,7 @@ fn decide(world: &World, key: &ResourceKey) -> Option<Change> {
         Some(absence) => deletion::of(world, key, absence, Differences::default(), None),
         None => {
             let resource = world.catalog.resources.get(key)?;
-            change::of(world, resource, Differences::default()).map(|(change, _)| change)
+            change::of(world, resource, Differences::default(), None, None).map(|(change, _)| change)
         }
     }
 }

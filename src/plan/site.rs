@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::catalog::{Catalog, RecordedFleet, RecordedObject};
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::ObservedFleet;
+use crate::plan::{DryRuns, ObservedFleet};
 use crate::render::Objects;
 
 /// One fleet, with everything that planning it looks at. Nothing of it is needed when its part of a plan is made, so
@@ -19,6 +19,8 @@ pub struct Site<'a> {
     pub recorded: Option<&'a RecordedFleet>,
     /// What it holds; none where it was not looked at.
     pub observed: Option<&'a ObservedFleet>,
+    /// What the target says of the steps that a first part of the plan had; none where it was not asked.
+    pub dry_runs: Option<&'a DryRuns>,
 }
 
 impl<'a> Site<'a> {

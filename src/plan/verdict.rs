@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::names::Json;
 use crate::plan::{Step, Verb, Verdict, effects};
-pub(super) use difference::Difference;
-use difference::differences;
-use table::{Direction, Of, Outcome, Row, TABLE};
+pub(super) use difference::{Difference, differences};
+pub(super) use table::{Direction, PUT_VERSION_BACK};
+use table::{FEWER_BROKERS, Of, Outcome, Row, TABLE};
 
 /// A change that is never made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,16 +33,34 @@ pub(super) struct Judgement {
     pub effects: Vec<String>,
     /// What of it is never done.
     pub refusals: Vec<Refusal>,
+    permits: Permits,
+}
+
+/// What is refused otherwise and was confirmed by a person.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Permits {
+    /// Brokers may go.
+    pub fewer_brokers: bool,
+}
+
+impl Permits {
+    /// Whether a pool may lose these nodes: the quota of its namespace has room for twice those that stay, and with a
+    /// single one there is no Cruise Control that would empty the others.
+    fn allow(self, difference: Option<&Difference>) -> bool {
+        let [before, after] = [difference.map(|it| it.before), difference.map(|it| it.after)]
+            .map(|number| number.and_then(Value::as_u64).unwrap_or(0));
+        self.fewer_brokers && after >= 2 && before <= after.saturating_mul(2)
+    }
 }
 
 /// Judges the steps of one resource that stays.
-pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>) -> Judgement {
-    let mut judgement = Judgement::default();
+pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits) -> Judgement {
+    let mut judgement = Judgement { permits, ..Judgement::default() };
     for step in steps {
         match step.verb {
             Verb::Create => judgement.add(step, Direction::Created, None),
             Verb::Delete => judgement.add(step, Direction::Deleted, None),
-            Verb::Update | Verb::Keep => judge_update(&mut judgement, step),
+            Verb::Update | Verb::Keep | Verb::Recreate => judge_update(&mut judgement, step),
         }
     }
     judgement
@@ -68,20 +86,40 @@ fn judge_update(judgement: &mut Judgement, step: &Step) {
 impl Judgement {
     fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
         let pointer = difference.map_or("", |difference| &difference.pointer);
-        let Some(row) = TABLE.iter().find(|row| row.fits(step, direction, pointer)) else {
+        let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
+        let Some(outcome) = table::of_broker_option(step, pointer).or_else(row) else {
             return self.record(Verdict::InPlace, String::new());
         };
-        match row.outcome {
+        match outcome {
             Outcome::Does(verdict, words) => self.record(verdict, effects::fill(words, step, difference)),
-            Outcome::Refuses { code, why, hint } => {
-                let why = effects::fill(why, step, difference);
-                let refusal = Refusal { code, why, hint };
-                if !self.refusals.contains(&refusal) {
-                    self.refusals.push(refusal);
-                }
-                self.verdict = Some(Verdict::Refused);
+            Outcome::RemovesBrokers(words) if self.permits.allow(difference) => {
+                self.record(Verdict::BrokerRemoval, effects::fill(words, step, difference));
             }
+            Outcome::RemovesBrokers(_) => self.refuse_in(FEWER_BROKERS, step, difference),
+            Outcome::Refuses(refusal) => self.refuse_in(refusal, step, difference),
         }
+    }
+
+    /// Whether anything of it is never done.
+    pub(super) fn refuses(&self) -> bool {
+        !self.refusals.is_empty()
+    }
+
+    fn refuse_in(
+        &mut self,
+        [code, why, hint]: [&'static str; 3],
+        step: &Step,
+        difference: Option<&Difference>,
+    ) {
+        self.refuse(Refusal { code, why: effects::fill(why, step, difference), hint });
+    }
+
+    /// Adds what is never done.
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        if !self.refusals.contains(&refusal) {
+            self.refusals.push(refusal);
+        }
+        self.verdict = Some(Verdict::Refused);
     }
 
     fn record(&mut self, verdict: Verdict, effect: String) {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::names::SecretRef;
+use crate::catalog::Hold;
+use crate::names::{FleetKey, SecretRef};
 use crate::plan::world::World;
 use crate::plan::{Change, Reach, Step, Verb, Waiting};
 use crate::render::SecretSlot;
@@ -25,9 +26,20 @@ pub(super) fn for_secrets(world: &World, steps: &[Step]) -> Vec<Waiting> {
 
 /// Makes everything that would be done wait where the target can't be reached.
 pub(super) fn for_target(reach: &Reach, changes: &mut [Change]) {
-    if let Reach::Unreachable { reason, .. } = reach {
-        for change in changes.iter_mut().filter(|change| change.verb != Verb::Keep) {
-            change.waiting.push(Waiting::Unreachable { reason: reason.clone() });
-        }
+    for change in changes.iter_mut().filter(|change| change.verb != Verb::Keep) {
+        change.waiting.extend(reach.waiting());
     }
+}
+
+/// Makes everything wait that would be done on a fleet that isn't made itself yet and waits: which Kubernetes cluster it is
+/// on is recorded with it.
+pub(super) fn for_fleet(fleet: &FleetKey, changes: &mut [Change]) {
+    let on = fleet.resource();
+    let waits =
+        |change: &Change| change.resource == on && change.verb == Verb::Create && !change.waiting.is_empty();
+    if !changes.iter().any(waits) {
+        return;
+    }
+    let others = changes.iter_mut().filter(|change| change.verb != Verb::Keep && change.waiting.is_empty());
+    others.for_each(|change| change.waiting.push(Waiting::Held(Hold::Dependency { on: on.clone() })));
 }

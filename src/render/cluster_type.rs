@@ -11,6 +11,8 @@ use crate::spec::ClusterType;
 pub struct Driver {
     /// Who talks to its pods.
     pub traffic: fn(&ResolvedCluster) -> Traffic,
+    /// Where clients find it.
+    pub clients: fn(&ResolvedCluster) -> Clients,
     /// Its own objects.
     pub objects: fn(&ResolvedCluster, &Sizing) -> Vec<Manifest>,
 }
@@ -21,10 +23,54 @@ pub struct Traffic {
     pub servers: Vec<(&'static str, String)>,
     /// The ports that clients use.
     pub client_ports: Vec<u16>,
-    /// The port that metrics are read from.
-    pub metrics_port: u16,
+    /// The port that metrics are read from; none where nothing gives any.
+    pub metrics_port: Option<u16>,
     /// The labels of the operator's pods, which may be in any namespace.
     pub operator: Vec<(&'static str, String)>,
+}
+
+/// What clients of a cluster have to know. All names are of Secrets in the cluster's namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clients {
+    /// The ways in. The last one is the administrator's.
+    pub endpoints: Vec<Endpoint>,
+    /// The Secret of the administrator, who logs in with [`Login::Scram`].
+    pub admin_secret: String,
+    /// The Secret with the certificate that signs those of [`ServerTrust::ClusterCa`].
+    pub ca_secret: String,
+}
+
+/// One way in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The name of the listener.
+    pub listener: &'static str,
+    /// `host:port` to start from. It stays the same whatever brokers come and go.
+    pub address: String,
+    /// What clients log in with.
+    pub login: Login,
+    /// What the brokers' certificates are signed by.
+    pub trust: ServerTrust,
+}
+
+/// What clients log in with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// A name and a password, by SCRAM-SHA-512.
+    Scram,
+    /// A certificate of their own.
+    Mtls,
+    /// A token of the cluster's identity provider.
+    OAuth,
+}
+
+/// What brokers' certificates are signed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerTrust {
+    /// An authority that the operator made for this cluster.
+    ClusterCa,
+    /// Whoever signed the certificate of the base domain.
+    BaseDomain,
 }
 
 /// The driver of a kind of cluster.

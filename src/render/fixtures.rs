@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::catalog::{
     Catalog, ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, SecretMark, TieredStorage,
 };
-use crate::config::Config;
+use crate::config::{Config, TieredStorageConfig};
 use crate::names::{self, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::Origin;
 use crate::spec::{self, DnsProvider, Profile, SourceId};
@@ -95,6 +95,7 @@ pub fn with_tiered_storage(mut cluster: ResolvedCluster) -> ResolvedCluster {
         account: serde_json::from_value(account).unwrap(),
         credentials: secret(&key, "credentials"),
         account_key: key,
+        plugin: TieredStorageConfig::default(),
     });
     cluster
 }
@@ -104,6 +105,7 @@ pub fn catalog(clusters: impl IntoIterator<Item = ResolvedCluster>) -> Catalog {
     let mut catalog = Catalog {
         source: SourceId("/specs".to_owned()),
         revision: "1".to_owned(),
+        commit: None,
         config: Config::default(),
         resources: Default::default(),
         fleets: Default::default(),

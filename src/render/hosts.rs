@@ -10,6 +10,10 @@ use crate::spec::{DnsProvider, Exposure};
 const DNS_HOST: [&str; 2] =
     ["external-dns.alpha.kubernetes.io/hostname", "external-dns.kubernetes.io/hostname"];
 
+/// The annotation that keeps external-dns away from an object, whatever the object's spec says.
+const DNS_CONTROLLER: [&str; 2] =
+    ["external-dns.alpha.kubernetes.io/controller", "external-dns.kubernetes.io/controller"];
+
 /// The annotations by which each cloud's controller makes a load balancer private. A fleet doesn't say which cloud it
 /// is on, and a controller ignores the annotations of the others, so all of them are written. AWS has two controllers:
 /// its own reads the scheme, the one inside of Kubernetes the older annotation.
@@ -39,8 +43,21 @@ pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> Option<
         annotations.extend(DNS_HOST.map(|key| (key.to_owned(), host.to_owned())));
     }
     if private {
-        let private = PRIVATE_LOAD_BALANCER.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        annotations.extend(private);
+        annotations.extend(private_load_balancer());
     }
     (!annotations.is_empty()).then_some(annotations)
+}
+
+/// The annotations of a TLSRoute. External-dns (with `--source=gateway-tlsroute`) takes its host from its spec, without being
+/// asked, so that it is told where somebody else keeps the records.
+pub fn route_annotations(domain: &ClusterDomain) -> Option<BTreeMap<String, String>> {
+    match domain.dns_provider {
+        DnsProvider::ExternalDns => None,
+        DnsProvider::None => Some(DNS_CONTROLLER.map(|key| (key.to_owned(), "none".to_owned())).into()),
+    }
+}
+
+/// The annotations by which a load balancer is private.
+pub fn private_load_balancer() -> BTreeMap<String, String> {
+    PRIVATE_LOAD_BALANCER.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }

@@ -4,11 +4,14 @@
 //! has a null, a status, or a secret's value.
 
 mod cluster_type;
+mod gateway;
 mod hosts;
 mod labels;
 mod manifest;
 mod namespace;
 mod network_policy;
+mod of_fleet;
+mod operator;
 mod quota;
 mod resources;
 pub mod sizing;
@@ -16,7 +19,7 @@ mod tls_secret;
 pub mod yaml;
 
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +29,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::catalog::{Catalog, ResolvedCluster, ResolvedSecret};
+use crate::catalog::{Catalog, ResolvedCluster, ResolvedFleet, ResolvedSecret};
 use crate::config::{Config, SecretsConfig};
 use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, SecretRef};
 use crate::spec::InfraType;
+pub use cluster_type::{Clients, Endpoint, Login, ServerTrust};
+pub use gateway::is_routed;
+pub use labels::DEDICATED;
 use sizing::Sizing;
 
 /// Renders every cluster of the catalog. Each fleet is a key of the result, also one without clusters.
@@ -44,6 +50,7 @@ pub fn render(catalog: &Catalog) -> Desired {
 /// Renders fleet by fleet.
 pub struct Renderer<'a> {
     config: &'a Config,
+    fleets: &'a BTreeMap<FleetKey, ResolvedFleet>,
     /// The clusters of each fleet.
     clusters: BTreeMap<&'a FleetKey, Vec<&'a ResolvedCluster>>,
 }
@@ -56,25 +63,39 @@ impl<'a> Renderer<'a> {
         for cluster in catalog.clusters.values() {
             clusters.entry(&cluster.fleet).or_default().push(cluster);
         }
-        Self { config: &catalog.config, clusters }
+        Self { config: &catalog.config, fleets: &catalog.fleets, clusters }
     }
 
     /// The digest of everything that [`Renderer::fleet`] looks at for a fleet: as long as it is the same in one process, so
     /// are the objects. It says nothing to another build of this software.
     pub fn inputs(&self, fleet: &FleetKey) -> Digest {
         // What is written for debugging is all there is but for the values of secrets, which no object has.
-        Digest::of(format!("{:?}", (self.config, self.clusters.get(fleet))))
+        let own = self.fleets.get(fleet).map(|fleet| {
+            let config = &fleet.spec.advanced_config;
+            (&config.components, config.exposure, &config.gateway, &fleet.domain)
+        });
+        Digest::of(format!("{:?}", (self.config, own, self.clusters.get(fleet))))
     }
 
     /// Every object that a fleet should hold; none for a fleet that should not exist.
     pub fn fleet(&self, fleet: &FleetKey) -> Option<Objects> {
         let clusters = self.clusters.get(fleet)?.iter();
+        let own = self.fleets.get(fleet).map(|fleet| {
+            let operator = operator::operator(fleet, &self.config.operators);
+            operator.into_iter().chain(gateway::gateway(fleet))
+        });
         let objects = clusters.flat_map(|cluster| {
             let objects = render_cluster(cluster, self.config).into_iter();
             objects.filter(|manifest| is_written(manifest, cluster, &self.config.secrets))
         });
+        let objects = own.into_iter().flatten().chain(objects);
         Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
     }
+}
+
+/// What clients of a cluster have to know: where they find it, and what they log in with.
+pub fn clients(cluster: &ResolvedCluster) -> Clients {
+    (cluster_type::driver(cluster.spec.cluster_type).clients)(cluster)
 }
 
 /// All objects of one cluster.
@@ -125,7 +146,7 @@ pub struct Manifest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Namespaces, which everything else is in.
+    /// Namespaces, which everything else is in, and definitions of what else there can be.
     Namespace,
     /// Configuration, secrets, quotas and policies.
     Configuration,

@@ -12,7 +12,7 @@ use crate::render::{Manifest, Stage, labels, manifest};
 use crate::spec::TenancyMode;
 
 /// The NetworkPolicies of a cluster: none where it shares its fleet, otherwise a denial of everything that comes in and
-/// what is allowed after all. Policies only add up, so the order of the four doesn't matter.
+/// what is allowed after all. Policies only add up, so their order doesn't matter.
 ///
 /// What goes out is not denied. Brokers need DNS, the API server, the bucket and the identity provider, whose
 /// addresses nobody here knows; a policy that lets all of those through would forbid nothing.
@@ -23,8 +23,9 @@ pub fn network_policies(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<Man
     let mut policies = vec![
         policy(cluster, "default-deny", everything(), None),
         policy(cluster, "allow-operators", everything(), Some(operators(traffic))),
-        policy(cluster, "allow-metrics", everything(), Some(metrics(traffic))),
     ];
+    let metrics = traffic.metrics_port.map(metrics);
+    policies.extend(metrics.map(|rule| policy(cluster, "allow-metrics", everything(), Some(rule))));
     policies.extend(
         clients(traffic).map(|rule| policy(cluster, "allow-clients", selector(&traffic.servers), Some(rule))),
     );
@@ -51,9 +52,9 @@ fn clients(traffic: &Traffic) -> Option<NetworkPolicyIngressRule> {
 }
 
 /// Whatever collects metrics, from any namespace of the Kubernetes cluster but not from outside of it.
-fn metrics(traffic: &Traffic) -> NetworkPolicyIngressRule {
+fn metrics(port: u16) -> NetworkPolicyIngressRule {
     let pods = NetworkPolicyPeer { namespace_selector: Some(everything()), ..NetworkPolicyPeer::default() };
-    NetworkPolicyIngressRule { from: Some(vec![pods]), ports: Some(ports(&[traffic.metrics_port])) }
+    NetworkPolicyIngressRule { from: Some(vec![pods]), ports: Some(ports(&[port])) }
 }
 
 fn policy(

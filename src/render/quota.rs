@@ -11,8 +11,9 @@ use crate::catalog::ResolvedCluster;
 use crate::render::resources::{Resources, count, mebibytes, millis};
 use crate::render::sizing::Sizing;
 use crate::render::{Manifest, Stage, hosts, labels, manifest};
+use crate::spec::Operations;
 
-/// Pods beside brokers, controllers and operators: an exporter, a person's shell, a job that makes topics.
+/// Pods beside brokers, controllers and operators: a person's shell, a job that makes topics.
 const SPARE_PODS: u64 = 10;
 /// What those pods use together.
 const SPARE: Resources = Resources { cpu_millis: 1_000, memory_mib: 2_048 };
@@ -38,7 +39,7 @@ const LEAVING: u64 = 2;
 pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
     let brokers = LEAVING * u64::from(sizing.brokers);
     let controllers = u64::from(sizing.controllers);
-    let operators = operators(sizing);
+    let operators = operators(&cluster.spec.advanced_config.operations, sizing);
     let sum = |broker: u32, controller: u32, of: fn(Resources) -> u64| {
         let operators: u64 = operators.iter().map(|&pod| SURGE * of(pod)).sum();
         brokers * u64::from(broker) + controllers * u64::from(controller) + operators + of(SPARE)
@@ -66,13 +67,17 @@ pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
     manifest::typed(cluster, Stage::Configuration, &quota)
 }
 
-/// The pods of Strimzi's Deployments.
-fn operators(sizing: &Sizing) -> Vec<Resources> {
+/// The pods of Strimzi's Deployments. The entity operator's has a container for users, and may have one for topics.
+fn operators(operations: &Operations, sizing: &Sizing) -> Vec<Resources> {
+    // Metrics are given by pods that run anyway.
+    let Operations { metrics: _, kafka_exporter, topic_operator } = *operations;
     let Resources { cpu_millis, memory_mib } = Resources::ENTITY_OPERATOR;
-    let entity_operator = Resources { cpu_millis: 2 * cpu_millis, memory_mib: 2 * memory_mib };
-    std::iter::once(entity_operator)
-        .chain(sizing.rebalances.then(|| Resources::cruise_control(sizing)))
-        .collect()
+    let containers = 1 + u64::from(topic_operator);
+    let entity_operator =
+        Resources { cpu_millis: containers * cpu_millis, memory_mib: containers * memory_mib };
+    let cruise_control = sizing.rebalances.then(|| Resources::cruise_control(sizing));
+    let exporter = kafka_exporter.then_some(Resources::KAFKA_EXPORTER);
+    std::iter::once(entity_operator).chain(cruise_control).chain(exporter).collect()
 }
 
 /// The LimitRange: a namespace with a quota takes no container that says nothing of its size, such as Strimzi's init

@@ -19,6 +19,9 @@ impl Resources {
     /// of a sized entity operator.
     pub const ENTITY_OPERATOR: Resources = Resources { cpu_millis: 100, memory_mib: 512 };
 
+    /// Kafka Exporter: its memory is what the open-source Red Hat fleet manager gave that of its standard clusters.
+    pub const KAFKA_EXPORTER: Resources = Resources { cpu_millis: 200, memory_mib: 256 };
+
     /// Cruise Control: its model holds every replica of every broker, so its memory grows with them.
     pub fn cruise_control(sizing: &Sizing) -> Resources {
         Resources { cpu_millis: 200, memory_mib: 1024 + 32 * u64::from(sizing.brokers) }

@@ -60,7 +60,7 @@ impl Sizing {
         let &UnitSizes {
             brokers_per_unit: _,
             controllers,
-            replication_factor,
+            replication_factor: _,
             min_insync_replicas,
             ingress_bytes_per_second,
             egress_bytes_per_second,
@@ -77,7 +77,7 @@ impl Sizing {
             controller_storage_gib,
         } = sizes;
         let brokers = sizes.brokers(units);
-        let replication_factor = replication_factor.clamp(1, brokers);
+        let replication_factor = sizes.copies(units);
         let share = |each: u32| u32::try_from(sizes.share(units, u64::from(each))).unwrap_or(u32::MAX);
         Self {
             brokers,
@@ -143,7 +143,7 @@ mod tests {
         check(json!({}), [3, 3, 364, 17_066, 34_133, 3_000, 34, 1_500]);
         check(json!({"kafka_units": 2}), [6, 3, 364, 17_066, 34_133, 3_000, 34, 3_000]);
         // (10 GiB + 10 GiB + 1 MiB/s × 60 s) × 1.05 = 21.1 GiB
-        check(json!({"advanced_config": {"profile": "dev"}}), [1, 0, 22, 1_024, 1_024, 100, 10, 100]);
+        check(json!({"advanced_config": {"profile": "dev"}}), [1, 0, 22, 1_024, 1_024, 100, 50, 100]);
         check(
             json!({"advanced_config": {"storage": {"size_gib": 77}}}),
             [3, 3, 77, 17_066, 34_133, 3_000, 34, 1_500],

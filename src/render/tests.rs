@@ -7,12 +7,17 @@ use serde_json::{Value, json};
 use super::fixtures::{catalog, cluster, longest, with_domain, with_identity_provider, with_tiered_storage};
 use super::yaml::to_yaml;
 use super::*;
-use crate::names::Domain;
+use crate::names::{Domain, Kind};
 use crate::spec::{ClusterAccess, DnsProvider, Exposure};
 
 /// The objects of one cluster, by kind and name.
 fn objects(cluster: ResolvedCluster) -> BTreeMap<String, Value> {
-    render(&catalog([cluster]))
+    objects_of(&catalog([cluster]))
+}
+
+/// The objects of a catalog of one cluster, by kind and name.
+fn objects_of(catalog: &Catalog) -> BTreeMap<String, Value> {
+    render(catalog)
         .fleets
         .into_values()
         .flatten()
@@ -75,7 +80,8 @@ fn a_cluster_for_development() {
 
 #[test]
 fn an_isolated_cluster() {
-    let objects = objects(cluster(json!({"tenancy_mode": "Isolated"})));
+    let operations = json!({"operations": {"metrics": true}});
+    let objects = objects(cluster(json!({"tenancy_mode": "Isolated", "advanced_config": operations})));
     insta::assert_snapshot!(
         "isolated",
         parts(
@@ -90,6 +96,43 @@ fn an_isolated_cluster() {
             ]
         )
     );
+}
+
+#[test]
+fn what_runs_beside_the_brokers() {
+    let rendered = |operations: Value| {
+        let advanced_config = json!({"operations": operations});
+        objects(cluster(json!({"tenancy_mode": "Dedicated", "advanced_config": advanced_config})))
+    };
+    let places = [
+        ("Kafka/orders", "/spec/kafka/metricsConfig"),
+        ("Kafka/orders", "/spec/kafkaExporter"),
+        ("Kafka/orders", "/spec/entityOperator/topicOperator"),
+        ("NetworkPolicy/allow-metrics", "/spec/ingress"),
+        ("ResourceQuota/orders", "/spec/hard/limits.memory"),
+        ("ResourceQuota/orders", "/spec/hard/pods"),
+    ];
+    insta::assert_snapshot!("operations_off", parts(&rendered(json!({})), &places));
+    let all = json!({"metrics": true, "kafka_exporter": true, "topic_operator": true});
+    insta::assert_snapshot!("operations_on", parts(&rendered(all), &places));
+    for one in ["metrics", "kafka_exporter"] {
+        assert!(rendered(json!({one: true})).contains_key("NetworkPolicy/allow-metrics"), "{one}");
+    }
+}
+
+#[test]
+fn zones_have_to_be_there_and_nodes_reserved_for_others_are_none() {
+    let spread = |zones: u32, pool: &str| {
+        let objects =
+            objects(cluster(json!({"kafka_units": 3, "advanced_config": {"number_of_zones": zones}})));
+        let template = &objects[&format!("KafkaNodePool/{pool}")]["spec"]["template"]["pod"];
+        let constraints = template["topologySpreadConstraints"].as_array().unwrap().clone();
+        assert!(constraints.iter().all(|constraint| constraint["nodeTaintsPolicy"] == "Honor"));
+        let zone = constraints.iter().find(|it| it["topologyKey"] == "topology.kubernetes.io/zone");
+        zone.map(|zone| zone["minDomains"].clone())
+    };
+    assert_eq!([1, 3, 9].map(|zones| spread(zones, "broker")), [None, Some(json!(3)), Some(json!(9))]);
+    assert_eq!(spread(9, "controller"), Some(json!(3)), "three controllers can't be in more zones");
 }
 
 #[test]
@@ -162,6 +205,25 @@ fn a_cluster_with_tiered_storage() {
 }
 
 #[test]
+fn the_plugin_of_tiered_storage_is_mounted_from_an_image_of_its_own() {
+    let mut cluster = with_tiered_storage(cluster(json!({})));
+    cluster.tiered_storage.as_mut().unwrap().plugin.plugin_image =
+        Some("registry.example.com/tiered:1.1.0".into());
+    let objects = objects(cluster);
+    insta::assert_snapshot!(
+        "tiered_storage_plugin",
+        parts(
+            &objects,
+            &[
+                ("Kafka/orders", "/spec/kafka/tieredStorage/remoteStorageManager/classPath"),
+                ("KafkaNodePool/broker", "/spec/template/kafkaContainer"),
+                ("KafkaNodePool/broker", "/spec/template/pod/volumes"),
+            ]
+        )
+    );
+}
+
+#[test]
 fn listeners_follow_access_and_exposure() {
     let check = |access: &str, exposure: &str, private: bool, expected: &[&str]| {
         let mut cluster = with_domain(
@@ -176,7 +238,8 @@ fn listeners_follow_access_and_exposure() {
             .unwrap()
             .iter()
             .map(|listener| {
-                let annotated = listener.pointer("/configuration/perBrokerAnnotationsTemplate").is_some();
+                let broker = listener.pointer("/configuration/perBrokerAnnotationsTemplate");
+                let annotated = broker.is_some_and(|it| it.to_string().contains("internal"));
                 let mark = if annotated { " private" } else { "" };
                 format!("{}:{}{mark}", listener["name"].as_str().unwrap(), listener["type"].as_str().unwrap())
             })
@@ -201,6 +264,100 @@ fn the_ways_to_be_reached_from_outside() {
     };
     let ways = [configuration(Exposure::LoadBalancer), configuration(Exposure::TlsRoute)];
     insta::assert_snapshot!("exposure", to_yaml(&json!(ways)));
+}
+
+/// The fleet `acme/eu` with one Gateway, under the domain `k.example.com`.
+fn with_gateway(mut cluster: ResolvedCluster, private: bool) -> Catalog {
+    let config = &mut Arc::make_mut(&mut cluster.fleet_spec).advanced_config;
+    config.exposure = Exposure::TlsRoute;
+    config.gateway = Some(crate::spec::GatewayConfig { class: "envoy".to_owned(), private });
+    let domain = cluster.domain.as_ref().map(|domain| domain.key.clone());
+    let mut catalog = catalog([cluster]);
+    catalog.fleets.values_mut().for_each(|fleet| fleet.domain.clone_from(&domain));
+    catalog
+}
+
+#[test]
+fn a_fleet_has_one_gateway_that_is_its_own() {
+    let of_fleet = |catalog: &Catalog| -> Vec<Manifest> {
+        let objects = render(catalog).fleets.into_values().flat_map(BTreeMap::into_values);
+        objects.filter(|object| object.owner.kind == Kind::Fleet).collect()
+    };
+    let catalog = with_gateway(external(json!({})), true);
+    let objects = of_fleet(&catalog);
+    let bodies: Vec<Value> = objects.iter().map(|object| object.body.value()).collect();
+    insta::assert_snapshot!("gateway", to_yaml(&json!(bodies)));
+    assert!(objects.iter().all(|object| object.stage < Stage::Custom), "it is there before clusters are");
+    // It is what the listeners name, and doesn't follow the clusters.
+    let kafka = objects_of(&catalog).remove("Kafka/orders").unwrap();
+    let parent = &kafka["spec"]["kafka"]["listeners"][0]["configuration"]["parentRefs"][0];
+    let gateway = &bodies[1];
+    for (named, there) in [
+        ("kind", "/kind"),
+        ("name", "/metadata/name"),
+        ("namespace", "/metadata/namespace"),
+        ("sectionName", "/spec/listeners/0/name"),
+    ] {
+        assert_eq!(Some(&parent[named]), gateway.pointer(there));
+    }
+    let mut without = with_gateway(external(json!({})), true);
+    without.clusters.clear();
+    assert_eq!(of_fleet(&without), objects);
+    let public = of_fleet(&with_gateway(external(json!({})), false));
+    assert_eq!(public[1].body.value().pointer("/spec/infrastructure"), None);
+    assert_eq!(of_fleet(&super::fixtures::catalog([external(json!({}))])), []);
+}
+
+#[test]
+fn an_isolated_cluster_is_open_to_the_gateway_and_has_no_load_balancers_of_its_own() {
+    let catalog = with_gateway(external(json!({"tenancy_mode": "Isolated"})), false);
+    let objects = objects_of(&catalog);
+    let pointer = "/spec/ingress/0";
+    let rule = objects["NetworkPolicy/allow-clients"].pointer(pointer).unwrap();
+    assert_eq!(
+        *rule,
+        json!({"ports": [{"port": 9094, "protocol": "TCP"}]}),
+        "from anywhere, to that port only"
+    );
+    assert_eq!(objects["ResourceQuota/orders"]["spec"]["hard"]["services.loadbalancers"], "0");
+}
+
+#[test]
+fn who_keeps_the_records_decides_whether_external_dns_looks_at_routes() {
+    let annotations = |provider| {
+        let cluster =
+            with_domain(cluster(json!({"advanced_config": {"cluster_access": "External"}})), provider);
+        let objects = objects_of(&with_gateway(cluster, false));
+        let configuration = &objects["Kafka/orders"]["spec"]["kafka"]["listeners"][0]["configuration"];
+        let of = |pointer: &str| configuration.pointer(pointer).cloned().unwrap_or_default();
+        [of("/bootstrap/annotations"), of("/perBrokerAnnotationsTemplate")]
+    };
+    let away = json!({
+        "external-dns.alpha.kubernetes.io/controller": "none",
+        "external-dns.kubernetes.io/controller": "none",
+    });
+    assert_eq!(annotations(DnsProvider::None), [away.clone(), away]);
+    assert_eq!(annotations(DnsProvider::ExternalDns), [Value::Null, Value::Null]);
+}
+
+#[test]
+fn clients_log_in_as_the_cluster_says_and_the_administrator_by_password() {
+    for (overlay, oauth, expected) in [
+        (json!({}), false, ["scram-sha-512", "scram-sha-512"]),
+        (json!({"advanced_config": {"authentication": "mtls"}}), false, ["tls", "scram-sha-512"]),
+        (json!({}), true, ["custom", "scram-sha-512"]),
+    ] {
+        let mut cluster = cluster(overlay);
+        if oauth {
+            cluster = with_identity_provider(cluster, json!({}));
+        }
+        let objects = objects(cluster);
+        let kafka = &objects["Kafka/orders"]["spec"]["kafka"];
+        let types = [0, 1].map(|index| kafka["listeners"][index]["authentication"]["type"].clone());
+        assert_eq!(types, expected);
+        assert_eq!(kafka["authorization"], json!({"type": "simple", "superUsers": ["orders-admin"]}));
+        assert_eq!(objects["KafkaUser/orders-admin"]["spec"]["authentication"]["type"], "scram-sha-512");
+    }
 }
 
 #[test]
@@ -237,31 +394,38 @@ fn a_fleet_without_clusters_is_there() {
 fn any_cluster() -> impl Strategy<Value = ResolvedCluster> {
     let tenancy = prop_oneof![Just("Shared"), Just("Isolated"), Just("Dedicated")];
     let access = prop_oneof![Just("Internal"), Just("External"), Just("Internal & External")];
-    let shape = (tenancy, access, any::<bool>(), 1..=256u32, "[1-9]", any::<[bool; 6]>());
-    shape.prop_map(|(tenancy, access, dev, units, zones, [long, private, dns, domain, oauth, tiered])| {
-        let (organization, name) = if long { (longest("o"), longest("c")) } else { ("a".into(), "b".into()) };
-        let mut cluster = cluster(json!({
-            "organization": organization,
-            "infrastructure": if long { longest("f") } else { "f".into() },
-            "identifier": name,
-            "tenancy_mode": tenancy,
-            "kafka_units": units,
-            "advanced_config": {
-                "number_of_zones": zones,
-                "cluster_access": access,
-                "private_access": private,
-                "profile": if dev { "dev" } else { "standard" },
-            },
-        }));
-        if domain {
-            let provider = if dns { DnsProvider::ExternalDns } else { DnsProvider::None };
-            cluster = with_domain(cluster, provider);
-        }
-        if oauth {
-            cluster = with_identity_provider(cluster, json!({"ca_cert": "x"}));
-        }
-        if tiered { with_tiered_storage(cluster) } else { cluster }
-    })
+    let shape = (tenancy, access, any::<bool>(), 1..=256u32, "[1-9]", any::<[bool; 8]>());
+    shape.prop_map(
+        |(tenancy, access, dev, units, zones, [long, private, dns, domain, oauth, tiered, mtls, routed])| {
+            let (organization, name) =
+                if long { (longest("o"), longest("c")) } else { ("a".into(), "b".into()) };
+            let mut cluster = cluster(json!({
+                "organization": organization,
+                "infrastructure": if long { longest("f") } else { "f".into() },
+                "identifier": name,
+                "tenancy_mode": tenancy,
+                "kafka_units": units,
+                "advanced_config": {
+                    "number_of_zones": zones,
+                    "cluster_access": access,
+                    "private_access": private,
+                    "profile": if dev { "dev" } else { "standard" },
+                    "authentication": if mtls { "mtls" } else { "scram-sha-512" },
+                },
+            }));
+            if routed {
+                Arc::make_mut(&mut cluster.fleet_spec).advanced_config.exposure = Exposure::TlsRoute;
+            }
+            if domain {
+                let provider = if dns { DnsProvider::ExternalDns } else { DnsProvider::None };
+                cluster = with_domain(cluster, provider);
+            }
+            if oauth {
+                cluster = with_identity_provider(cluster, json!({"ca_cert": "x"}));
+            }
+            if tiered { with_tiered_storage(cluster) } else { cluster }
+        },
+    )
 }
 
 /// Every label and its value, wherever it stands.
@@ -337,4 +501,15 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn options_of_brokers_take_the_place_of_ours() {
+    let config = json!({"auto.create.topics.enable": true, "log.retention.ms": 86_400_000, "compression.type": "zstd"});
+    let objects = objects(cluster(json!({"advanced_config": {"config": config}})));
+    let config = &objects["Kafka/orders"]["spec"]["kafka"]["config"];
+    let read = |name: &str| config[name].clone();
+    assert_eq!(read("auto.create.topics.enable"), json!(true));
+    assert_eq!((read("log.retention.ms"), read("compression.type")), (json!(86_400_000), json!("zstd")));
+    assert_eq!(read("min.insync.replicas"), json!(2));
 }

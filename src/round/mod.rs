@@ -1,26 +1,39 @@
 //! One round, from what a source says to what is done: the pure steps joined with the effects around them. Every way to run
 //! Streamfleet goes through here, so that all of them see the same plan.
 
+mod health;
+mod kubeconfigs;
+mod memory;
 mod targets;
+mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use camino::Utf8PathBuf;
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::catalog::{self, Catalog, Recorded, Secrets};
+use crate::catalog::{self, Catalog, Recorded, ResolvedCluster, ResourceStatus, Secrets};
 use crate::config::Config;
-use crate::execute::{self, Progress, Report};
+use crate::execute::{self, Failure, Progress, Report};
+use crate::health::{Outputs, Seen, Wanted};
+use crate::interface::{self, Standing};
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
-use crate::plan::{FleetPart, ObservedFleet, Plan, Planner, Policy, Site};
+use crate::plan::preflight::Extras;
+use crate::plan::{FleetPart, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site};
 use crate::render::Renderer;
 use crate::secret::SecretStore;
 use crate::spec::Documents;
 use crate::state::{State, StateError};
-use crate::target::Targets;
+use crate::target::{Basis, Marks, Target, TargetError, Targets};
+
+pub use health::Health;
+use kubeconfigs::NotKept;
+pub use memory::Memory;
 
 /// What stays the same from round to round.
 pub struct Installation {
@@ -56,6 +69,23 @@ pub struct Round {
     pub plan: Plan,
     /// What is ours on a target and neither recorded nor described. Nothing of it is in the plan.
     pub unknown: Vec<Unknown>,
+    /// How fleets and clusters are, and what is remembered of that.
+    pub health: BTreeMap<FleetKey, Health>,
+    /// What newer versions of Kafka clusters could have.
+    pub newer: Newer,
+    /// How many fleets were looked at: all but those that are known to be as they were when nothing was to be done.
+    pub looked: usize,
+    /// What kubeconfigs that outlive their specs are sealed to.
+    recipient: String,
+}
+
+/// What came of planning all fleets.
+struct Planned {
+    plan: Plan,
+    unknown: Vec<Unknown>,
+    health: BTreeMap<FleetKey, Health>,
+    newer: Newer,
+    looked: usize,
 }
 
 /// Objects of ours on a target whose owner nobody knows any more: it was made after the backup that was restored.
@@ -80,30 +110,69 @@ impl Installation {
         Ok(Checked { recorded, secrets, catalog })
     }
 
-    /// Checks a tree, looks at the targets and plans. It blocks, so it may not be called where async work runs.
+    /// Where a fleet's Kubernetes cluster remembers what of it is ours; none where it remembers nothing or can't be reached,
+    /// and where the fleet has none. It blocks, as [`Installation::plan`] does.
     ///
     /// # Errors
     /// As [`Installation::check`].
-    pub fn plan(&self, documents: &Documents, now: Timestamp, runtime: &Handle) -> Result<Round, StateError> {
+    pub fn cluster_inventory(
+        &self,
+        documents: &Documents,
+        fleet: &FleetKey,
+        now: Timestamp,
+        runtime: &Handle,
+    ) -> Result<Option<String>, StateError> {
+        let checked = self.check(documents, now)?;
+        let kept = kubeconfigs::open(self.state.as_ref(), self.secrets.keyring(), &checked)?;
+        let targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
+        let Some(Target::Kubernetes(cluster)) = targets.get(fleet) else { return Ok(None) };
+        let found = runtime.block_on(cluster.inventory());
+        Ok(found.inspect_err(|error| tracing::debug!(%fleet, %error, "out of reach")).unwrap_or_default())
+    }
+
+    /// Checks a tree, looks at the targets and plans. It blocks, so it may not be called where async work runs. A process that
+    /// plans again and again gives what it remembers: it watches Kubernetes clusters then, and looks only at fleets of
+    /// which something changed.
+    ///
+    /// # Errors
+    /// As [`Installation::check`].
+    pub fn plan(
+        &self,
+        documents: &Documents,
+        now: Timestamp,
+        runtime: &Handle,
+        memory: Option<&Memory>,
+    ) -> Result<Round, StateError> {
         let mut checked = self.check(documents, now)?;
-        let targets = targets::of(&self.output_dir, &checked);
-        if remember_ids(&mut checked, &targets, runtime) {
+        let kept = kubeconfigs::open(self.state.as_ref(), self.secrets.keyring(), &checked)?;
+        let mut targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
+        if let Some(memory) = memory {
+            memory.targets.connect(&mut targets, runtime);
+        }
+        let unread = remember_ids(&mut checked, &targets, runtime);
+        if !checked.recorded.remembered_ids.is_empty() {
             let Checked { recorded, secrets, .. } = &checked;
             checked.catalog = catalog::resolve(documents, recorded, secrets, &self.config, now);
         }
-        let (plan, unknown) = self.plan_fleets(&checked, &targets, &self.policy(now), runtime)?;
-        Ok(Round { checked, targets, plan, unknown })
+        let pauses = memory.map(|memory| memory.pauses(&checked.catalog, now)).unwrap_or_default();
+        let policy = self.policy(now, pauses);
+        let Planned { plan, unknown, health, newer, looked } =
+            self.plan_fleets(&checked, (&targets, &unread), &policy, runtime, memory)?;
+        let recipient = self.secrets.keyring().recipient();
+        Ok(Round { checked, targets, plan, unknown, health, newer, looked, recipient })
     }
 
     /// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
-    /// is forgotten when its part of the plan is made.
+    /// is forgotten when its part of the plan is made. A fleet of which it could not be read what it remembers is out of reach
+    /// in this round, even if it can be by now: ids were given without it.
     fn plan_fleets(
         &self,
         checked: &Checked,
-        targets: &Targets,
+        (targets, unread): (&Targets, &BTreeMap<FleetKey, TargetError>),
         policy: &Policy,
         runtime: &Handle,
-    ) -> Result<(Plan, Vec<Unknown>), StateError> {
+        memory: Option<&Memory>,
+    ) -> Result<Planned, StateError> {
         let Checked { recorded, catalog, .. } = checked;
         let state = self.state.as_ref();
         let planner = Planner::new(catalog, recorded, protected(catalog, targets, runtime), policy);
@@ -112,32 +181,166 @@ impl Installation {
         fleets.extend(targets.fleets().cloned());
         fleets.extend(state.map(State::fleets).transpose()?.unwrap_or_default());
         let fleets: Vec<FleetKey> = fleets.into_iter().collect();
-        let part = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>), StateError> {
+        let looked = AtomicUsize::new(0);
+        let judged = memory.map(|memory| &memory.judged);
+        let now = policy.now;
+        let desk = &health::Desk { checked, state, judged, now, runtime };
+        let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
+            looked.fetch_add(1, Ordering::Relaxed);
             let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
             let desired = renderer.fleet(fleet);
             let target = targets.get(fleet);
-            let observed = target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref())));
+            let resolved = catalog.fleets.get(fleet);
+            let extras = resolved.map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
+            let there = &checked.recorded.resources;
+            let mut observed =
+                target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref(), there)));
+            // Whoever doesn't answer isn't asked for more.
+            let reached = observed.as_ref().is_some_and(|observed| observed.reach == Reach::Reached);
+            let answering = target.filter(|_| reached);
+            let facts = answering.map(|target| runtime.block_on(target.preflight(extras)));
+            let reached = observed.as_mut().filter(|observed| observed.reach == Reach::Reached);
+            if let (Some(observed), Some(error)) = (reached, unread.get(fleet)) {
+                *observed = ObservedFleet::unknown(Reach::Unreachable {
+                    reason: error.to_string(),
+                    hint: error.hint().to_owned(),
+                    refused: false,
+                    lost: error.may_be_lost(),
+                    last_seen: held.observed_at,
+                });
+            }
+            let health = health::Book { fleet, desk }.judge(&held, target.zip(observed.as_mut()))?;
             let (desired, observed) = (desired.as_ref(), observed.as_ref());
-            let part = planner.fleet(&Site { fleet, desired, recorded: Some(&held), observed });
-            Ok((part, observed.map(|observed| unknown(checked, fleet, observed)).unwrap_or_default()))
+            let site = Site { fleet, desired, recorded: Some(&held), observed, dry_runs: None };
+            let mut facts = facts.flatten();
+            let mut part = planner.checked_fleet(&site, facts.as_deref());
+            if let Some(target) = target.filter(|target| part.needs_facts() && !target.knows_facts()) {
+                facts = runtime.block_on(target.preflight_again(extras));
+                part = planner.checked_fleet(&site, facts.as_deref());
+            }
+            let ask = |target| match memory {
+                None => runtime.block_on(verify::ask(target, &part, &checked.secrets)),
+                Some(Memory { asked, .. }) => {
+                    runtime.block_on(asked.ask((fleet, target), &part, &checked.secrets, now))
+                }
+            };
+            let part = match target.and_then(ask) {
+                Some(runs) => {
+                    planner.checked_fleet(&Site { dry_runs: Some(&runs), ..site }, facts.as_deref())
+                }
+                None => part,
+            };
+            let unknown = observed.map(|observed| unknown(checked, fleet, observed)).unwrap_or_default();
+            Ok((part, unknown, health))
         };
-        let parts: Vec<_> = parallel::map(&fleets, part).into_iter().collect::<Result<_, _>>()?;
-        let (parts, unknown): (Vec<FleetPart>, Vec<Vec<Unknown>>) = parts.into_iter().unzip();
-        Ok((planner.finish(parts), unknown.into_iter().flatten().collect()))
+        let part = |fleet: &FleetKey| {
+            let (Some(Memory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet)) else {
+                return look(fleet);
+            };
+            let recorded = state.map_or(0, |state| state.version_of(fleet));
+            let basis = Basis { desired: renderer.inputs(fleet), recorded };
+            if let Some(quiet) = memory.recall(fleet, target, &basis)
+                && let Some(health) = (health::Book { fleet, desk }).judge_again(target)
+                && let Some(part) = planner.quiet_fleet(fleet, &quiet, health.judged.as_ref())
+            {
+                return Ok((part, Vec::new(), health));
+            }
+            let begun = memory.begin(target, basis, SystemTime::from(now));
+            let looked = look(fleet)?;
+            memory.remember(fleet, begun, looked.0.quiet());
+            Ok(looked)
+        };
+        let (mut parts, mut unknown, mut health) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut newer = Newer::new();
+        for (fleet, done) in fleets.iter().zip(parallel::map(&fleets, part)) {
+            let (part, of_nobody, of_fleet) = done?;
+            newer.extend(part.newer().clone());
+            parts.push(part);
+            unknown.extend(of_nobody);
+            health.insert(fleet.clone(), of_fleet);
+        }
+        Ok(Planned { plan: planner.finish(parts), unknown, health, newer, looked: looked.into_inner() })
     }
 
-    fn policy(&self, now: Timestamp) -> Policy {
+    fn policy(&self, now: Timestamp, pauses: Pauses) -> Policy {
         let policy = &self.config.policy;
         Policy {
             now,
             cluster_deletions_per_hour: policy.cluster_deletions_per_hour,
             approval_lifetime: SignedDuration::from_hours(i64::from(policy.approval_hours)),
             software: self.software.clone(),
+            pauses,
         }
     }
 }
 
 impl Round {
+    /// What is known of how a fleet, or the fleet of a cluster, is.
+    fn health_of(&self, key: &ResourceKey) -> Option<&Health> {
+        let is_here = |(fleet, health): &(&FleetKey, &Health)| {
+            fleet.resource() == *key || health.memory.clusters.contains_key(key)
+        };
+        self.health.iter().find(is_here).map(|(_, health)| health)
+    }
+
+    /// How a fleet or a cluster was found to be; none where it wasn't judged.
+    pub fn judged(&self, key: &ResourceKey) -> Option<&ResourceStatus> {
+        self.health_of(key)?.judged.as_ref()?.status_of(key)
+    }
+
+    /// The fleet that a cluster is on, by its spec or its record.
+    pub fn fleet_of(&self, cluster: &ResourceKey) -> Option<FleetKey> {
+        let Checked { catalog, recorded, .. } = &self.checked;
+        let by_spec = catalog.resources.get(cluster).and_then(|resource| resource.fleet());
+        by_spec.or_else(|| {
+            let named = recorded.resources.get(cluster)?.immutable.get("/infrastructure")?.as_str()?;
+            Some(FleetKey { organization: cluster.organization.clone(), fleet: named.parse().ok()? })
+        })
+    }
+
+    /// What a cluster should be and what was seen of it; none where it wasn't looked at.
+    pub fn sight(&self, cluster: &ResourceKey) -> Option<(&Wanted, &Seen)> {
+        let health = self.health_of(cluster)?;
+        health.wanted.get(cluster).zip(health.seen.as_ref()?.clusters.get(cluster))
+    }
+
+    /// What was last told of a cluster, and when.
+    pub fn last_known(&self, cluster: &ResourceKey) -> Option<(&ResourceStatus, Timestamp)> {
+        self.health_of(cluster)?.memory.clusters.get(cluster)?.last()
+    }
+
+    /// How a resource stands.
+    pub fn standing(&self, key: &ResourceKey) -> Standing {
+        let Checked { catalog, recorded, .. } = &self.checked;
+        interface::standing(key, catalog, recorded, &self.plan, self.judged(key))
+    }
+
+    /// The address at which a fleet lets clients in, as last known: its Gateway's, or that of the load balancer of its only
+    /// cluster. Where each cluster has load balancers of its own, no single address is the fleet's.
+    pub fn loadbalancer_dns(&self, fleet: &ResourceKey) -> Option<String> {
+        let memory = &self.health_of(fleet)?.memory;
+        let outside =
+            memory.clusters.values().filter_map(|cluster| cluster.outputs().bootstrap.get("external"));
+        let outside: Vec<&String> = outside.collect();
+        let only = || match outside.as_slice() {
+            [address] => Some(address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host)),
+            _ => None,
+        };
+        memory.fleet.gateway().or_else(only).map(str::to_owned)
+    }
+
+    /// A cluster as it is rendered, and what it is, as last known; none for one that was never applied.
+    pub fn applied_cluster(&self, key: &ResourceKey) -> Option<(&ResolvedCluster, Option<&Outputs>)> {
+        let Checked { catalog, recorded, .. } = &self.checked;
+        recorded.resources.get(key)?;
+        Some((catalog.clusters.get(key)?, self.outputs(key)))
+    }
+
+    /// Where a cluster is found and what it is, as last known.
+    pub fn outputs(&self, cluster: &ResourceKey) -> Option<&Outputs> {
+        Some(self.health_of(cluster)?.memory.clusters.get(cluster)?.outputs())
+    }
+
     /// Does what the plan says, and keeps book in `state`.
     pub async fn execute(
         &self,
@@ -146,33 +349,45 @@ impl Round {
         actor: &str,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Report {
+        if let Err(NotKept { message, hint }) = kubeconfigs::keep(self, state) {
+            // Nobody could remove later what is made now.
+            let message = format!("cannot keep the fleets' kubeconfigs: {message}");
+            let failure = Failure { fleet: None, resource: None, origin: None, object: None, message, hint };
+            progress(Progress::Failed(&failure));
+            return Report { failed: vec![failure], ..Report::default() };
+        }
         let Round { plan, targets, checked, .. } = self;
         execute::execute(plan, targets, state, &checked.secrets, clock, actor, progress).await
     }
 }
 
 /// Takes over the ids that targets remember of what isn't recorded, as after the registry was lost or an older one was
-/// restored: an id is for life. Says whether any is another one than it would have been.
-fn remember_ids(checked: &mut Checked, targets: &Targets, runtime: &Handle) -> bool {
+/// restored: an id is for life. Gives the fleets that may remember others, with why that could not be read.
+fn remember_ids(
+    checked: &mut Checked,
+    targets: &Targets,
+    runtime: &Handle,
+) -> BTreeMap<FleetKey, TargetError> {
     let Checked { recorded, catalog, .. } = checked;
     let is_unrecorded =
         |key: &ResourceKey| !recorded.resources.contains_key(key) && !recorded.generations.contains_key(key);
     let unrecorded = catalog.resources.values().filter(|resource| is_unrecorded(&resource.key));
     let fleets: BTreeSet<FleetKey> = unrecorded.filter_map(|resource| resource.fleet()).collect();
-    let marks = runtime.block_on(targets.marks(|fleet| fleets.contains(fleet)));
+    let Marks { remembered: marks, unread } = runtime.block_on(targets.marks(|fleet| fleets.contains(fleet)));
     let differing =
         marks.into_iter().filter(|(key, mark)| is_unrecorded(key) && recorded.id_of(key) != mark.id);
     let remembered: BTreeMap<ResourceKey, Uuid> = differing.map(|(key, mark)| (key, mark.id)).collect();
     recorded.remembered_ids = remembered;
-    !recorded.remembered_ids.is_empty()
+    unread
 }
 
-/// What targets remember as protected. Only a deletion asks what those of other fleets do.
+/// What targets remember as protected. Only a deletion asks what those of other fleets do; what its own fleet remembers is
+/// seen when that is looked at, and without that look nothing of it is deleted.
 fn protected(catalog: &Catalog, targets: &Targets, runtime: &Handle) -> BTreeSet<ResourceKey> {
     if catalog.absent.is_empty() {
         return BTreeSet::new();
     }
-    let marks = runtime.block_on(targets.marks(|_| true));
+    let marks = runtime.block_on(targets.marks(|_| true)).remembered;
     marks.into_iter().filter(|(_, mark)| mark.protected).map(|(resource, _)| resource).collect()
 }
 

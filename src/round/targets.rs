@@ -1,39 +1,110 @@
 //! Which targets there are: those of the tree's fleets, and those of recorded fleets that may have to go.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use camino::Utf8Path;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
 
 use super::Checked;
-use crate::catalog::RecordedResource;
+use super::kubeconfigs::{self, Kept};
+use crate::catalog::{CLUSTER_UID, Hold, OpenedSecret, RecordedResource};
+use crate::config::Config;
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::spec::{InfraType, Spec};
-use crate::target::Targets;
+use crate::spec::kubeconfig::KubeAccess;
+use crate::spec::material::Fault;
+use crate::spec::{Fleet, InfraType, Spec};
+use crate::target::{Cluster, Place, Targets};
 
 /// The targets of a tree and of what was applied before it.
-pub(super) fn of(output_dir: &Utf8Path, checked: &Checked) -> Targets {
-    let recorded = checked.recorded.resources.iter().filter_map(recorded_directory);
-    let planned = checked.catalog.fleets.values().map(|fleet| &fleet.spec);
-    let planned = planned.filter(|fleet| fleet.infra_type == InfraType::Directory).map(|fleet| {
-        let key = FleetKey { organization: fleet.organization.clone(), fleet: fleet.identifier.clone() };
-        (key, fleet.advanced_config.path.clone())
-    });
-    Targets::for_fleets(output_dir, checked.recorded.installation, recorded.chain(planned))
+pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept: &Kept) -> Targets {
+    let recorded = checked.recorded.resources.iter().filter_map(recorded_fleet);
+    let planned = checked.catalog.fleets.values().map(|fleet| Known::of(&fleet.spec));
+    let taken = Arc::new(taken(checked));
+    let place = |Known { fleet, infra_type, path }| {
+        let place = match infra_type {
+            InfraType::Directory => Place::Folder(path),
+            InfraType::Byok => Place::Kubernetes(Cluster {
+                access: access(checked, kept, &fleet),
+                described: is_described(checked, &fleet),
+                bound: checked.recorded.resources.get(&fleet.resource()).and_then(bound).map(str::to_owned),
+                taken: Arc::clone(&taken),
+                allowed: config.targets.allow_addresses.clone(),
+            }),
+        };
+        (fleet, place)
+    };
+    Targets::for_fleets(output_dir, checked.recorded.installation, recorded.chain(planned).map(place))
 }
 
-/// A recorded fleet that is a folder, with its path where that is known. Its kind can't change, so that it outlives a lost
-/// cache; its path doesn't, and what the folder holds is found without it.
-fn recorded_directory(
-    (key, record): (&ResourceKey, &RecordedResource),
-) -> Option<(FleetKey, Option<String>)> {
-    let last_good = record.last_good.as_ref();
-    let applied = match last_good.and_then(|good| Spec::from_record(key.kind, &good.spec).ok()) {
-        Some(Spec::Fleet(fleet)) => Some(fleet),
-        _ => None,
-    };
-    let kind = || serde_json::from_value(record.immutable.get("/infra_type")?.clone()).ok();
-    let infra_type: Option<InfraType> = applied.as_ref().map(|fleet| fleet.infra_type).or_else(kind);
-    if key.kind != Kind::Fleet || infra_type != Some(InfraType::Directory) {
+/// What has to be known of a fleet to find its target.
+struct Known {
+    fleet: FleetKey,
+    infra_type: InfraType,
+    /// The `path` of a folder, where that is known.
+    path: Option<String>,
+}
+
+impl Known {
+    fn of(fleet: &Fleet) -> Known {
+        let key = FleetKey { organization: fleet.organization.clone(), fleet: fleet.identifier.clone() };
+        Known { fleet: key, infra_type: fleet.infra_type, path: fleet.advanced_config.path.clone() }
+    }
+}
+
+/// A recorded fleet. Its kind can't change, so that it outlives a lost cache; its path doesn't, and what a folder holds is
+/// found without it.
+fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Known> {
+    if key.kind != Kind::Fleet {
         return None;
     }
+    let last_good = record.last_good.as_ref();
+    if let Some(Spec::Fleet(fleet)) = last_good.and_then(|good| Spec::from_record(key.kind, &good.spec).ok())
+    {
+        return Some(Known::of(&fleet));
+    }
+    let infra_type = serde_json::from_value(record.immutable.get("/infra_type")?.clone()).ok()?;
     let fleet = FleetKey { organization: key.organization.clone(), fleet: key.name.parse().ok()? };
-    Some((fleet, applied.and_then(|fleet| fleet.advanced_config.path)))
+    Some(Known { fleet, infra_type, path: None })
+}
+
+/// The Kubernetes clusters that fleets are bound to.
+fn taken(checked: &Checked) -> BTreeMap<String, FleetKey> {
+    let fleets = checked.recorded.resources.iter().filter(|(key, _)| key.kind == Kind::Fleet);
+    let taken = fleets.filter_map(|(key, record)| {
+        let fleet = FleetKey { organization: key.organization.clone(), fleet: key.name.parse().ok()? };
+        Some((bound(record)?.to_owned(), fleet))
+    });
+    taken.collect()
+}
+
+/// The Kubernetes cluster that a fleet was first applied to.
+fn bound(record: &RecordedResource) -> Option<&str> {
+    record.immutable.get(CLUSTER_UID).and_then(Value::as_str)
+}
+
+/// What is used of a fleet's kubeconfig; otherwise why there is none, as the end of a sentence.
+fn access(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess, String> {
+    match checked.secrets.opened.get(&kubeconfigs::field(fleet)) {
+        Some(OpenedSecret::Value { value, .. }) => parsed(value),
+        Some(OpenedSecret::Opaque { reason, .. }) => Err(reason.clone()),
+        Some(OpenedSecret::Refused(problem)) => Err(problem.message.clone()),
+        None => match kept.get(fleet) {
+            Some(kept) => parsed(kept.as_ref().map_err(Clone::clone)?),
+            None => Err("no spec gives it any more, and none is kept".to_owned()),
+        },
+    }
+}
+
+/// Whether a file describes the fleet still.
+fn is_described(checked: &Checked, fleet: &FleetKey) -> bool {
+    let resource = checked.catalog.resources.get(&fleet.resource());
+    resource.is_some_and(|resource| resource.hold != Some(Hold::Absent))
+}
+
+fn parsed(kubeconfig: &SecretString) -> Result<KubeAccess, String> {
+    let message = |faults: Vec<Fault>| faults.into_iter().next().map(|fault| fault.message);
+    KubeAccess::parse(kubeconfig.expose_secret())
+        .map_err(|faults| message(faults).unwrap_or_else(|| "it can't be read".to_owned()))
 }

@@ -36,7 +36,7 @@ pub(super) fn from_file(
     let root = match secrets_dir.canonicalize() {
         Ok(root) => root,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Ok(Found::NotHere("there is no secrets folder here".to_owned()));
+            return Ok(Found::NotHere(format!("there is no secrets folder `{secrets_dir}` here")));
         }
         Err(error) => return Err(unreadable("the secrets folder", &error)),
     };

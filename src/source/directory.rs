@@ -8,23 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::SourceError;
+use super::rules::{
+    Found, MAX_BYTES, MAX_FILES, MAX_FOLDERS, folder_named_as_file, is_miscased, is_spec, miscased,
+    name_not_utf8, too_deep, too_large, unreadable,
+};
 use crate::names::{Digest, SpecPath};
 use crate::spec::{Entry, Snapshot, SourceId};
 
-/// The largest file that is read, in bytes: what the reader of specs takes.
-const MAX_BYTES: u64 = crate::spec::MAX_FILE_BYTES as u64;
-/// The most files, links and folders in one top folder, and beside the top folders: ten times what the largest known
-/// installation would have in all.
-const MAX_FILES: usize = 100_000;
-/// The deepest folder. A tree of people is a few levels deep.
-const MAX_FOLDERS: usize = 64;
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;
 /// How often a tree that changes while it is read is read again.
@@ -51,7 +47,25 @@ pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     let revision = revision(&entries);
-    Ok(Snapshot { source: SourceId(real.to_string()), revision, git: false, skipped, entries })
+    Ok(Snapshot { source: SourceId(real.to_string()), revision, commit: None, skipped, entries })
+}
+
+/// What changes in a tree when a file or folder of it does, told without opening a file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Glance {
+    root: Stamp,
+    seen: BTreeMap<SpecPath, Option<Stamp>>,
+}
+
+/// Looks at a tree so that the next look tells whether [`scan`] would give something else. Whoever changes a file twice
+/// within a tick of the file system's clock may get past it, so that a scan is due now and then all the same.
+///
+/// # Errors
+/// When the folder itself is not there or can't be listed.
+pub fn glance(root: &Utf8Path) -> Result<Glance, SourceError> {
+    let failed = |error| SourceError::Root { path: root.to_owned(), error };
+    let Scan { root_stamp, seen, .. } = Scan::of(root, Look::List).map_err(failed)?;
+    Ok(Glance { root: root_stamp, seen })
 }
 
 /// The entries of a tree that stood still: a second look finds the same files. Otherwise a file that was moved from a
@@ -69,11 +83,11 @@ fn still_entries(
         between();
         let second = Scan::of(root, Look::List)?;
         if first.root_stamp == second.root_stamp && first.seen == second.seen {
-            return Ok(Some(first.entries));
+            return Ok(Some(first.found.entries));
         }
         if attempt + 1 == SCANS && first.root_stamp == second.root_stamp {
             first.distrust(&second);
-            return Ok(Some(first.entries));
+            return Ok(Some(first.found.entries));
         }
     }
     Ok(None)
@@ -126,24 +140,20 @@ struct Scan<'a> {
     root: &'a Utf8Path,
     look: Look,
     root_stamp: Stamp,
-    entries: BTreeMap<SpecPath, Entry>,
+    found: Found,
     /// Each spec file and folder that there is; without a stamp where it can't be looked at.
     seen: BTreeMap<SpecPath, Option<Stamp>>,
     /// The real paths of the folders that the scan is in, to see a link that leads back to one. The first is the root, the
     /// second the top folder.
     inside: Vec<Utf8PathBuf>,
-    /// How many files, links and folders were found in the top folder that the scan is in, or beside the top folders.
-    /// Links can make few of them look like very many.
-    count: usize,
 }
 
 impl<'a> Scan<'a> {
     fn of(root: &'a Utf8Path, look: Look) -> io::Result<Self> {
         let root_stamp = stamp(&fs::metadata(root)?);
         let names = list(root)?;
-        let (entries, seen) = (BTreeMap::new(), BTreeMap::new());
-        let mut scan =
-            Scan { root, look, root_stamp, entries, seen, inside: vec![root.to_owned()], count: 0 };
+        let (found, seen) = (Found::default(), BTreeMap::new());
+        let mut scan = Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()] };
         scan.folder("", names);
         Ok(scan)
     }
@@ -154,13 +164,13 @@ impl<'a> Scan<'a> {
         for path in paths.into_iter().filter(|path| self.seen.get(path) != second.seen.get(path)) {
             let message = "this keeps changing while the tree is read".to_owned();
             let hint = "wait until it is written, or write it beside the tree and rename it";
-            self.entries.insert(path, unreadable("unstable-tree", message, hint));
+            self.found.entries.insert(path, unreadable("unstable-tree", message, hint));
         }
     }
 
     fn folder(&mut self, folder: &str, names: Names) {
         for (name, readable) in names.into_iter().filter(|(name, _)| !name.starts_with('.')) {
-            if self.count > MAX_FILES {
+            if self.found.count > MAX_FILES {
                 return;
             }
             let place = self.inside.last().map_or(self.root, |real| real).join(&name);
@@ -170,30 +180,9 @@ impl<'a> Scan<'a> {
             if readable {
                 self.visit(path, place);
             } else {
-                let hint = "rename it; names in a spec tree are UTF-8";
-                self.add(path, unreadable("name-not-utf8", "the name is not UTF-8".to_owned(), hint));
+                self.found.add(path, name_not_utf8());
             }
         }
-    }
-
-    fn add(&mut self, path: SpecPath, entry: Entry) {
-        if self.counts(&path) {
-            self.entries.insert(path, entry);
-        }
-    }
-
-    /// Counts one more, and says once when that is too many. What stands in other top folders is read all the same.
-    fn counts(&mut self, path: &SpecPath) -> bool {
-        self.count += 1;
-        if self.count == MAX_FILES + 1 {
-            let message = format!(
-                "the top folder has more than {MAX_FILES} files or folders, and this one and those after it are not \
-                 read"
-            );
-            let hint = "leave nothing but specs in the folder";
-            self.entries.insert(path.clone(), unreadable("too-many-files", message, hint));
-        }
-        self.count <= MAX_FILES
     }
 
     /// Looks at one name. Its place is in a folder's real path, so that a link back is seen as one.
@@ -205,7 +194,7 @@ impl<'a> Scan<'a> {
             // It may be a folder full of specs, whatever its name is.
             Err(Refused::Because(entry)) => {
                 self.seen.insert(path.clone(), None);
-                self.add(path, *entry);
+                self.found.add(path, *entry);
                 return;
             }
         };
@@ -213,30 +202,20 @@ impl<'a> Scan<'a> {
             self.seen.insert(path.clone(), Some(stamp(&data)));
         }
         match (data.is_dir(), is_spec(&path)) {
-            (true, true) => self.add(
-                path,
-                unreadable(
-                    "folder-named-as-file",
-                    "a folder has the name of a YAML file".to_owned(),
-                    "rename the folder, or put the file in its place",
-                ),
-            ),
+            (true, true) => self.found.add(path, folder_named_as_file()),
             (true, false) => self.enter(path, real),
             (false, true) if data.is_file() => {
                 if self.look == Look::Read
                     && let Some(entry) = read_file(&real)
                 {
-                    self.add(path, entry);
+                    self.found.add(path, entry);
                 }
             }
             (false, true) => {
                 let message = "this is neither a file nor a folder".to_owned();
-                self.add(path, unreadable("unreadable-file", message, "remove it from the spec tree"));
+                self.found.add(path, unreadable("unreadable-file", message, "remove it from the spec tree"));
             }
-            (false, false) if is_miscased(&path) => {
-                let message = "its name doesn't end in `.yaml` or `.yml`, in small letters".to_owned();
-                self.add(path, unreadable("miscased-name", message, "rename it"));
-            }
+            (false, false) if is_miscased(&path) => self.found.add(path, miscased()),
             (false, false) => {}
         }
     }
@@ -244,27 +223,28 @@ impl<'a> Scan<'a> {
     fn enter(&mut self, path: SpecPath, real: Utf8PathBuf) {
         if self.inside.contains(&real) {
             let message = format!("the link leads back to {}, which contains it", self.shown(&real));
-            self.add(path, unreadable("link-cycle", message, "remove the link"));
+            self.found.add(path, unreadable("link-cycle", message, "remove the link"));
         } else if self.inside.len() > MAX_FOLDERS {
-            let message = format!("the folder lies more than {MAX_FOLDERS} folders deep");
-            self.add(path, unreadable("too-deep", message, "move it further up"));
-        } else if self.counts(&path) {
+            self.found.add(path, too_deep());
+        } else if self.found.counts(&path) {
             match list(&real) {
                 Ok(names) => {
-                    let beside = self.count;
+                    let beside = self.found.count;
                     let top = self.inside.len() == 1;
                     if top {
-                        self.count = 0;
+                        self.found.count = 0;
                     }
                     self.inside.push(real);
                     self.folder(path.as_str(), names);
                     self.inside.pop();
                     if top {
-                        self.count = beside;
+                        self.found.count = beside;
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => self.add(path, failed("unreadable-folder", "can't list the folder", &error)),
+                Err(error) => {
+                    self.found.add(path, failed("unreadable-folder", "can't list the folder", &error))
+                }
             }
         }
     }
@@ -352,24 +332,10 @@ enum Refused {
     Because(Box<Entry>),
 }
 
-fn is_spec(path: &SpecPath) -> bool {
-    Path::new(path.as_str()).extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
-}
-
-/// Whether a name is a spec's but for capital letters, and so likely meant to be read.
-fn is_miscased(path: &SpecPath) -> bool {
-    let lower = path.as_str().to_lowercase();
-    !is_spec(path) && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
-}
-
 /// Reads a file; none when it went away since it was listed.
 fn read_file(place: &Utf8Path) -> Option<Entry> {
     match stable_bytes(place) {
-        Ok(Some(bytes)) if bytes.len() as u64 > MAX_BYTES => {
-            let message = "the file is larger than 1 MiB".to_owned();
-            let hint = "split the file; a certificate or kubeconfig needs a few KiB";
-            Some(unreadable("file-too-large", message, hint))
-        }
+        Ok(Some(bytes)) if bytes.len() as u64 > MAX_BYTES => Some(too_large()),
         Ok(Some(bytes)) => Some(Entry::File { digest: Digest::of(&bytes), bytes: Arc::from(bytes) }),
         Ok(None) => {
             let message = "the file keeps changing while it is read".to_owned();
@@ -398,10 +364,6 @@ fn stable_bytes(place: &Utf8Path) -> io::Result<Option<Vec<u8>>> {
         }
     }
     Ok(None)
-}
-
-fn unreadable(code: &'static str, message: String, hint: &str) -> Entry {
-    Entry::Unreadable { code, message, hint: hint.to_owned() }
 }
 
 fn failed(code: &'static str, what: &str, error: &io::Error) -> Entry {

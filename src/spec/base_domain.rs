@@ -37,7 +37,7 @@ pub enum DnsProvider {
     /// Its owner, by hand or otherwise.
     #[default]
     None,
-    /// The fleet's own external-dns, from annotations on the Services.
+    /// The fleet's own external-dns, from annotations on Services, or from the TLSRoutes of a fleet with a Gateway.
     #[serde(rename = "external-dns")]
     ExternalDns,
 }

@@ -62,6 +62,17 @@ impl Certificate {
     }
 }
 
+/// The certificate in PEM that clients have to trust to accept the chain: the last one, where it signed itself. None where
+/// the chain ends earlier, since then its issuer is to be found elsewhere, among the authorities that a system trusts anyway
+/// or at the chain's owner. An intermediate one is no substitute: public authorities change theirs without notice.
+pub fn root(tls_cert: &str) -> Option<String> {
+    let ders = read_ders(tls_cert).ok()?;
+    let chain = read_chain(&ders).ok()?;
+    let last = chain.last().filter(|last| last.issuer() == last.subject())?;
+    last.verify_signature(None).ok()?;
+    Some(format!("{}\n", pem_blocks(tls_cert).ok()?.last()?.text.trim_end()))
+}
+
 /// Reads the certificates of a PEM text into DER, in their order.
 ///
 /// # Errors

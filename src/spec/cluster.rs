@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::names::Identifier;
-use crate::spec::{InfraType, TenancyMode};
+use crate::spec::{BrokerConfig, InfraType, TenancyMode};
 
 /// A Kafka cluster on a fleet.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +25,8 @@ pub struct Cluster {
     pub cluster_type: ClusterType,
     /// How the cluster is kept apart; the same as the fleet's. It can't change.
     pub tenancy_mode: TenancyMode,
-    /// How much throughput, storage and connections the cluster has. More units are more brokers. They only grow.
+    /// How much throughput, storage and connections the cluster has. More units are more brokers. Fewer need
+    /// `advanced_config.scale_down_to`.
     #[schemars(range(min = 1, max = 256))]
     pub kafka_units: u32,
     /// The fleet's `infra_type`.
@@ -78,7 +79,7 @@ pub struct Tag {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterAdvancedConfig {
-    /// Over how many zones the brokers are spread.
+    /// Over how many zones the brokers are spread, as many in each. A zone that has no node yet is waited for.
     #[serde(default)]
     pub number_of_zones: ZoneCount,
     /// From where the cluster is reached.
@@ -87,12 +88,16 @@ pub struct ClusterAdvancedConfig {
     /// Give the external listener a private load balancer.
     #[serde(default)]
     pub private_access: bool,
-    /// The Kafka version. It can't go back to an older release, only to an older patch of the same one.
+    /// The Kafka version. An upgrade has two stages: when all brokers run it and are well, the version of their metadata
+    /// follows. Until then it can go back; after that, only to an older patch of the same release.
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"), extend("x-expected" = "a Kafka version: MAJOR.MINOR.PATCH"), example = &"4.3.1")]
     pub version: String,
-    /// The identifier of the identity provider that clients log in with. By default SCRAM-SHA-512.
+    /// The identifier of the identity provider that clients log in with. By default `authentication` says how they do.
     #[serde(default)]
     pub oauth: Option<Identifier>,
+    /// How clients log in where `oauth` names no identity provider. The administrator always has a password.
+    #[serde(default)]
+    pub authentication: Authentication,
     /// The bucket that takes the older part of the log. Once it is in use it stays the same.
     #[serde(default)]
     #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][-a-z0-9.]*[a-z0-9]$"), extend("x-expected" = "the name of a bucket"), example = &"acme-kafka-history")]
@@ -103,7 +108,9 @@ pub struct ClusterAdvancedConfig {
     /// Make the bucket. Not offered: make it yourself, so that no mistake here can remove it.
     #[serde(default)]
     pub tiered_storage_create_bucket: bool,
-    /// Follow patch releases of Kafka by itself.
+    /// Follow patch releases of Kafka by itself: from `version` on, the newest of the same release that the fleet's operator
+    /// runs. Brokers restart for it one by one, and one cluster of a fleet after the other, without anybody being asked. To
+    /// stay at one, turn it off and write the version that runs. Not on fleets of files.
     #[serde(default)]
     pub auto_upgrade: bool,
     /// The brokers' disks.
@@ -112,6 +119,42 @@ pub struct ClusterAdvancedConfig {
     /// How the cluster is sized. It can't change.
     #[serde(default)]
     pub profile: Profile,
+    /// Confirms that the cluster may lose brokers: the same number as `kafka_units`, which otherwise only grows. Cruise
+    /// Control first moves what the brokers hold to the others. At most half of them go at a time.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 256))]
+    pub scale_down_to: Option<u32>,
+    /// What runs beside the brokers for those who look after them.
+    #[serde(default)]
+    pub operations: Operations,
+    /// Options of the brokers, by Kafka's own names, in the place of what they are otherwise. Each says what changing it
+    /// does.
+    #[serde(default)]
+    pub config: BrokerConfig,
+}
+
+/// What runs beside the brokers for those who look after them. What costs something is off unless it is asked for. The user
+/// operator, without which nobody could log in, and Cruise Control, without which no broker could come or go, are part of
+/// every cluster, save that one broker alone needs no Cruise Control.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Operations {
+    /// Let Prometheus read the metrics of brokers and controllers, on the pods' port `tcp-prometheus`.
+    #[serde(default)]
+    pub metrics: bool,
+    /// Run Kafka Exporter, which lets Prometheus read how far consumers are behind, on its pod's port `tcp-prometheus`.
+    #[serde(default)]
+    pub kafka_exporter: bool,
+    /// Run Strimzi's topic operator, which makes topics of the KafkaTopics in the cluster's namespace.
+    #[serde(default)]
+    pub topic_operator: bool,
+}
+
+impl Cluster {
+    /// Whether the spec confirms that brokers may go. A word that is left standing confirms no other number.
+    pub fn may_scale_down(&self) -> bool {
+        self.advanced_config.scale_down_to == Some(self.kafka_units)
+    }
 }
 
 /// Where a tiered-storage bucket is.
@@ -165,6 +208,18 @@ pub enum Profile {
     Standard,
     /// One small node that does both, and one copy. It counts one unit.
     Dev,
+}
+
+/// How clients log in where no identity provider is named.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Authentication {
+    /// With a name and a password, which is never sent.
+    #[default]
+    #[serde(rename = "scram-sha-512")]
+    ScramSha512,
+    /// With a certificate of their own, which a KafkaUser of `authentication: {type: tls}` has in its Secret.
+    Mtls,
 }
 
 /// From where a cluster is reached.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::names::Kind;
+use crate::spec::HEADER;
 pub use crate::spec::check::nearest;
 use crate::spec::schema::document_fields;
 use crate::spec::shape::{self, Rule};
@@ -35,6 +36,14 @@ pub fn document(kind: Kind, name: &str) -> Description {
     described(name, document_fields(kind))
 }
 
+/// The fields of a kind's documents that hold no other fields, without those that every document begins with. A list, and
+/// a value that has several forms, counts as one field.
+pub fn leaves(kind: Kind) -> Vec<Description> {
+    let fields = document(kind, kind.singular()).fields();
+    let own = fields.into_iter().filter(|field| !HEADER.contains(&field.name()));
+    own.flat_map(Description::into_leaves).collect()
+}
+
 /// Describes what a schema of [`crate::spec::schema::inlined`] describes, under a name.
 pub(crate) fn described(name: &str, schema: Value) -> Description {
     Description { path: vec![name.to_owned()], required: true, schema }
@@ -46,10 +55,12 @@ impl Description {
     /// # Errors
     /// At the first name that isn't there, with the one that was likely meant.
     pub fn find(&self, names: &[&str]) -> Result<Description, UnknownField> {
-        let Some((name, rest)) = names.split_first() else { return Ok(self.clone()) };
+        let Some(name) = names.first() else { return Ok(self.clone()) };
         let fields = self.fields();
-        match fields.iter().find(|field| field.name() == *name) {
-            Some(field) => field.find(rest),
+        // The name of a broker's option has dots of its own.
+        let whole = |end: usize| fields.iter().find(|field| field.name() == names[..end].join("."));
+        match (1..=names.len()).find_map(|end| Some((whole(end)?, end))) {
+            Some((field, end)) => field.find(&names[end..]),
             None => Err(self.unknown(name, &fields)),
         }
     }
@@ -81,6 +92,23 @@ impl Description {
     /// The field as a JSON pointer into its document.
     pub fn pointer(&self) -> String {
         self.path.iter().skip(1).map(|name| format!("/{name}")).collect()
+    }
+
+    /// The field as a path within its document: `advanced_config.storage.size_gib`.
+    pub fn name_within(&self) -> String {
+        self.path.get(1..).unwrap_or_default().join(".")
+    }
+
+    /// Whether it only holds other fields, each with a value of its own.
+    pub fn is_group(&self) -> bool {
+        self.schema["properties"].is_object()
+    }
+
+    fn into_leaves(self) -> Vec<Description> {
+        if self.is_group() {
+            return self.fields().into_iter().flat_map(Description::into_leaves).collect();
+        }
+        vec![self]
     }
 
     /// What it means: its doc comment, one line a paragraph.
@@ -127,7 +155,7 @@ impl Description {
 
     fn fields_in(&self, schema: &Value) -> Vec<Description> {
         if let Some(properties) = schema["properties"].as_object() {
-            return self.properties(properties, &schema["required"]);
+            return self.properties(properties, schema);
         }
         let inner = schema.get("items").into_iter().chain(schema["oneOf"].as_array().into_iter().flatten());
         let of_each =
@@ -141,15 +169,23 @@ impl Description {
             .collect()
     }
 
-    fn properties(&self, properties: &Map<String, Value>, required: &Value) -> Vec<Description> {
-        let required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|n| n == name));
+    fn properties(&self, properties: &Map<String, Value>, within: &Value) -> Vec<Description> {
+        let names = within["required"].as_array();
         let field = |(name, schema): (&String, &Value)| Description {
             path: self.path.iter().chain([name]).cloned().collect(),
-            required: required(name),
-            schema: shape::without_null(schema),
+            required: names.is_some_and(|names| names.iter().any(|required| required == name)),
+            schema: with_default(shape::without_null(schema), &within["default"][name]),
         };
         properties.iter().map(field).collect()
     }
+}
+
+/// A field whose own default is not said has that of what it is in.
+fn with_default(mut schema: Value, within: &Value) -> Value {
+    if let (Value::Object(fields), false) = (&mut schema, within.is_null()) {
+        fields.entry("default").or_insert_with(|| within.clone());
+    }
+    schema
 }
 
 fn text(schema: &Value) -> String {

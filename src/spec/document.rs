@@ -9,7 +9,8 @@ use crate::names::{Digest, Json, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::remnants::Remnants;
 use crate::spec::{
-    BaseDomain, CloudAccount, Cluster, Fields, Fleet, IdentityProvider, Organization, SecretValue, SourceId,
+    BaseDomain, CloudAccount, Cluster, Commit, Fields, Fleet, IdentityProvider, Organization, SecretValue,
+    SourceId,
 };
 
 /// The fields that hold a secret: of which kind, the name, and the place in the document as a JSON pointer.
@@ -204,8 +205,8 @@ pub struct Documents {
     pub source: SourceId,
     /// What the content is: the hash of all of it, or the commit.
     pub revision: String,
-    /// Whether the tree is a git repository's.
-    pub git: bool,
+    /// The commit that it is, where it comes from a git repository.
+    pub commit: Option<Commit>,
     /// What is described in files that are not read as specs: `orders.yaml.bak`.
     pub skipped: BTreeMap<SpecPath, BTreeSet<ResourceKey>>,
     /// The files, by path.

@@ -78,6 +78,9 @@ pub struct FleetAdvancedConfig {
     /// How clients outside of Kubernetes reach the brokers. By default a load balancer for each of them.
     #[serde(default)]
     pub exposure: Exposure,
+    /// The Gateway of a fleet with `exposure: tlsroute`; needed there, and nowhere else.
+    #[serde(default)]
+    pub gateway: Option<GatewayConfig>,
     /// What runs on the fleet beside the clusters.
     #[serde(default)]
     pub components: Components,
@@ -102,6 +105,18 @@ pub enum Exposure {
     TlsRoute,
 }
 
+/// The one Gateway through which clients outside of Kubernetes reach every cluster of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// The GatewayClass, which says what runs the Gateway. Kubernetes has no default one.
+    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a GatewayClass"), example = &"envoy")]
+    pub class: String,
+    /// Give the Gateway a private load balancer. Its clusters say the same in `private_access`.
+    #[serde(default)]
+    pub private: bool,
+}
+
 /// What runs on a fleet beside the clusters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -110,4 +125,14 @@ pub struct Components {
     #[serde(default)]
     #[schemars(regex(pattern = r"^(existing|[0-9]+\.[0-9]+\.[0-9]+)$"), extend("x-expected" = "`existing` or a version such as 1.2.0"), example = &"existing")]
     pub strimzi: Option<String>,
+}
+
+impl Components {
+    /// What stands for an operator that somebody else runs.
+    pub const EXISTING: &'static str = "existing";
+
+    /// The version of the Strimzi operator to install; none where somebody else runs it.
+    pub fn installs(&self) -> Option<&str> {
+        self.strimzi.as_deref().filter(|version| *version != Self::EXISTING)
+    }
 }

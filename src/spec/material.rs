@@ -48,7 +48,7 @@ pub(crate) struct PemBlock<'a> {
     /// the text, so that a message may say it.
     pub label: &'static str,
     /// The whole block.
-    text: &'a str,
+    pub text: &'a str,
 }
 
 /// The labels that are told apart: those of RFC 7468, section 4, and what `openssl` and `ssh-keygen` write.

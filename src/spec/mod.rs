@@ -1,6 +1,7 @@
 //! The YAML as typed: six kinds of document, read with every problem of every file at once.
 
 mod base_domain;
+pub mod broker_option;
 pub mod certificate;
 mod check;
 mod cloud_account;
@@ -27,24 +28,25 @@ mod text;
 mod yaml;
 
 pub use base_domain::{BaseDomain, DnsProvider};
+pub use broker_option::BrokerConfig;
 pub use cloud_account::{CloudAccount, CloudProvider};
 pub use cluster::{
-    Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, OnDelete, Profile, Storage, Tag,
-    TieredStorageProvider, ZoneCount,
+    Authentication, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, OnDelete, Operations,
+    Profile, Storage, Tag, TieredStorageProvider, ZoneCount,
 };
 pub use document::{
     Document, Documents, InvalidDocument, ParsedFile, SECRET_FIELDS, Safeguards, Spec, Unreadable,
     secret_pointer,
 };
 pub use fields::Fields;
-pub use fleet::{Components, Exposure, Fleet, FleetAdvancedConfig, InfraType, TenancyMode};
+pub use fleet::{Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, TenancyMode};
 pub use identity::identity_fields;
 pub use identity_provider::IdentityProvider;
 pub use organization::{Member, Organization, Quotas, Role};
 pub use read::read;
 pub use remnants::Remnants;
 pub use secret_value::SecretValue;
-pub use snapshot::{Entry, Snapshot, SourceId};
+pub use snapshot::{Commit, Entry, Snapshot, SourceId};
 
 /// The only value of `apiVersion` in a spec document.
 pub const API_VERSION: &str = "streamfleet/v1";

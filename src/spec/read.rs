@@ -46,7 +46,7 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
     Documents {
         source: snapshot.source.clone(),
         revision: snapshot.revision.clone(),
-        git: snapshot.git,
+        commit: snapshot.commit.clone(),
         skipped: snapshot
             .skipped
             .iter()

@@ -13,6 +13,16 @@ use crate::names::{Digest, SpecPath};
 #[serde(transparent)]
 pub struct SourceId(pub String);
 
+/// A commit of a git repository, and who is behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Commit {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// Who wrote it, as it says itself: `Ada <ada@example.com>`.
+    pub author: String,
+}
+
 /// All spec files of a tree at one moment, as bytes, with what could not be read.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -20,8 +30,9 @@ pub struct Snapshot {
     pub source: SourceId,
     /// What the content is: the hash of all of it, or the commit.
     pub revision: String,
-    /// Whether the tree is a git repository's, where plain secrets are refused unless the config allows them.
-    pub git: bool,
+    /// The commit that it is, where it comes from a git repository. Plain secrets are refused there unless the config allows
+    /// them.
+    pub commit: Option<Commit>,
     /// Files that are not read as specs and yet say what one says: `orders.yaml.bak`. Where a spec is gone, one of them may
     /// be what it became.
     pub skipped: BTreeMap<SpecPath, Arc<[u8]>>,

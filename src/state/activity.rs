@@ -1,6 +1,7 @@
 //! What happened and what is happening: entries of the journal, events and the audit trail.
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::cache::Table;
@@ -8,6 +9,7 @@ use super::records::StatusRecord;
 use super::{State, StateError, locked, text};
 use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
+use crate::spec::Commit;
 
 /// How many events are kept; the oldest go first.
 pub const EVENTS_KEPT: u64 = 10_000;
@@ -58,6 +60,9 @@ pub struct AuditEntry {
     /// The plan's id, where there was one.
     #[serde(default)]
     pub plan: Option<String>,
+    /// The commit that asked for it, where the specs come from a git repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Commit>,
 }
 
 impl State {
@@ -111,16 +116,32 @@ impl State {
         self.cache.newest(Table::Events, limit)
     }
 
-    /// Records how a resource is. While the word stays the same, so does the time since when.
+    /// Records how a resource is, with what the next judgement has to remember of it. While the word stays the same, so does
+    /// the time since when.
     ///
     /// # Errors
     /// When the cache can't be written.
-    pub fn put_status(&self, key: &ResourceKey, status: &ResourceStatus) -> Result<(), StateError> {
+    pub fn put_status(
+        &self,
+        key: &ResourceKey,
+        status: &ResourceStatus,
+        memory: &impl Serialize,
+    ) -> Result<(), StateError> {
         let mut status = status.clone();
         if let Some(before) = self.status(key)?.filter(|before| before.status == status.status) {
             status.since = before.since;
         }
-        self.cache.put(Table::Status, text(key.clone()).as_bytes(), &StatusRecord::from(&status))
+        let record = StatusRecord::of(&status, memory);
+        self.cache.put(Table::Status, text(key.clone()).as_bytes(), &record)
+    }
+
+    /// What the last judgement of a resource remembered; none where there was none, or an older version wrote it.
+    ///
+    /// # Errors
+    /// When the cache can't be read.
+    pub fn memory<T: DeserializeOwned>(&self, key: &ResourceKey) -> Result<Option<T>, StateError> {
+        let record: Option<StatusRecord> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
+        Ok(record.and_then(StatusRecord::memory))
     }
 
     /// How a resource was when that was last recorded.

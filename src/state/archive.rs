@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{open, registry};
+use super::{kubeconfigs, open, registry};
 use crate::names::Digest;
 
 /// The version of the archive's form. A field may be added to the manifest without a new one.
@@ -29,7 +29,7 @@ pub(super) const FINGERPRINT: &str = "fingerprint.key";
 ///
 /// The order is that of copying: every line of the audit trail is written before what it tells of, so that copied after the
 /// registry it has at least what the registry has.
-pub(super) const KEPT: [&str; 4] = [registry::FILE, open::AUDIT, IDENTITIES, FINGERPRINT];
+pub(super) const KEPT: [&str; 5] = [registry::FILE, open::AUDIT, IDENTITIES, FINGERPRINT, kubeconfigs::FILE];
 
 /// What an archive holds, and of what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

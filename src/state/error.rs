@@ -4,6 +4,8 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::kubeconfigs;
+
 /// Something about the state that a person has to mend. The text says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +117,9 @@ impl StateError {
             StateError::Newer { .. } => {
                 "install that version again; to go back to before it, move the folder away and restore an older backup: streamfleet restore FILE TREE".to_owned()
             }
+            StateError::Damaged { path, .. } if path.file_name() == Some(kubeconfigs::FILE) => format!(
+                "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; without a backup it is made anew for the fleets that have a spec"
+            ),
             StateError::Damaged { path, line: 1, .. } => format!(
                 "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; to start anew without ids and protection, move the whole folder away"
             ),

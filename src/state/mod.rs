@@ -5,6 +5,7 @@
 //! | `lock` | the process that uses the folder | made again |
 //! | `registry.jsonl` | ids, protection, deletions, approvals, the source | restore it from a backup |
 //! | `audit.jsonl` | who did what, for ever | restore it from a backup |
+//! | `kubeconfigs.json` | the kubeconfigs that fleets were last reached with, sealed | kept anew by the next apply, for fleets with a spec |
 //! | `cache-v1/` | specs and objects as they were applied, status, events | built anew by the next rounds |
 //! | `restored/` | a restore that was decided and not finished | restore again |
 //!
@@ -17,6 +18,7 @@ mod backup;
 mod cache;
 mod error;
 mod folder;
+mod kubeconfigs;
 mod lines;
 mod open;
 mod recall;
@@ -35,10 +37,11 @@ use serde::de::IgnoredAny;
 use uuid::Uuid;
 
 use crate::catalog::{Approval, Deletion, RecordedObject, RecordedResource};
-use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::spec::SourceId;
 use cache::{Cache, Table};
 use folder::Lock;
+use kubeconfigs::Kubeconfigs;
 use lines::Lines;
 use records::{Entry, Object, Seen};
 use registry::Registry;
@@ -47,11 +50,13 @@ pub use activity::{AuditEntry, EVENTS_KEPT, Event, JournalEntry};
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
+pub use kubeconfigs::KeptKubeconfig;
 pub use restore::{NotRestored, Restored, finish_restore, restore};
 
 /// An open state folder. It is this process's until it is dropped.
 pub struct State {
     registry: Mutex<Registry>,
+    kubeconfigs: Mutex<Kubeconfigs>,
     audit: Mutex<Lines>,
     cache: Cache,
     /// How often each fleet's objects were written since the folder was opened.
@@ -82,6 +87,7 @@ impl State {
         warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "mended the state"));
         Ok(State {
             registry: Mutex::new(registry),
+            kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
             audit: Mutex::new(audit),
             cache,
             writes: Mutex::default(),
@@ -177,6 +183,9 @@ impl State {
             registry.add(vec![removal])?;
         }
         drop(registry);
+        if let Some(fleet) = fleet_of(key) {
+            locked(&self.kubeconfigs).forget(&fleet)?;
+        }
         self.forget_details(key)
     }
 
@@ -248,6 +257,7 @@ impl State {
         let entries = removed.chain(approvals).collect();
         registry.add(entries)?;
         drop(registry);
+        locked(&self.kubeconfigs).forget(fleet)?;
         for key in &gone {
             self.forget_details(key)?;
         }
@@ -267,6 +277,22 @@ impl State {
             self.cache.remove(Table::Journal, fleet.to_string().as_bytes())?;
             self.cache.remove(Table::Targets, fleet.to_string().as_bytes())
         })
+    }
+
+    /// The kubeconfigs that fleets were last reached with, sealed.
+    ///
+    /// # Errors
+    /// When their file can't be read.
+    pub fn kubeconfigs(&self) -> Result<BTreeMap<FleetKey, KeptKubeconfig>, StateError> {
+        locked(&self.kubeconfigs).read()
+    }
+
+    /// Keeps these kubeconfigs and no others. One goes when its fleet is forgotten.
+    ///
+    /// # Errors
+    /// When their file can't be written. It is as it was then.
+    pub fn keep_kubeconfigs(&self, kept: BTreeMap<FleetKey, KeptKubeconfig>) -> Result<(), StateError> {
+        locked(&self.kubeconfigs).write(kept)
     }
 
     /// Records which tree was applied.
@@ -330,6 +356,12 @@ impl State {
 /// Takes a lock. A panic of another holder leaves nothing half-done behind these locks.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The fleet that a resource is; none where it is something else.
+fn fleet_of(key: &ResourceKey) -> Option<FleetKey> {
+    let fleet = (key.kind == Kind::Fleet).then(|| key.name.parse().ok()).flatten()?;
+    Some(FleetKey { organization: key.organization.clone(), fleet })
 }
 
 fn text(key: ResourceKey) -> String {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -269,6 +270,8 @@ pub(super) struct StatusRecord {
     #[serde(default)]
     conditions: Vec<ConditionRecord>,
     since: Timestamp,
+    #[serde(default)]
+    memory: Value,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -278,19 +281,27 @@ struct ConditionRecord {
     message: String,
 }
 
-impl From<&ResourceStatus> for StatusRecord {
-    fn from(status: &ResourceStatus) -> StatusRecord {
+impl StatusRecord {
+    /// The record of a status and of what the next judgement has to remember.
+    pub(super) fn of(status: &ResourceStatus, memory: &impl Serialize) -> StatusRecord {
         let ResourceStatus { status, reason, conditions, since } = status.clone();
         let record = |Condition { kind, degraded, message }| ConditionRecord { kind, degraded, message };
         let conditions = conditions.into_iter().map(record).collect();
-        StatusRecord { status: status.to_string(), reason, conditions, since }
+        // What can't be written is forgotten, which costs little.
+        let memory = serde_json::to_value(memory).unwrap_or_default();
+        StatusRecord { status: status.to_string(), reason, conditions, since, memory }
+    }
+
+    /// What was to be remembered, where it can be read.
+    pub(super) fn memory<T: DeserializeOwned>(self) -> Option<T> {
+        serde_json::from_value(self.memory).ok()
     }
 }
 
 impl TryFrom<StatusRecord> for ResourceStatus {
     type Error = InvalidName;
     fn try_from(record: StatusRecord) -> Result<ResourceStatus, InvalidName> {
-        let StatusRecord { status, reason, conditions, since } = record;
+        let StatusRecord { status, reason, conditions, since, memory: _ } = record;
         let status: Status = status.parse()?;
         let condition = |ConditionRecord { kind, degraded, message }| Condition { kind, degraded, message };
         Ok(ResourceStatus {

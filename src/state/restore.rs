@@ -13,7 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::archive::{Archive, FINGERPRINT, IDENTITIES, KEPT};
 use super::lines::read_whole;
 use super::registry;
-use super::{StateError, cache, folder};
+use super::{StateError, cache, folder, kubeconfigs};
 
 /// What was decided to be restored. It is moved from here to its place.
 const DECIDED: &str = "restored";
@@ -150,6 +150,8 @@ fn compare(name: &str, here: &[u8], saved: &[u8]) -> Standing {
             let is_same = here.trim_ascii() == saved.trim_ascii();
             (is_same, is_same || here.is_empty())
         }
+        // What is kept here fits what the registry says here.
+        kubeconfigs::FILE => (true, here == saved),
         // What only grows is newer when it goes on from the other's end.
         _ => (here.starts_with(saved), saved.starts_with(here)),
     };

@@ -267,7 +267,8 @@ fn a_status_keeps_its_beginning_while_its_word_stays() {
     for (status, seconds, since) in
         [(Status::Pending, 1, 1), (Status::Pending, 2, 1), (Status::Healthy, 3, 3), (Status::Pending, 4, 4)]
     {
-        state.put_status(&key, &at(status, seconds)).unwrap();
+        state.put_status(&key, &at(status, seconds), &seconds).unwrap();
+        assert_eq!(state.memory(&key).unwrap(), Some(seconds));
         let expected = ResourceStatus { since: time(since), ..at(status, seconds) };
         assert_eq!(state.status(&key).unwrap(), Some(expected));
     }
@@ -282,6 +283,7 @@ fn the_audit_trail_is_lines_of_json_that_only_grow() {
         who: "ann".into(),
         what: what.into(),
         plan: Some("7c1e90".into()),
+        commit: None,
     };
     State::open(&path).unwrap().audit(&entry("created cluster acme/orders")).unwrap();
     State::open(&path).unwrap().audit(&entry("deleted cluster acme/orders")).unwrap();

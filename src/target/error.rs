@@ -5,6 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::names::{FleetKey, ObjectKey};
+use crate::target::KubeError;
 
 /// Why a target could not be read or written. The text says what was attempted and why it failed;
 /// [`TargetError::hint`] says what to do next.
@@ -90,12 +91,21 @@ pub enum TargetError {
         /// Why.
         reason: String,
     },
+    /// A Kubernetes cluster can't be used.
+    #[error(transparent)]
+    Kubernetes(Box<KubeError>),
     /// A step that nothing was written down for.
     #[error("cannot write {object}: its intent was not written down first")]
     NotIntended {
         /// The object.
         object: ObjectKey,
     },
+}
+
+impl From<KubeError> for TargetError {
+    fn from(error: KubeError) -> Self {
+        TargetError::Kubernetes(Box::new(error))
+    }
 }
 
 impl TargetError {
@@ -106,6 +116,16 @@ impl TargetError {
     ) -> impl FnOnce(io::Error) -> TargetError + use<> {
         let path = path.to_owned();
         move |source| TargetError::Io { attempted, path, source }
+    }
+
+    /// Whether what was there may be gone for good, so that to forget it can be right.
+    pub fn may_be_lost(&self) -> bool {
+        match self {
+            TargetError::Io { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
+            TargetError::Damaged { .. } | TargetError::Foreign { .. } => true,
+            TargetError::Kubernetes(error) => error.may_be_lost(),
+            _ => false,
+        }
     }
 
     /// What to do next.
@@ -133,6 +153,7 @@ impl TargetError {
             TargetError::AnotherInstallation { .. } => {
                 "name that installation's state with `state_dir`, or another folder with `output_dir`; where it is lost, move what is in its place away and restore that installation's state: streamfleet restore FILE TREE; without a backup, remove the line `installation` from the inventory to take the folder over with the ids and the protection that it remembers"
             }
+            TargetError::Kubernetes(error) => error.hint(),
             TargetError::Foreign { .. } => "move it away if it isn't needed, then apply again",
             TargetError::Changed { .. } => "plan again and look at the difference",
             TargetError::NotAFolder { .. } => {

@@ -1,18 +1,25 @@
-//! What a running process remembers of fleets that were found as they should be.
+//! What a running process remembers of fleets: those that were found as they should be, and the connections to Kubernetes
+//! clusters, over which they are watched.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use super::{Footprint, Target};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::kubernetes::Kept;
+use super::{Footprint, Target, Targets};
 use crate::names::{Digest, FleetKey};
-use crate::plan::{FleetPart, Planner, Quiet};
+use crate::plan::Quiet;
 
 /// Which fleets were found as they should be, and what would have to change for that to change. It spares rendering,
 /// reading and comparing, and changes no plan: without it, each fleet is looked at.
 #[derive(Default)]
 pub struct Memory {
     fleets: Mutex<BTreeMap<FleetKey, Arc<Remembered>>>,
+    kept: Mutex<BTreeMap<FleetKey, Kept>>,
+    changed: Arc<Notify>,
 }
 
 /// What a fleet should hold, by [`crate::render::Renderer::inputs`], and what is recorded of it, by the number that
@@ -28,51 +35,73 @@ pub struct Basis {
 struct Remembered {
     basis: Basis,
     footprint: Footprint,
-    quiet: Quiet,
+    quiet: Arc<Quiet>,
+}
+
+/// A look that has begun.
+pub struct Begun {
+    basis: Basis,
+    /// None where a change could go unseen.
+    footprint: Option<Footprint>,
 }
 
 impl Memory {
-    /// Plans a fleet by looking at it, where something of it may be other than it was when it was last found as it should be.
-    ///
-    /// # Errors
-    /// When looking fails.
-    pub fn part<E>(
-        &self,
-        planner: &Planner,
-        fleet: &FleetKey,
-        target: Option<&Target>,
-        basis: Basis,
-        now: SystemTime,
-        look: impl FnOnce() -> Result<FleetPart, E>,
-    ) -> Result<FleetPart, E> {
-        let Some(target) = target else { return look() };
-        if let Some(part) = self.recall(planner, fleet, target, &basis) {
-            return Ok(part);
+    /// Lets the targets of this round go on with the connections of earlier ones. Where a kubeconfig is another one, and
+    /// where there was none, a connection is made and the cluster watched from then on; what is no target any more is let
+    /// go.
+    pub fn connect(&self, targets: &mut Targets, runtime: &Handle) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *kept);
+        for (fleet, target) in &mut targets.targets {
+            if let Target::Kubernetes(cluster) = target
+                && let Some(connection) = cluster.keep(before.remove(fleet), runtime, &self.changed)
+            {
+                kept.insert(fleet.clone(), connection);
+            }
         }
-        let footprint = target.footprint(now);
-        let part = look()?;
-        let remembered = footprint.zip(part.quiet().cloned());
-        let remembered = remembered.map(|(footprint, quiet)| Remembered { basis, footprint, quiet });
+    }
+
+    /// Comes back when something happened on a watched target since this did last, if anything a plan may depend on.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// What a fleet was found to be by the last look at it; none where it has to be looked at, since something of it may be
+    /// other than it was, or was not as it should be.
+    pub fn recall(&self, fleet: &FleetKey, target: &Target, basis: &Basis) -> Option<Arc<Quiet>> {
+        let fleets = self.fleets.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = fleets.get(fleet).map(Arc::clone)?;
+        // Other fleets are looked at meanwhile.
+        drop(fleets);
+        let quiet = &remembered.quiet;
+        let is_known = !quiet.lacks_something() || target.knows_facts();
+        (is_known && remembered.basis == *basis && target.has(&remembered.footprint))
+            .then(|| Arc::clone(quiet))
+    }
+
+    /// Begins to look at a target. What is found may be remembered as long as it is as it is now.
+    pub fn begin(&self, target: &Target, basis: Basis, now: SystemTime) -> Begun {
+        Begun { footprint: target.footprint(now), basis }
+    }
+
+    /// Remembers what a look found, where everything was as it should be, and forgets what was found before.
+    pub fn remember(&self, fleet: &FleetKey, Begun { basis, footprint }: Begun, found: Option<&Quiet>) {
+        let remembered = footprint.zip(found.cloned());
+        let remembered =
+            remembered.map(|(footprint, quiet)| Remembered { basis, footprint, quiet: Arc::new(quiet) });
         let mut fleets = self.fleets.lock().unwrap_or_else(PoisonError::into_inner);
         match remembered {
             Some(remembered) => drop(fleets.insert(fleet.clone(), Arc::new(remembered))),
             None => drop(fleets.remove(fleet)),
         }
-        Ok(part)
     }
 
-    fn recall(
-        &self,
-        planner: &Planner,
-        fleet: &FleetKey,
-        target: &Target,
-        basis: &Basis,
-    ) -> Option<FleetPart> {
-        let fleets = self.fleets.lock().unwrap_or_else(PoisonError::into_inner);
-        let remembered = fleets.get(fleet).map(Arc::clone)?;
-        // Other fleets are looked at meanwhile.
-        drop(fleets);
-        let holds = remembered.basis == *basis && target.has(&remembered.footprint);
-        if holds { planner.quiet_fleet(fleet, &remembered.quiet) } else { None }
+    /// Forgets what is known of a fleet's Kubernetes cluster beside what it holds of ours: something was done there, or
+    /// failed.
+    pub fn forget_facts(&self, fleet: &FleetKey) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = kept.get(fleet) {
+            kept.forget_facts();
+        }
     }
 }

@@ -2,8 +2,9 @@
 //! test wants them. There are no nodes, so that nothing ever runs.
 
 mod credentials;
-mod process;
-mod programs;
+pub(super) mod process;
+pub(super) mod programs;
+mod writer;
 
 use std::fs;
 use std::net::TcpListener;
@@ -22,9 +23,10 @@ use process::Process;
 use programs::Programs;
 
 pub use process::Folder;
+pub use writer::Writer;
 
 /// How long anything may take on a machine that is busy with something else.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A control plane of its own, which ends when this is dropped.
 pub struct ControlPlane {
@@ -39,6 +41,9 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
+    /// The file with a kubeconfig of somebody who may do everything, in the folder in which kubectl runs.
+    pub const KUBECONFIG: &str = "kubeconfig";
+
     /// The one that all tests of the process share, each in namespaces of its own. It is never stopped and has no
     /// controllers.
     pub fn shared() -> &'static ControlPlane {
@@ -51,16 +56,10 @@ impl ControlPlane {
         let programs = Programs::get();
         let folder = Folder::new();
         let credentials = Credentials::write(folder.path());
-        let mut store = programs.command("etcd");
-        // Nothing here has to survive a power failure.
-        store.current_dir(folder.path()).args(["--data-dir=etcd", "--unsafe-no-fsync"]);
-        // It wants an address to advertise, which nobody asks it for, and a port for others like it, who don't come.
-        store.args(["--listen-client-urls=unix://etcd.sock", "--advertise-client-urls=http://127.0.0.1:0"]);
-        store.args(["--listen-peer-urls=http://127.0.0.1:0", "--log-level=warn"]);
         let mut plane = ControlPlane {
             controllers: None,
             server: None,
-            store: Process::start(store, folder.path().join("etcd.log")),
+            store: store(&folder, "etcd"),
             port: 0,
             credentials,
             namespaces: AtomicU32::new(0),
@@ -82,6 +81,14 @@ impl ControlPlane {
         until("the API server is back at its port", || self.serves().then_some(()));
     }
 
+    /// Puts another cluster in the place of this one: at the same address, with the same credentials, and empty.
+    pub fn replace(&mut self) {
+        self.stop();
+        self.store.end();
+        self.store = store(&self.folder, "etcd-of-another");
+        self.start_again();
+    }
+
     /// Runs Kubernetes' controllers: only they finish the deletion of a namespace, collect what has lost its owner, and
     /// make service accounts.
     pub fn run_controllers(&mut self) {
@@ -92,9 +99,26 @@ impl ControlPlane {
         self.controllers = Some(Process::start(command, self.file("controllers.log")));
     }
 
+    /// Strimzi's definitions of its custom resources, as YAML documents.
+    pub fn definitions() -> &'static str {
+        &Programs::get().definitions
+    }
+
+    /// Has the server serve the Gateway API, too.
+    pub fn serve_gateways(&self) {
+        self.apply(&Programs::get().gateway_definitions).expect(0);
+        self.wait_for_definitions();
+    }
+
     /// A kubeconfig of somebody who may do everything.
     pub fn kubeconfig(&self) -> String {
         self.kubeconfig_of(&self.credentials.admin_token)
+    }
+
+    /// The same, but by a client certificate and without a token.
+    pub fn kubeconfig_with_certificate(&self) -> String {
+        let (certificate, key) = &self.credentials.admin_certificate;
+        self.kubeconfig_with(json!({"client-certificate-data": certificate, "client-key-data": key}))
     }
 
     /// Makes a service account, and gives a kubeconfig of it. It may do only what roles that a test binds to it allow.
@@ -113,7 +137,7 @@ impl ControlPlane {
 
     /// Runs kubectl as somebody who may do everything.
     pub fn kubectl(&self, words: &str, input: &str) -> Run {
-        self.kubectl_as("kubeconfig", words, input)
+        self.kubectl_as(Self::KUBECONFIG, words, input)
     }
 
     /// Runs kubectl with the kubeconfig that is given.
@@ -143,9 +167,14 @@ impl ControlPlane {
     }
 
     fn kubectl_as(&self, kubeconfig: &str, words: &str, input: &str) -> Run {
+        run(self.kubectl_command(kubeconfig, words), input)
+    }
+
+    /// The command of kubectl with a kubeconfig's file, for who runs it in a way of its own.
+    pub fn kubectl_command(&self, kubeconfig: &str, words: &str) -> Command {
         let mut command = self.command("kubectl");
         command.args(["--kubeconfig", kubeconfig, "--cache-dir=cache"]).args(words.split_whitespace());
-        run(command, input)
+        command
     }
 
     fn command(&self, program: &str) -> Command {
@@ -172,7 +201,7 @@ impl ControlPlane {
     fn serve_anywhere(&mut self) {
         until("the API server has a port", || {
             self.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            fs::write(self.file("kubeconfig"), self.kubeconfig()).unwrap();
+            fs::write(self.file(Self::KUBECONFIG), self.kubeconfig()).unwrap();
             self.serves().then_some(())
         });
     }
@@ -185,6 +214,7 @@ impl ControlPlane {
             "--authorization-mode=RBAC",
             "--token-auth-file=tokens",
         ]);
+        command.arg("--client-ca-file=ca.crt");
         command.args(["--tls-cert-file=server.crt", "--tls-private-key-file=server.key"]);
         command.args(["--bind-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/24"]);
         // There is no node that could reach it by a Service.
@@ -212,6 +242,10 @@ impl ControlPlane {
 
     /// In the form that specs accept: the server, its authority and a token, all in the file itself.
     fn kubeconfig_of(&self, token: &str) -> String {
+        self.kubeconfig_with(json!({"token": token}))
+    }
+
+    fn kubeconfig_with(&self, user: serde_json::Value) -> String {
         let cluster = json!({
             "server": format!("https://127.0.0.1:{}", self.port),
             "certificate-authority-data": self.credentials.authority,
@@ -220,12 +254,23 @@ impl ControlPlane {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": "test", "user": {"token": token}}],
+            "users": [{"name": "test", "user": user}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "current-context": "test",
         });
         kubeconfig.to_string()
     }
+}
+
+/// Starts etcd, with its data in a folder of this name.
+fn store(folder: &Folder, data: &str) -> Process {
+    let mut store = Programs::get().command("etcd");
+    // Nothing here has to survive a power failure.
+    store.current_dir(folder.path()).args([&format!("--data-dir={data}"), "--unsafe-no-fsync"]);
+    // It wants an address to advertise, which nobody asks it for, and a port for others like it, who don't come.
+    store.args(["--listen-client-urls=unix://etcd.sock", "--advertise-client-urls=http://127.0.0.1:0"]);
+    store.args(["--listen-peer-urls=http://127.0.0.1:0", "--log-level=warn"]);
+    Process::start(store, folder.path().join("etcd.log"))
 }
 
 /// Asks again and again until there is an answer.

@@ -35,18 +35,9 @@ fn fields_that_cannot_change_or_go_back_are_refused() {
         (
             "kafka_units: 2",
             "kafka_units: 1",
-            format!(
-                "error fewer-units acme/orders.yaml:7 [was 2] `kafka_units` can't go from 2 down to 1
-                 = fewer units are fewer brokers, whose data would have to be moved off first; put 2 back, or {NEW}"
-            ),
-        ),
-        (
-            "version: 4.3.1",
-            "version: 4.2.1",
-            format!(
-                "error kafka-downgrade acme/orders.yaml:10 [was 4.3.1] Kafka can't go from 4.3.1 back to 4.2.1
-                 = its metadata is in the form of 4.3.1, which 4.2.1 doesn't read; put 4.3.1 back, or {NEW}"
-            ),
+            "error fewer-units acme/orders.yaml:7 [was 2] `kafka_units` can't go from 2 down to 1 unconfirmed
+                 = fewer units are fewer brokers, 3 instead of 6: put 2 back, or confirm it with `scale_down_to: 1` in `advanced_config`"
+                .to_owned(),
         ),
         (
             "  tiered_storage_bucket_name: log\n",
@@ -86,6 +77,20 @@ fn a_patch_release_may_be_taken_back_and_growth_goes_on() {
 }
 
 #[test]
+fn brokers_go_when_that_is_confirmed_and_half_of_them_at_a_time() {
+    let mut world = World::new();
+    world.put("acme/orders.yaml", &cluster("acme", "orders", 5, "")).apply().check("");
+    world.put("acme/orders.yaml", &cluster("acme", "orders", 2, "  scale_down_to: 2\n")).check(
+        "error too-few-units acme/orders.yaml:7 [was 5] `kafka_units` can't go from 5 down to 2 at once
+                 = at most half of the brokers go at a time: write 3 in `kafka_units` and `scale_down_to`, and go on when the \
+         cluster is Healthy
+held cluster acme/orders: invalid (1), rendered",
+    );
+    world.put("acme/orders.yaml", &cluster("acme", "orders", 3, "  scale_down_to: 3\n")).apply().check("");
+    world.put("acme/orders.yaml", &cluster("acme", "orders", 2, "  scale_down_to: 2\n")).check("");
+}
+
+#[test]
 fn a_size_below_what_the_units_gave_is_a_smaller_disk() {
     let mut world = World::new();
     world.apply();
@@ -118,10 +123,59 @@ fn a_storage_class_that_clusters_have_from_their_fleet_cannot_change() {
     world.check(
         "error inherited-storage-class acme/base.yaml:14 [was absent] `advanced_config.storage_class` of fleet acme/eu \
          can't change while clusters have it from there
-         = cluster acme/orders names no class of its own, and that of its disks can't change; put absent back, and name \
-         the new class in new clusters
+         = cluster acme/orders names no class of its own, and that of its disks can't change; remove \
+         `advanced_config.storage_class`, and name the new class in new clusters
          held fleet acme/eu: invalid (1)",
     );
+}
+
+#[test]
+fn the_domain_of_a_fleet_stays_while_clusters_have_their_addresses_from_it() {
+    let outside = cluster("acme", "orders", 1, "  cluster_access: External\n");
+    let refused = |line: u32| {
+        format!(
+            "error domain-in-use acme/base.yaml:{line} [was `k.acme.com`] `domain` of fleet acme/eu can't change while \
+             clusters have their addresses from it
+             = clients outside find cluster acme/orders under `k.acme.com`; put it back, or first give each cluster of \
+             the fleet `cluster_access: Internal` and apply, which closes it to them
+             held fleet acme/eu: invalid (1)"
+        )
+    };
+    let mut world = World::new();
+    world.put("acme/other.yaml", "kind: BaseDomain\norganization: acme\ndomain: k2.acme.com\ntls_cert: $*.k2.acme.com\ntls_key: $key\n");
+    world.put("acme/orders.yaml", &outside).apply();
+    world
+        .clone()
+        .edit("acme/base.yaml", "\ndomain: k.acme.com\ntenancy", "\ndomain: k2.acme.com\ntenancy")
+        .check(&refused(11));
+    world.clone().edit("acme/base.yaml", "\ndomain: k.acme.com\ntenancy", "\ntenancy").check(&refused(7));
+
+    // Closed in the same revision, clients had no time to go elsewhere.
+    let inside = cluster("acme", "orders", 1, "  cluster_access: Internal\n");
+    world
+        .put("acme/orders.yaml", &inside)
+        .clone()
+        .edit("acme/base.yaml", "\ndomain: k.acme.com\ntenancy", "\ntenancy")
+        .check(&refused(7));
+    world.apply().edit("acme/base.yaml", "\ndomain: k.acme.com\ntenancy", "\ntenancy").check("");
+}
+
+#[test]
+fn a_gateway_opens_only_when_every_cluster_behind_it_says_so() {
+    let private = "  cluster_access: External\n  private_access: true\n";
+    let gateway =
+        "advanced_config: {exposure: tlsroute, gateway: {class: envoy, private: true}}\nmax_tenants";
+    let mut world = World::new();
+    world.put("acme/orders.yaml", &cluster("acme", "orders", 1, private));
+    world.edit("acme/base.yaml", "max_tenants", gateway).apply();
+    world.edit("acme/base.yaml", "private: true", "private: false").clone().check(
+        "error gateway-opened acme/base.yaml:13 [was true] the Gateway of fleet acme/eu can't become public while clusters \
+         are private
+         = cluster acme/orders is reached through it and says `private_access: true`; put `private: true` back, or write \
+         `private_access: false` in each cluster of the fleet in the same change
+         held fleet acme/eu: invalid (1)",
+    );
+    world.edit("acme/orders.yaml", "private_access: true", "private_access: false").check("");
 }
 
 #[test]

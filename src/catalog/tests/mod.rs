@@ -5,6 +5,7 @@ mod capacity;
 mod certificates;
 mod changes;
 mod identity;
+mod operators;
 mod properties;
 mod references;
 mod secrets;
@@ -20,7 +21,7 @@ use super::*;
 use crate::names::{Digest, SpecPath};
 use crate::problem::{Location, Severity};
 use crate::spec::{
-    Document, Documents, InvalidDocument, ParsedFile, Safeguards, SecretValue, Spec, Unreadable,
+    Commit, Document, Documents, InvalidDocument, ParsedFile, Safeguards, SecretValue, Spec, Unreadable,
 };
 
 /// An installation with its spec tree.
@@ -142,7 +143,9 @@ impl World {
         Documents {
             source: SourceId(self.source.clone()),
             revision: "r".to_owned(),
-            git: self.git,
+            commit: self
+                .git
+                .then(|| Commit { id: "c0".repeat(20), author: "Ada <ada@example.com>".to_owned() }),
             skipped: BTreeMap::new(),
             files: files.collect(),
         }

@@ -65,7 +65,7 @@ fn reversed(documents: &Documents) -> Documents {
     Documents {
         source: documents.source.clone(),
         revision: documents.revision.clone(),
-        git: documents.git,
+        commit: documents.commit.clone(),
         skipped: documents.skipped.clone(),
         files: files.collect(),
     }

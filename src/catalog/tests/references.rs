@@ -53,6 +53,35 @@ fn a_reference_leads_to_the_same_organization_or_is_refused() {
 }
 
 #[test]
+fn brokers_fit_the_zones_and_the_ids_that_they_get() {
+    let zones =
+        |units: u32, zones: u32| cluster("acme", "orders", units, &format!("  number_of_zones: {zones}\n"));
+    let refused = |label: &str, message: &str, fit: &str| {
+        format!(
+            "error unfit-zones acme/orders.yaml:11 [{label}] {message}
+= use other `kafka_units`, or one of these for `number_of_zones`: {fit}
+held cluster acme/orders: invalid (1)"
+        )
+    };
+    let cases = [
+        (zones(1, 5), refused("5 zones", "3 brokers can't be in 5 zones", "1, 3")),
+        (zones(1, 2), refused("2 zones", "3 brokers can't be spread evenly over 2 zones", "1, 3")),
+        (zones(2, 4), refused("4 zones", "6 brokers can't be spread evenly over 4 zones", "1, 2, 3, 6")),
+        (zones(2, 2), String::new()),
+    ];
+    for (spec, expected) in cases {
+        World::new().put("acme/orders.yaml", &spec).check(&expected);
+    }
+    let mut world = World::new();
+    world.config.units.standard.brokers_per_unit = 4;
+    world.put("acme/orders.yaml", &cluster("acme", "orders", 256, "")).check(
+        "error too-many-brokers acme/orders.yaml:7 [1024 brokers] a cluster can't have 1024 brokers, since their ids end at 999
+= use fewer `kafka_units`, or larger brokers in the `units` of the settings
+held cluster acme/orders: invalid (1)",
+    );
+}
+
+#[test]
 fn another_organizations_domain_and_account_are_refused_in_fleets_and_domains() {
     let mut world = World::new();
     world.remove("acme/orders.yaml");
@@ -87,6 +116,38 @@ fn a_fleet_names_its_domain_as_submitted_or_as_derived() {
         let host = world.resolve().clusters.values().next().unwrap().domain.clone().unwrap().bootstrap_host;
         assert_eq!(host, "orders.acme.k.acme.com");
     }
+}
+
+#[test]
+fn a_cluster_is_as_private_as_the_gateway_of_its_fleet() {
+    let check = |gateway: &str, cluster: &str, expected: &str| {
+        let mut world = World::new();
+        let config = format!("advanced_config: {{exposure: tlsroute, gateway: {{class: envoy{gateway}}}}}");
+        world.edit("acme/base.yaml", "max_tenants", &format!("{config}\nmax_tenants"));
+        world.edit("acme/orders.yaml", "  version", &format!("  {cluster}\n  version"));
+        world.check(expected);
+    };
+    check(
+        "",
+        "cluster_access: External\n  private_access: true",
+        "error gateway-mismatch acme/orders.yaml:11 [must be false] the cluster's external listener is private, and the \
+         Gateway of fleet `eu` is public
+         see acme/base.yaml:13 [false here]
+         = set `private_access: false`, or `private: true` in the fleet's `advanced_config.gateway`, for all of its clusters
+         held cluster acme/orders: invalid (1)",
+    );
+    check("", "cluster_access: External", "");
+    check(", private: true", "cluster_access: External\n  private_access: true", "");
+    check(", private: true", "cluster_access: Internal", "");
+    check(
+        ", private: true",
+        "cluster_access: External",
+        "error gateway-mismatch acme/orders.yaml:9 [must be true] the cluster's external listener is public, and the \
+         Gateway of fleet `eu` is private
+         see acme/base.yaml:13 [true here]
+         = set `private_access: true`, or `private: false` in the fleet's `advanced_config.gateway`, for all of its clusters
+         held cluster acme/orders: invalid (1)",
+    );
 }
 
 #[test]
@@ -269,4 +330,48 @@ fn what_is_reached_under_a_domain_that_is_gone_is_held_with_its_fleet() {
          held cluster acme/orders: waits for base domain acme/k.acme.com
          absent base domain acme/k.acme.com: removed",
     );
+}
+
+#[test]
+fn what_a_cluster_asks_of_its_fleet_and_account_has_to_be_possible() {
+    let tiered = "  tiered_storage_bucket_name: log\n  tiered_storage_create_bucket: true\n  \
+                  tiered_storage_provider:\n    cloud_account: acme-s3\n    cloud_region: eu\n";
+    let cases = [
+        (
+            "  config:\n    min.insync.replicas: 3\n",
+            "too-many-in-sync acme/orders.yaml:12 [at most 2] `min.insync.replicas` is 3, and the cluster keeps 3 copies of \
+             each record\n= use at most 2: with every copy needed, no broker could restart without stopping all writes",
+        ),
+        (
+            "  profile: dev\n  config:\n    min.insync.replicas: 2\n",
+            "too-many-in-sync acme/orders.yaml:13 [at most 1] `min.insync.replicas` is 2, and the cluster keeps 1 copy of \
+             each record\n= use at most 1: with every copy needed, no broker could restart without stopping all writes",
+        ),
+        (
+            "  auto_upgrade: true\n",
+            "not-supported acme/orders.yaml:11 [not on a fleet of files] `auto_upgrade: true` is not supported on fleet \
+             `eu`, whose infra_type is `directory`\n= nothing tells here which versions its operator runs: remove \
+             `auto_upgrade`, and raise `version` when you want to upgrade",
+        ),
+        (
+            tiered,
+            "not-supported acme/orders.yaml:12 [not made here] buckets are not made here, so that no mistake here can remove \
+             one\n= make it with `aws s3api create-bucket --bucket log --region eu --create-bucket-configuration \
+             LocationConstraint=eu` and remove `tiered_storage_create_bucket`",
+        ),
+    ];
+    for (more, expected) in cases {
+        let mut world = World::new();
+        world.put("acme/orders.yaml", &cluster("acme", "orders", 1, more));
+        world.check(&format!("error {expected}\nheld cluster acme/orders: invalid (1)"));
+    }
+}
+
+#[test]
+fn copies_in_sync_leave_room_for_a_restart() {
+    for more in
+        ["  config:\n    min.insync.replicas: 1\n", "  profile: dev\n  config:\n    min.insync.replicas: 1\n"]
+    {
+        World::new().put("acme/orders.yaml", &cluster("acme", "orders", 1, more)).check("");
+    }
 }

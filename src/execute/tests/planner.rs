@@ -100,6 +100,7 @@ pub fn plan(wish: &Wish, recorded: &Recorded, observed: &Observed) -> Plan {
         inputs: Inputs {
             source: SourceId(wish.source.into()),
             revision: "r".into(),
+            commit: None,
             software: "0.1.0".into(),
             recorded: Digest::of("r"),
             settings: Digest::of("s"),
@@ -139,6 +140,9 @@ fn plan_fleet(
         clusters: Gauge::default(),
         kafka_units: Gauge::default(),
         conditions: vec![],
+        status: None,
+        unwell: BTreeMap::new(),
+        sizes: None,
         changes,
         guard: deletes
             .then(|| Guard { id: "guard".into(), approved_by: approved.map(|approval| approval.by.clone()) }),
@@ -204,6 +208,7 @@ fn plan_resource(
         waiting: vec![],
         guarded: verb == Verb::Delete,
         steps,
+        remarks: vec![],
         record,
     };
     (!is_current || !change.steps.is_empty()).then_some(change)

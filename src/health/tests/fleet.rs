@@ -1,7 +1,8 @@
 //! How a fleet is judged by its operator.
 
-use super::super::fleet::{FleetMemory, judge};
+use super::super::fleet::{FleetMemory, FleetSeen, Memories, judge, judge_all};
 use super::*;
+use crate::catalog::Condition;
 
 #[test]
 fn a_fleet_is_as_well_as_its_operator() {
@@ -12,7 +13,10 @@ fn a_fleet_is_as_well_as_its_operator() {
         (
             Operator::Missing,
             0,
-            format!("Provisioning: the Strimzi operator has no Deployment: {effect}; install it"),
+            format!(
+                "Provisioning: the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
+                 `advanced_config.components.strimzi` of the fleet"
+            ),
         ),
         (operator(1, 1), 60, "Healthy: ".to_owned()),
         (operator(1, 0), 0, "Healthy: ".to_owned()),
@@ -59,4 +63,32 @@ fn clusters_in_trouble_are_counted_and_leave_the_fleet_as_it_is() {
     let (status, _) = judge(&operator, &clusters, &FleetMemory::default(), now);
     assert_eq!(status.status, Status::Healthy);
     assert_eq!(status.conditions[0].message, "2 of 4 clusters are in trouble");
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_as_it_was_a_moment_ago_and_then_unknown() {
+    let lab = Lab::healthy();
+    let key: crate::names::ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
+    let wanted = BTreeMap::from([(key.clone(), lab.wanted.clone())]);
+    let operator = Operator::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let seen = FleetSeen { operator, clusters: [(key.clone(), lab.seen())].into(), ..FleetSeen::default() };
+    let (health, memory) = judge_all(&wanted, &seen, &Memories::default(), lab.now);
+    assert_eq!(
+        (health.status.status, health.clusters[&key].status.status),
+        (Status::Healthy, Status::Healthy)
+    );
+
+    let hidden = |degraded| {
+        let hidden = Condition { kind: "NotSeen".into(), degraded, message: "no".into() };
+        FleetSeen { hidden: vec![hidden], ..FleetSeen::default() }
+    };
+    let read = |seen: &FleetSeen, after: SignedDuration| {
+        let (health, next) = judge_all(&wanted, seen, &memory, lab.now + after);
+        assert_eq!(next.clusters, memory.clusters, "nothing new is remembered");
+        assert!(health.clusters[&key].outputs.cluster_id.is_some());
+        (health.status.status, health.clusters[&key].status.status)
+    };
+    assert_eq!(read(&hidden(false), SignedDuration::from_secs(1)), (Status::Healthy, Status::Healthy));
+    assert_eq!(read(&hidden(false), GAP), (Status::Healthy, Status::Unreachable));
+    assert_eq!(read(&hidden(true), GAP), (Status::Degraded, Status::Unreachable));
 }

@@ -1,6 +1,7 @@
 //! The exact words for each cause.
 
 use super::*;
+use crate::names::Digest;
 
 #[test]
 fn the_cause_of_a_pod_that_is_not_ready_is_named() {

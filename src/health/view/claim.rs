@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::quantity::bytes;
+use crate::names::quantity;
+
 use super::reading::{annotated, deleting, holds, text};
 
 /// What a claim on a volume says.
@@ -39,7 +40,7 @@ impl Claim {
 
     /// Whether its volume has yet to become as large as it asks for. One without a volume isn't growing.
     pub fn is_growing(&self) -> bool {
-        let size = |text: &Option<String>| text.as_deref().and_then(bytes);
+        let size = |text: &Option<String>| text.as_deref().and_then(quantity);
         matches!((size(&self.requested), size(&self.capacity)), (Some(asked), Some(has)) if has < asked)
     }
 }

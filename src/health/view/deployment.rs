@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::reading::{count, name, text};
+use super::reading::{at, count, items, name, text};
 
 /// The operator that looks after the clusters of a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +24,14 @@ pub enum Operator {
 }
 
 impl Operator {
+    /// The operator that looks after a namespace, among all Deployments that may be one. Where none says that it does, one that
+    /// runs is taken: that it watches another namespace shows when nothing happens.
+    pub fn of_namespace<'a>(deployments: impl IntoIterator<Item = &'a Value>, namespace: &str) -> Self {
+        let ready = |object: &Value| count(object, &["status", "readyReplicas"]).unwrap_or_default();
+        let operators = deployments.into_iter().filter(|object| Self::is_one(object));
+        Self::of(operators.max_by_key(|object| (watches(object, namespace), ready(object))))
+    }
+
     /// What a Deployment says; one that isn't there is missing.
     pub fn of(deployment: Option<&Value>) -> Self {
         let Some(object) = deployment else { return Self::Missing };
@@ -36,8 +44,70 @@ impl Operator {
         }
     }
 
+    /// Whether a Deployment runs Strimzi's cluster operator, wherever and by whatever it was installed.
+    pub fn is_one(object: &Value) -> bool {
+        let kind = at(object, &["spec", "template", "metadata", "labels", "strimzi.io/kind"]);
+        let named = || name(object).is_some_and(|name| name.starts_with("strimzi-cluster-operator"));
+        kind.and_then(Value::as_str).map_or_else(named, |kind| kind == "cluster-operator")
+    }
+
     /// Whether it is known to do nothing at present.
     pub fn is_down(&self) -> bool {
-        matches!(self, Self::Missing | Self::Found { ready: 0, .. })
+        self.trouble().is_some()
+    }
+
+    /// Why it is known to do nothing at present, as the end of a sentence; none where it isn't.
+    pub fn trouble(&self) -> Option<&'static str> {
+        match self {
+            Self::Missing => Some("isn't installed"),
+            Self::Found { ready: 0, .. } => Some("is down"),
+            Self::Unknown | Self::Found { .. } => None,
+        }
+    }
+}
+
+/// Whether an operator says that it watches a namespace: `STRIMZI_NAMESPACE` is `*`, a list, or its own.
+fn watches(operator: &Value, namespace: &str) -> bool {
+    let containers = items(operator, &["spec", "template", "spec", "containers"]);
+    let mut variables = containers.flat_map(|container| items(container, &["env"]));
+    let Some(variable) = variables.find(|it| it["name"] == "STRIMZI_NAMESPACE") else { return true };
+    match text(variable, &["value"]) {
+        Some(list) => list.split(',').map(str::trim).any(|it| it == "*" || it == namespace),
+        None => text(operator, &["metadata", "namespace"]).as_deref() == Some(namespace),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_operator_of_a_namespace_is_found_wherever_it_runs() {
+        let deployment = |name: &str, watched: Value, ready: u32| {
+            json!({"metadata": {"name": name, "namespace": "ops"}, "status": {"readyReplicas": ready},
+                "spec": {"template": {"metadata": {"labels": {"strimzi.io/kind": "cluster-operator"}},
+                    "spec": {"containers": [{"env": [{"name": "STRIMZI_NAMESPACE", "value": watched}]}]}}}})
+        };
+        let own = json!(null);
+        let all = [
+            json!({"metadata": {"name": "grafana", "namespace": "ops"}}),
+            deployment("own", own, 1),
+            deployment("listed", json!("a, b"), 0),
+            deployment("everywhere", json!("*"), 1),
+        ];
+        for (candidates, namespace, expected) in [
+            (&all[..], "b", "ops/everywhere"),
+            (&all[..3], "b", "ops/listed"),
+            (&all[..3], "c", "ops/own"),
+            (&all[..2], "ops", "ops/own"),
+        ] {
+            let Operator::Found { name, .. } = Operator::of_namespace(candidates, namespace) else {
+                panic!()
+            };
+            assert_eq!(name, expected);
+        }
+        assert_eq!(Operator::of_namespace(&all[..1], "b"), Operator::Missing);
     }
 }

@@ -52,11 +52,13 @@ pub struct Listener {
     pub bootstrap: Option<String>,
     /// The digest of the certificate (DER) that it shows to clients.
     pub certificate: Option<Digest>,
+    /// The certificates that clients trust it by, in PEM.
+    pub trusted: Option<String>,
 }
 
 impl Kafka {
     /// The annotation that tells the operator to leave the cluster alone.
-    const PAUSE: &str = "strimzi.io/pause-reconciliation";
+    pub(in crate::health) const PAUSE: &str = "strimzi.io/pause-reconciliation";
 
     pub(super) fn read(object: &Value) -> Self {
         let status = |key| text(object, &["status", key]);
@@ -87,12 +89,13 @@ impl Kafka {
 
 impl Listener {
     fn read(value: &Value) -> Option<Self> {
-        let chain = items(value, &["certificates"]).next().and_then(Value::as_str);
-        let certificate = chain.and_then(|pem| read_ders(pem).ok()?.into_iter().next());
+        let chains: Vec<&str> = items(value, &["certificates"]).filter_map(Value::as_str).collect();
+        let certificate = chains.first().and_then(|pem| read_ders(pem).ok()?.into_iter().next());
         Some(Self {
             name: text(value, &["name"])?,
             bootstrap: text(value, &["bootstrapServers"]),
             certificate: certificate.map(Digest::of),
+            trusted: (!chains.is_empty()).then(|| chains.join("\n")),
         })
     }
 }

@@ -9,8 +9,7 @@ mod kafka;
 mod node_pool;
 mod pod;
 mod pod_set;
-mod quantity;
-mod reading;
+pub(super) mod reading;
 mod user;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -18,52 +18,55 @@ pub struct OperatorCondition {
 }
 
 /// The value at a path of keys.
-pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+pub(in crate::health) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
 /// The text at a path.
-pub(super) fn text(value: &Value, path: &[&str]) -> Option<String> {
+pub(in crate::health) fn text(value: &Value, path: &[&str]) -> Option<String> {
     at(value, path)?.as_str().map(str::to_owned)
 }
 
 /// The number at a path.
-pub(super) fn number<N: TryFrom<u64>>(value: &Value, path: &[&str]) -> Option<N> {
+pub(in crate::health) fn number<N: TryFrom<u64>>(value: &Value, path: &[&str]) -> Option<N> {
     N::try_from(at(value, path)?.as_u64()?).ok()
 }
 
 /// The count at a path. More than 65,535 of anything here isn't a count, and sums of counts must not overflow.
-pub(super) fn count(value: &Value, path: &[&str]) -> Option<u32> {
+pub(in crate::health) fn count(value: &Value, path: &[&str]) -> Option<u32> {
     number::<u16>(value, path).map(u32::from)
 }
 
 /// The items of the list at a path; none where there is no list.
-pub(super) fn items<'a>(value: &'a Value, path: &[&str]) -> impl Iterator<Item = &'a Value> + use<'a> {
+pub(in crate::health) fn items<'a>(
+    value: &'a Value,
+    path: &[&str],
+) -> impl Iterator<Item = &'a Value> + use<'a> {
     at(value, path).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// The name of an object.
-pub(super) fn name(object: &Value) -> Option<String> {
+pub(in crate::health) fn name(object: &Value) -> Option<String> {
     text(object, &["metadata", "name"])
 }
 
 /// The value of a label.
-pub(super) fn labelled(object: &Value, label: &str) -> Option<String> {
+pub(in crate::health) fn labelled(object: &Value, label: &str) -> Option<String> {
     text(object, &["metadata", "labels", label])
 }
 
 /// The value of an annotation.
-pub(super) fn annotated(object: &Value, annotation: &str) -> Option<String> {
+pub(in crate::health) fn annotated(object: &Value, annotation: &str) -> Option<String> {
     text(object, &["metadata", "annotations", annotation])
 }
 
 /// Whether the deletion of an object was asked for.
-pub(super) fn deleting(object: &Value) -> bool {
+pub(in crate::health) fn deleting(object: &Value) -> bool {
     at(object, &["metadata", "deletionTimestamp"]).is_some()
 }
 
 /// The conditions of an object, in the order they are written.
-pub(super) fn conditions(object: &Value) -> Vec<OperatorCondition> {
+pub(in crate::health) fn conditions(object: &Value) -> Vec<OperatorCondition> {
     let word = |value: &Value, key| text(value, &[key]).unwrap_or_default();
     items(object, &["status", "conditions"])
         .map(|condition| OperatorCondition {
@@ -78,6 +81,6 @@ pub(super) fn conditions(object: &Value) -> Vec<OperatorCondition> {
 }
 
 /// Whether a condition of a kind holds.
-pub(super) fn holds(object: &Value, kind: &str) -> bool {
+pub(in crate::health) fn holds(object: &Value, kind: &str) -> bool {
     conditions(object).iter().any(|condition| condition.kind == kind && condition.holds)
 }

@@ -4,34 +4,52 @@ use crate::render::yaml::to_yaml;
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
-use super::{CHANGED, CREATED, DELETED, FAINT, NORMAL, Page};
+use super::{CHANGED, CREATED, DELETED, FAINT, NORMAL, Page, WAITS, words};
 use crate::plan::fields::short_fingerprint;
-use crate::plan::{Step, Verb};
+use crate::plan::{Change, Remark, Step, Verb, take_out};
 use crate::render::SecretSlot;
 
 /// How many unchanged lines are shown around changed ones.
 const CONTEXT: usize = 3;
 
 impl Page<'_> {
-    pub(super) fn step(&mut self, step: &Step) {
+    pub(super) fn step(&mut self, change: &Change, step: &Step) {
         let (mark, style) = match step.verb {
             Verb::Create => ("+", CREATED),
             Verb::Update => ("~", CHANGED),
             Verb::Delete => ("-", DELETED),
+            Verb::Recreate => ("±", DELETED),
             Verb::Keep => ("!", FAINT),
         };
-        self.line(6, style, &format!("{mark} {}", step.object));
-        if step.verb == Verb::Update {
-            self.difference(step);
+        let anew = if step.verb == Verb::Recreate {
+            ": deleted and made anew, since it can't be changed"
+        } else {
+            ""
+        };
+        self.line(6, style, &format!("{mark} {}{anew}", step.object));
+        let about = change.remarks.iter().filter(|remark| remark.object() == Some(&step.object));
+        about.clone().for_each(|remark| self.line(10, WAITS, &words::remark(change, remark)));
+        // Nobody reads the thousands of lines of a schema.
+        let is_read = step.object.kind != "CustomResourceDefinition";
+        if is_read && matches!(step.verb, Verb::Update | Verb::Recreate) {
+            let left = about.filter_map(Remark::left).map(|contest| contest.field.as_str());
+            self.difference(step, &left.collect::<Vec<_>>());
         }
     }
 
-    fn difference(&mut self, step: &Step) {
+    /// What differs but for the fields that are left as they are.
+    fn difference(&mut self, step: &Step, left: &[&str]) {
         let (Some(before), Some(after)) = (&step.before, &step.after) else {
             return self.line(10, FAINT, "what is there can't be read");
         };
-        let [before, after] =
-            masked(&step.object.kind, &before.value(), &after.body.value()).map(|value| to_yaml(&value));
+        let [before, after] = [before, &after.body].map(|body| {
+            let mut body = body.value();
+            for field in left {
+                take_out(&mut body, field);
+            }
+            body
+        });
+        let [before, after] = masked(&step.object.kind, &before, &after).map(|value| to_yaml(&value));
         let difference = TextDiff::from_lines(&before, &after);
         for (index, hunk) in difference.grouped_ops(CONTEXT).iter().enumerate() {
             if index > 0 {
@@ -72,6 +90,7 @@ fn slots(value: &Value) -> Value {
         return Value::String(format!("‹secret {resource} {}, {fingerprint}›", slot.reference.field));
     }
     match value {
+        Value::Object(object) if object.contains_key(SecretSlot::KEY) => Value::String("‹hidden›".to_owned()),
         Value::Object(object) => {
             Value::Object(object.iter().map(|(key, value)| (key.clone(), slots(value))).collect())
         }

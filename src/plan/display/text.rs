@@ -1,7 +1,7 @@
 //! Text that people wrote, made harmless for a terminal.
 
 /// Replaces what moves the cursor, colours, or turns the direction of writing by a visible form.
-pub(super) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

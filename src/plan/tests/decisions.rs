@@ -124,9 +124,50 @@ fn brokers_are_never_removed_and_the_problem_shows_the_line() {
     let text = format!("{}: {}\n{}", problem.code, problem.message, problem.hint.as_deref().unwrap());
     insta::assert_snapshot!(text, @r#"
     brokers-removed: cluster acme/orders can't be changed so: KafkaNodePool kafka-acme--orders/broker would go from 6 to 3 brokers, and the ones removed may hold the only copies of data
-    put `kafka_units` back, or make a smaller cluster and move the topics to it
+    put `kafka_units` back, or confirm it with `advanced_config.scale_down_to`, for at most half of the brokers at a time
     "#);
     assert_eq!(plan.exit_code(), 1);
+}
+
+#[test]
+fn brokers_are_removed_where_the_spec_confirms_it_one_cluster_at_a_time() {
+    let mut lab = Lab::new();
+    ["a", "b"].iter().for_each(|name| lab.cluster(name, json!({"kafka_units": 2})));
+    lab.settle();
+    let fewer = json!({"kafka_units": 1, "advanced_config.scale_down_to": 1});
+    ["a", "b"].iter().for_each(|name| lab.cluster(name, fewer.clone()));
+    let plan = lab.plan();
+    assert_eq!(change(&plan, "Cluster/acme/a").verdict, Verdict::BrokerRemoval);
+    assert_eq!(running(&plan), ["acme/a"]);
+    assert_eq!(
+        change(&plan, "Cluster/acme/b").waiting,
+        [Waiting::OneDisruption { after: key("Cluster/acme/a") }]
+    );
+    lab.settle();
+    // The word stands, and says nothing of brokers that somebody adds by hand.
+    let pool = lab.target().objects.get_mut(&object("KafkaNodePool", "a", "broker")).unwrap();
+    pool.unchanged = false;
+    pool.manifest.as_mut().unwrap().edit(|pool| pool["spec"]["replicas"] = json!(5));
+    assert_eq!(change(&lab.plan(), "Cluster/acme/a").verdict, Verdict::Refused);
+    // Nor where something else is edited.
+    let mut edited = fewer;
+    edited["tags"] = json!([{"key": "team", "value": "checkout"}]);
+    lab.cluster("a", edited);
+    assert_eq!(change(&lab.plan(), "Cluster/acme/a").verdict, Verdict::Refused);
+}
+
+#[test]
+fn brokers_go_only_from_a_cluster_that_is_healthy() {
+    let mut lab = Lab::new();
+    lab.cluster("a", json!({"kafka_units": 4}));
+    lab.settle();
+    lab.cluster("a", json!({"kafka_units": 2, "advanced_config.scale_down_to": 2}));
+    for status in [Status::Updating, Status::Degraded] {
+        lab.judged("a", status);
+        assert_eq!(change(&lab.plan(), "Cluster/acme/a").waiting, [Waiting::Unsettled]);
+    }
+    lab.judged("a", Status::Healthy);
+    assert_eq!(running(&lab.plan()), ["acme/a"]);
 }
 
 #[test]
@@ -148,12 +189,21 @@ fn a_fleet_that_cannot_be_reached_is_planned_from_memory_and_waits() {
     let mut lab = Lab::with(&["orders"]);
     lab.cluster("orders", json!({"kafka_units": 2}));
     let reason = "connection refused".to_owned();
-    lab.target().reach = Reach::Unreachable { reason: reason.clone(), last_seen: Some(at(9)) };
+    lab.target().reach = Reach::Unreachable {
+        reason: reason.clone(),
+        hint: String::new(),
+        refused: false,
+        lost: true,
+        last_seen: Some(at(9)),
+    };
     lab.target().inventory.clear();
     lab.target().objects.clear();
     let plan = lab.plan();
     let orders = change(&plan, "Cluster/acme/orders");
-    assert_eq!(orders.waiting, [Waiting::Unreachable { reason }]);
+    assert_eq!(
+        orders.waiting,
+        [Waiting::Unreachable { reason, hint: String::new(), refused: false, lost: true }]
+    );
     let [step] = orders.steps.as_slice() else { panic!("{:?}", orders.steps) };
     assert_eq!(step.before.as_ref().unwrap().value()["spec"]["replicas"], json!(3));
 }
@@ -168,8 +218,11 @@ fn a_fleet_without_a_target_says_so() {
             "tenancy_mode": "Shared", "max_tenants": 1, "max_kafka_units": 1}),
     );
     let plan = lab.plan();
-    let reason = "this version can't reach Kubernetes yet".to_owned();
-    assert_eq!(change(&plan, "Fleet/acme/eu").waiting, [Waiting::Unreachable { reason }]);
+    let reason = "no spec that could be used says how to reach it".to_owned();
+    assert_eq!(
+        change(&plan, "Fleet/acme/eu").waiting,
+        [Waiting::Unreachable { reason, hint: String::new(), refused: false, lost: false }]
+    );
 }
 
 #[test]

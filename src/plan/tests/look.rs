@@ -11,15 +11,17 @@ fn a_change_and_a_protected_deletion() {
     lab.remove("Cluster/acme/payments");
     insta::assert_snapshot!(lab.look(), @r#"
     fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
+      6 → 9 brokers and 6 controllers take 18 → 22.5 CPUs, 96 → 120 GiB of memory, 1200 → 1500 GiB of disk
       ~ cluster orders     kafka_units 1 → 2                                 acme/clusters/orders.yaml:8
           adds 3 brokers and rebalances; clients keep their connections
+          3 → 6 brokers and 3 controllers: 9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk
           ~ KafkaNodePool kafka-acme--orders/broker
               spec:
             -   replicas: 3
             +   replicas: 6
-                roles:
-                - broker
-                storage:
+                resources:
+                  requests:
+                    cpu: 1500m
       ! cluster payments   waiting: deletion_protection is on          was acme/clusters/payments.yaml:1
           to delete it: put it back with `deletion_protection: false`, apply, then remove it again
           the cluster goes; its namespace and disks stay: kafka-acme--payments
@@ -37,9 +39,11 @@ fn something_new() {
       + organization acme                                                 acme/organizations/acme.yaml:1
 
     fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
+      3 brokers and 3 controllers take 9 CPUs, 48 GiB of memory, 600 GiB of disk
       + fleet eu                                                                   acme/fleets/eu.yaml:1
       + cluster orders                                                       acme/clusters/orders.yaml:1
           makes a cluster of 3 brokers and 3 controllers
+          takes 9 CPUs, 48 GiB of memory, 600 GiB of disk
           + Namespace kafka-acme--orders
           + NetworkPolicy kafka-acme--orders/deny
           + Kafka kafka-acme--orders/orders
@@ -91,6 +95,7 @@ fn what_needs_approval() {
     ["a", "b"].iter().for_each(|name| lab.remove(&format!("Cluster/acme/{name}")));
     insta::assert_snapshot!(lab.look(), @r#"
     fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
+      6 → 3 brokers and 6 → 3 controllers take 18 → 9 CPUs, 96 → 48 GiB of memory, 1200 → 600 GiB of disk
       - cluster a                                                             was acme/clusters/a.yaml:1
           the cluster goes; its namespace and disks stay: kafka-acme--a
           - Kafka kafka-acme--a/a
@@ -98,7 +103,7 @@ fn what_needs_approval() {
           - KafkaNodePool kafka-acme--a/controller
           - NetworkPolicy kafka-acme--a/deny
       ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it, and it goes by itself when the hour is over  was acme/clusters/b.yaml:1
-          to keep it, put it back; to delete it: streamfleet approve 03b369592dea specs
+          to keep it, put it back; to delete it: streamfleet approve ef0885b9456d specs
           the cluster goes; its namespace and disks stay: kafka-acme--b
           - Kafka kafka-acme--b/b
           - KafkaNodePool kafka-acme--b/broker
@@ -133,4 +138,27 @@ fn colour_adds_nothing_but_colour() {
     assert!(coloured.contains('\u{1b}'));
     let stripped = anstream::adapter::strip_str(&coloured).to_string();
     assert_eq!(stripped, lab.look());
+}
+
+#[test]
+fn brokers_that_will_go_by_themselves_are_told_in_every_plan() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.judged("orders", Status::Updating);
+    let health = lab.target().health.as_mut().unwrap();
+    let orders = health.clusters.get_mut(&key("Cluster/acme/orders")).unwrap();
+    orders.status.reason = Some("partitions are being moved".into());
+    let going =
+        crate::health::PendingDestruction { pool: "broker".into(), from: 6, to: 3, nodes: vec![3, 4, 5] };
+    orders.status.conditions.push(crate::catalog::Condition {
+        kind: crate::health::ARMED.into(),
+        degraded: false,
+        message: going.to_string(),
+    });
+    insta::assert_snapshot!(lab.look(), @r#"
+    fleet acme/eu   directory, Healthy      units 1 → 2 of 40    clusters 1 → 2 of 10
+      ! cluster orders is Updating: partitions are being moved
+          pool `broker` goes from 6 to 3 by itself as soon as nodes 3, 4, 5 hold no partition; put the number back to 6 to keep it
+
+    Nothing to do: 3 resources are as their specs say.    plan …
+    "#);
 }

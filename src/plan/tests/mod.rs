@@ -1,9 +1,14 @@
 //! A small installation made by hand, on which plans are made and carried out in memory.
 
+mod certificate;
 mod decisions;
+mod dry_run;
 mod look;
+mod preflight;
 mod property;
 mod rules;
+mod size;
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +17,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::catalog::{
-    Absence, Approval, Catalog, Deletion, Gauge, Hold, Recorded, RecordedObject, ResolvedFleet,
-    ResolvedSecret, Resource, SecretMark,
+    Absence, Approval, Catalog, ClusterDomain, Deletion, Gauge, Hold, Recorded, RecordedObject,
+    ResolvedCluster, ResolvedFleet, ResolvedSecret, Resource, ResourceStatus, SecretMark, Status, versions,
 };
 use crate::config::Config;
+use crate::health::{FleetHealth, Judgement, Outputs};
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey, SecretRef};
 use crate::plan::{
-    Change, Observed, ObservedFleet, ObservedObject, Plan, Policy, Reach, Verb, manifest_digest, plan,
+    Change, Observed, ObservedFleet, ObservedObject, Pauses, Plan, Policy, Reach, Verb, manifest_digest, plan,
 };
 use crate::problem::{Location, Origin};
 use crate::render::{Desired, Manifest, SecretEncoding, SecretSlot, Stage};
@@ -41,8 +47,14 @@ fn key(text: &str) -> ResourceKey {
     text.to_owned().try_into().unwrap()
 }
 
+const GATEWAY: &str = "gateway.networking.k8s.io/v1|Gateway|streamfleet-gateway|kafka";
+
 fn fleet_key() -> FleetKey {
     "acme/eu".to_owned().try_into().unwrap()
+}
+
+fn fleet_of(name: &str) -> FleetKey {
+    format!("acme/{name}").try_into().unwrap()
 }
 
 fn object(kind: &str, cluster: &str, name: &str) -> ObjectKey {
@@ -57,12 +69,7 @@ fn object(kind: &str, cluster: &str, name: &str) -> ObjectKey {
 
 impl Lab {
     fn new() -> Self {
-        let reached = ObservedFleet {
-            reach: Reach::Reached,
-            inventory: BTreeMap::new(),
-            marks: BTreeMap::new(),
-            objects: BTreeMap::new(),
-        };
+        let reached = ObservedFleet::unknown(Reach::Reached);
         let mut lab = Self {
             resources: BTreeMap::new(),
             absences: BTreeMap::new(),
@@ -73,6 +80,7 @@ impl Lab {
                 cluster_deletions_per_hour: 1,
                 approval_lifetime: SignedDuration::from_hours(24),
                 software: "0.1.0".into(),
+                pauses: Pauses::default(),
             },
             revision: 1,
             rendering: 1,
@@ -105,6 +113,15 @@ impl Lab {
             }
         }
         self.set(&format!("Cluster/acme/{name}"), spec);
+    }
+
+    /// Another fleet, with clusters of one unit.
+    fn fleet(&mut self, fleet: &str, clusters: &[&str]) {
+        let spec = json!({"organization": "acme", "identifier": fleet, "infra_type": "directory",
+            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40});
+        self.set(&format!("Fleet/acme/{fleet}"), spec);
+        self.observed.fleets.insert(fleet_of(fleet), ObservedFleet::unknown(Reach::Reached));
+        clusters.iter().for_each(|name| self.cluster(name, json!({"infrastructure": fleet})));
     }
 
     fn set(&mut self, text: &str, spec: Value) {
@@ -150,6 +167,24 @@ impl Lab {
         self.set("Fleet/acme/eu", fleet);
     }
 
+    /// Lets clients into the fleet by a Gateway, or by load balancers.
+    fn exposed(&mut self, exposure: Value, gateway: Value) {
+        let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": "directory",
+            "advanced_config": {"exposure": exposure, "gateway": gateway}, "domain": "k.example.com",
+            "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40});
+        self.set("Fleet/acme/eu", fleet);
+    }
+
+    /// The fleet's Gateway as it should be; none where clients come in another way.
+    fn gateway(&self) -> Option<Manifest> {
+        let fleet = self.resources.get(&key("Fleet/acme/eu"))?;
+        let Spec::Fleet(spec) = &fleet.spec else { return None };
+        let class = &spec.advanced_config.gateway.as_ref()?.class;
+        let key = GATEWAY.to_owned().try_into().unwrap();
+        let body = json!({"spec": {"gatewayClassName": class}});
+        Some(Manifest { key, owner: fleet.key.clone(), stage: Stage::Configuration, body: body.into() })
+    }
+
     fn hold(&mut self, text: &str, hold: Hold) {
         self.resources.get_mut(&key(text)).unwrap().hold = Some(hold);
     }
@@ -167,7 +202,7 @@ impl Lab {
         let gauge = |limit| Gauge { before: 1, after: 2, limit: Some(limit) };
         let fleets = self.resources.values().filter_map(|resource| match &resource.spec {
             Spec::Fleet(spec) => Some(ResolvedFleet {
-                key: fleet_key(),
+                key: fleet_of(spec.identifier.as_str()),
                 spec: Arc::new(spec.clone()),
                 domain: None,
                 clusters: gauge(spec.max_tenants),
@@ -196,27 +231,77 @@ impl Lab {
         Catalog {
             source: SourceId("/specs".into()),
             revision: self.revision.to_string(),
+            commit: None,
             config: Config::default(),
             resources: self.resources.iter().map(|(key, resource)| (key.clone(), copy(resource))).collect(),
             fleets: fleets.map(|fleet| (fleet.key.clone(), fleet)).collect(),
-            clusters: BTreeMap::new(),
+            clusters: self.resolved_clusters(),
             absent: absent.map(|key| (key.clone(), why(key))).collect(),
             capacity: BTreeMap::new(),
             problems: Vec::new(),
         }
     }
 
+    /// The clusters with their base domain, where there is one: all that planning looks at of them.
+    fn resolved_clusters(&self) -> BTreeMap<ResourceKey, ResolvedCluster> {
+        let domain = self.resources.get(&key("BaseDomain/acme/k.example.com"));
+        let resolved = |resource: &Resource| {
+            let Spec::Cluster(spec) = &resource.spec else { return None };
+            let fleet = key(&format!("Fleet/acme/{}", spec.infrastructure));
+            let Spec::Fleet(fleet_spec) = &self.resources.get(&fleet)?.spec else { return None };
+            let domain = domain?;
+            let used = ClusterDomain {
+                key: domain.key.clone(),
+                domain: "k.example.com".parse().unwrap(),
+                dns_provider: crate::spec::DnsProvider::None,
+                bootstrap_host: format!("{}.k.example.com", spec.identifier),
+                tls_cert: "…".into(),
+                tls_key: domain.secrets["tls_key"].clone(),
+            };
+            Some(ResolvedCluster {
+                key: resource.key.clone(),
+                id: resource.id,
+                origin: resource.origin.clone(),
+                spec: Arc::clone(spec),
+                fleet: fleet_of(spec.infrastructure.as_str()),
+                fleet_spec: Arc::new(fleet_spec.clone()),
+                namespace: crate::names::namespace(&spec.organization, &spec.identifier),
+                domain: Some(used),
+                identity_provider: None,
+                tiered_storage: None,
+                kafka_units: spec.kafka_units,
+            })
+        };
+        let resolved = self.resources.values().filter_map(resolved);
+        resolved.map(|cluster| (cluster.key.clone(), cluster)).collect()
+    }
+
     /// A stand-in for rendering: five objects a cluster, and its certificate where the fleet has a domain.
     fn desired(&self) -> Desired {
-        let mut objects = BTreeMap::new();
+        let gateway = self.gateway();
+        let is_routed = gateway.is_some();
+        let of_fleet: BTreeMap<_, _> = gateway.into_iter().map(|it| (it.key.clone(), it)).collect();
+        let mut fleets = BTreeMap::from([(fleet_key(), of_fleet)]);
         for resource in self.resources.values().filter(|resource| resource.hold.is_none()) {
             let Spec::Cluster(cluster) = &resource.spec else { continue };
+            let objects = fleets.entry(fleet_of(cluster.infrastructure.as_str())).or_default();
             let (name, config) = (cluster.identifier.as_str(), &cluster.advanced_config);
             let claim = config.storage.on_delete == crate::spec::OnDelete::Delete;
             let size = format!("{}Gi", config.storage.size_gib.unwrap_or(100));
             let storage = json!({"type": "jbod", "volumes": [{"size": size, "deleteClaim": claim}]});
-            let pool = |role: &str, replicas: u32| json!({"spec": {"replicas": replicas, "roles": [role], "storage": storage}});
-            let kafka = json!({"spec": {"kafka": {"version": config.version, "config": {"rendering": self.rendering}}}});
+            let pool = |role: &str, replicas: u32| {
+                json!({"spec": {"replicas": replicas, "roles": [role], "storage": storage,
+                "resources": {"requests": {"cpu": "1500m", "memory": "8Gi"}}}})
+            };
+            let metadata = versions::find(&config.version).map_or("4.3-IV0", |found| found.metadata);
+            let mut kafka = json!({"spec": {"kafka": {
+                "version": config.version,
+                "metadataVersion": metadata,
+                "config": {"rendering": self.rendering},
+            }}});
+            if is_routed {
+                kafka["spec"]["kafka"]["listeners"] = json!([{"name": "external", "type": "tlsroute"}]);
+            }
             let mut add = |kind: &str, object_name: &str, stage, body: Value| {
                 let key = object(kind, name, object_name);
                 let owner = resource.key.clone();
@@ -243,7 +328,7 @@ impl Lab {
                 );
             }
         }
-        Desired { fleets: BTreeMap::from([(fleet_key(), objects)]) }
+        Desired { fleets }
     }
 
     fn plan(&self) -> Plan {
@@ -344,9 +429,31 @@ impl Lab {
     }
 }
 
+impl Lab {
+    /// Says how a cluster is found to be, while its fleet is well.
+    fn judged(&mut self, name: &str, status: Status) {
+        let since = self.policy.now;
+        let is = |status| ResourceStatus { status, reason: None, conditions: vec![], since };
+        let judgement = Judgement {
+            status: is(status),
+            in_progress: vec![],
+            pending_destructions: vec![],
+            outputs: Outputs::default(),
+            gone: false,
+        };
+        let cluster = key(&format!("Cluster/acme/{name}"));
+        let fleet = self.resources.get(&cluster).and_then(Resource::fleet).unwrap_or_else(fleet_key);
+        let target = self.observed.fleets.get_mut(&fleet).unwrap();
+        let health = target
+            .health
+            .get_or_insert_with(|| FleetHealth { status: is(Status::Healthy), clusters: BTreeMap::new() });
+        health.clusters.insert(cluster, judgement);
+    }
+}
+
 fn there(uid: String, manifest: Json) -> ObservedObject {
     let manifest = Some(manifest);
-    ObservedObject { uid, ours: true, unchanged: true, manifest, changed_by: None, healthy: Some(true) }
+    ObservedObject { uid, ours: true, unchanged: true, manifest, changed_by: None, contested: Vec::new() }
 }
 
 /// The change of a resource in a plan.

@@ -235,7 +235,10 @@ fn data_goes_only_after_on_delete_was_applied() {
     let plan = lab.plan();
     assert_eq!(
         change(&plan, "Cluster/acme/orders").effects,
-        ["from now on, deleting the cluster deletes its data"]
+        [
+            "from now on, deleting the cluster deletes its data",
+            "from now on it is deleted when its file is removed",
+        ]
     );
     lab.settle();
     lab.remove("Cluster/acme/orders");
@@ -315,12 +318,40 @@ fn parents_wait_for_their_children() {
 }
 
 #[test]
+fn a_gateway_stays_as_long_as_a_cluster_is_reached_through_it() {
+    let mut lab = Lab::with(&["orders", "payments"]);
+    lab.exposed("tlsroute".into(), json!({"class": "envoy"}));
+    lab.settle();
+    let gateway: ObjectKey = GATEWAY.to_owned().try_into().unwrap();
+    assert!(lab.target().objects.contains_key(&gateway));
+    lab.remove("Cluster/acme/payments");
+    lab.exposed("loadbalancer".into(), Value::Null);
+    let waiting = |plan: &Plan| change(plan, "Fleet/acme/eu").waiting.clone();
+    let stays =
+        |count, example: &str| vec![Waiting::InUse { object: gateway.clone(), count, example: key(example) }];
+    // What differs of the fleet otherwise doesn't wait for it.
+    lab.execute(&lab.plan());
+    assert_eq!(
+        waiting(&lab.plan()),
+        stays(1, "Cluster/acme/payments"),
+        "one is protected, and its document is gone"
+    );
+    lab.unprotected("payments");
+    lab.execute(&lab.plan());
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/eu"]);
+    lab.execute(&plan);
+    assert!(!lab.target().objects.contains_key(&gateway));
+    lab.settle();
+}
+
+#[test]
 fn a_saved_plan_knows_when_it_is_stale() {
     let mut lab = three_removed();
     let saved = lab.plan();
     lab.later(1);
     assert_eq!(saved.staleness(&lab.plan()), [""; 0], "time alone changes nothing");
-    lab.target().objects.get_mut(&object("Kafka", "a", "a")).unwrap().healthy = None;
+    lab.judged("a", Status::Degraded);
     assert_eq!(saved.staleness(&lab.plan()), [""; 0], "nor does status");
 
     lab.target().objects.get_mut(&object("Kafka", "a", "a")).unwrap().uid = "other".into();
@@ -368,8 +399,14 @@ fn one_cluster_of_a_fleet_is_disrupted_at_a_time() {
     );
     lab.execute(&plan);
     assert_eq!(running(&lab.plan()), ["acme/b"]);
-    lab.target().objects.get_mut(&object("Kafka", "a", "a")).unwrap().healthy = Some(false);
-    assert_eq!(running(&lab.plan()), [""; 0], "the next one waits until the last one works again");
+    for status in [Status::Updating, Status::Upgrading, Status::Degraded, Status::Unreachable] {
+        lab.judged("a", status);
+        assert_eq!(running(&lab.plan()), [""; 0], "the next one waits until the last one works again");
+    }
+    for status in [Status::Healthy, Status::Provisioning, Status::Failed] {
+        lab.judged("a", status);
+        assert_eq!(running(&lab.plan()), ["acme/b"], "nothing of the other one can be disrupted");
+    }
 }
 
 #[test]
@@ -389,8 +426,10 @@ fn a_cluster_that_does_not_work_is_repaired_first() {
     for name in ["a", "b"] {
         lab.cluster(name, json!({"advanced_config.version": "4.3.2"}));
     }
-    lab.target().objects.get_mut(&object("Kafka", "b", "b")).unwrap().healthy = Some(false);
+    lab.judged("b", Status::Degraded);
     assert_eq!(running(&lab.plan()), ["acme/b"]);
+    lab.judged("b", Status::Failed);
+    assert_eq!(running(&lab.plan()), ["acme/a", "acme/b"], "what never worked isn't disrupted");
 }
 
 #[test]

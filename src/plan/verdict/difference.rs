@@ -17,12 +17,15 @@ pub(crate) struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    pub(super) fn direction(&self) -> Direction {
+    pub(in crate::plan) fn direction(&self) -> Direction {
         let on = |value: &Value| *value == Value::Bool(true);
         match (on(self.before), on(self.after)) {
             (false, true) => return Direction::On,
             (true, false) => return Direction::Off,
             _ => {}
+        }
+        if let (Value::Array(before), Value::Array(after)) = (self.before, self.after) {
+            return resized(before, after);
         }
         match magnitude(self.before).zip(magnitude(self.after)).and_then(|(a, b)| a.partial_cmp(&b)) {
             Some(Ordering::Less) => Direction::Up,
@@ -32,8 +35,18 @@ impl Difference<'_> {
     }
 }
 
+/// How a list changes: whether all that was in it stays, and whether all that is in it was there.
+fn resized(before: &[Value], after: &[Value]) -> Direction {
+    let within = |inner: &[Value], outer: &[Value]| inner.iter().all(|item| outer.contains(item));
+    match (within(before, after), within(after, before)) {
+        (true, false) => Direction::Up,
+        (false, true) => Direction::Down,
+        _ => Direction::Other,
+    }
+}
+
 /// All fields in which two objects differ: objects and lists of one length are compared part by part, all else whole.
-pub(super) fn differences<'a>(before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
+pub(in crate::plan) fn differences<'a>(before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
     let mut found = Vec::new();
     walk(&mut String::new(), before, after, &mut found);
     found

@@ -1,7 +1,8 @@
 //! The rows. The first one that fits decides.
 
-use crate::plan::Verdict;
-use crate::plan::Verdict::{InPlace, NoOp, RollingRestart, StorageGrowth};
+use crate::plan::Verdict::{ClientsReconnect, InPlace, NoOp, RollingRestart, StorageGrowth};
+use crate::plan::{Step, Verdict};
+use crate::spec::broker_option::{self, Effect};
 
 /// What a change of one field, or of a whole object, comes to.
 pub(super) struct Row {
@@ -31,25 +32,27 @@ pub(super) enum Of {
 /// What a row says.
 #[derive(Clone, Copy)]
 pub(super) enum Outcome {
-    /// It is done, and this follows from it. In the words `{before}`, `{after}`, `{brokers}` and `{object}` are filled
-    /// in; empty words say nothing.
+    /// It is done, and this follows from it. In the words `{before}`, `{after}`, `{brokers}`, `{disks}` and `{object}` are
+    /// filled in; empty words say nothing.
     Does(Verdict, &'static str),
-    /// It is never done.
-    Refuses { code: &'static str, why: &'static str, hint: &'static str },
+    /// It is done, with these words, where a person confirmed that brokers may go, and refused otherwise.
+    RemovesBrokers(&'static str),
+    /// It is never done: a stable name for programs, why, and what to do instead.
+    Refuses([&'static str; 3]),
 }
 
 /// How a field or an object changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(in crate::plan) enum Direction {
     /// The object is made.
     Created,
     /// The object is deleted though its resource stays.
     Deleted,
     /// The object is written anew without it being known what is there.
     Rewritten,
-    /// A number, size or version grows.
+    /// A number, size, version or list grows.
     Up,
-    /// A number, size or version shrinks.
+    /// A number, size, version or list shrinks.
     Down,
     /// It becomes true.
     On,
@@ -94,9 +97,9 @@ const fn refused(
     of: Of,
     path: &'static str,
     when: When,
-    [code, why, hint]: [&'static str; 3],
+    refusal: [&'static str; 3],
 ) -> Row {
-    Row { kind, of, path, when, outcome: Outcome::Refuses { code, why, hint } }
+    Row { kind, of, path, when, outcome: Outcome::Refuses(refusal) }
 }
 
 const CHANGES: When = When::Changes;
@@ -118,11 +121,13 @@ const ROLES: [&str; 3] = [
     "the roles of {object} would change, and running nodes can't change their roles",
     NEW_CLUSTER,
 ];
-const FEWER_BROKERS: [&str; 3] = [
+pub(super) const FEWER_BROKERS: [&str; 3] = [
     "brokers-removed",
     "{object} would go from {before} to {after} brokers, and the ones removed may hold the only copies of data",
-    "put `kafka_units` back, or make a smaller cluster and move the topics to it",
+    "put `kafka_units` back, or confirm it with `advanced_config.scale_down_to`, for at most half of the brokers at a time",
 ];
+const REMOVES_BROKERS: &str = "Cruise Control moves what {brokers} hold to the others, whose disks have to take it; then the \
+    operator removes them by itself. Clients keep their connections to the others; {disks}";
 const SMALLER_DISKS: [&str; 3] = [
     "storage-shrunk",
     "the disks of {object} would shrink from {before} to {after}, and disks only grow",
@@ -136,8 +141,11 @@ const OTHER_DISKS: [&str; 3] = [
 const LOWER_METADATA: [&str; 3] = [
     "metadata-downgrade",
     "Kafka's metadata would go back from {before} to {after}, and it only goes forward",
-    "put `advanced_config.version` back",
+    PUT_VERSION_BACK,
 ];
+/// The way out where Kafka's metadata would go back.
+pub(in crate::plan) const PUT_VERSION_BACK: &str =
+    "put `advanced_config.version` back, or make a new cluster and move the topics to it";
 const DELETES_POOL: [&str; 3] = [
     "pool-deleted",
     "{object} would be deleted with its brokers, while its cluster stays",
@@ -154,13 +162,27 @@ const NEVER_DELETED: [&str; 3] = [
     "delete it by hand where that is meant",
 ];
 
+/// What a change of a broker's option comes to, which the options' own table says; none for one that brokers have to be
+/// restarted for.
+pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
+    let name = pointer.strip_prefix("/spec/kafka/config/").filter(|_| step.object.kind == "Kafka")?;
+    match broker_option::find(name)?.effect {
+        Effect::Live => Some(Outcome::Does(InPlace, "brokers take new options while they run")),
+        Effect::Controllers => Some(Outcome::Does(
+            RollingRestart,
+            "controllers restart one by one; brokers take new options while they run",
+        )),
+        Effect::Restart => None,
+    }
+}
+
 /// The first row that fits decides; what fits none is done in place without a word.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Row] = &[
     refused("KafkaNodePool", Of::Any, "/spec/roles/**", CHANGES, ROLES),
     refused("KafkaNodePool", Of::Controllers, "/spec/replicas", CHANGES, CONTROLLERS),
     row("KafkaNodePool", "/spec/replicas", UP, InPlace, "adds {brokers} and rebalances; clients keep their connections"),
-    refused("KafkaNodePool", Of::Any, "/spec/replicas", DOWN, FEWER_BROKERS),
+    Row { kind: "KafkaNodePool", of: Of::Any, path: "/spec/replicas", when: DOWN, outcome: Outcome::RemovesBrokers(REMOVES_BROKERS) },
     row("KafkaNodePool", "/spec/storage/volumes/*/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one"),
     row("KafkaNodePool", "/spec/storage/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one"),
     refused("KafkaNodePool", Of::Any, "/spec/storage/volumes/*/size", DOWN, SMALLER_DISKS),
@@ -170,18 +192,23 @@ pub(super) const TABLE: &[Row] = &[
     row("KafkaNodePool", "/spec/storage/deleteClaim", When::Is(Direction::On), InPlace, "from now on, deleting the cluster deletes its data"),
     row("KafkaNodePool", "/spec/storage/deleteClaim", When::Is(Direction::Off), InPlace, "from now on, the disks stay when the cluster is deleted"),
     refused("KafkaNodePool", Of::Any, "/spec/storage/**", CHANGES, OTHER_DISKS),
+    row("KafkaNodePool", "/spec/template/pod/topologySpreadConstraints", UP, RollingRestart, "the nodes of {object} restart one by one; their disks stay in the zones where they are, so a node whose zone has more than its share can't start again"),
     row("KafkaNodePool", "/spec/**", CHANGES, RollingRestart, ROLLS_POOL),
     row("KafkaNodePool", "", REWRITTEN, RollingRestart, "{object} can't be read and is written anew; its nodes may restart one by one"),
     refused("KafkaNodePool", Of::Any, "", DELETED, DELETES_POOL),
 
     refused("Kafka", Of::Any, "/spec/kafka/metadataVersion", DOWN, LOWER_METADATA),
     row("Kafka", "/spec/kafka/version", CHANGES, RollingRestart, "Kafka goes from {before} to {after}; brokers and controllers restart one by one, clients reconnect and go on"),
-    row("Kafka", "/spec/kafka/metadataVersion", CHANGES, RollingRestart, "Kafka's metadata goes from {before} to {after} and can't go back"),
+    row("Kafka", "/spec/kafka/metadataVersion", CHANGES, InPlace, "Kafka's metadata goes from {before} to {after} and can't go back"),
     row("Kafka", "/spec/kafka/quotas/**", CHANGES, InPlace, "client quotas change while clients stay connected"),
     row("Kafka", "/spec/entityOperator/**", CHANGES, InPlace, "the topic and user operators restart; clients notice nothing"),
     row("Kafka", "/spec/cruiseControl/**", CHANGES, InPlace, "Cruise Control restarts; clients notice nothing"),
-    row("Kafka", "/spec/kafkaExporter/**", CHANGES, InPlace, "the metrics exporter restarts; clients notice nothing"),
-    row("Kafka", "/spec/kafka/listeners/**", CHANGES, RollingRestart, "brokers restart one by one with other listeners; clients may need other settings to connect"),
+    row("Kafka", "/spec/kafkaExporter/**", CHANGES, InPlace, "Kafka Exporter changes, beside the brokers; clients notice nothing"),
+    row("Kafka", "/spec/kafka/tieredStorage/remoteStorageManager/config/**", CHANGES, RollingRestart, "brokers restart one by one and look for the older part of the log in another place, which has to hold it already"),
+    row("Kafka", "/spec/kafka/listeners", UP, RollingRestart, "brokers restart one by one and can be reached in one more way; clients reconnect and go on"),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", CHANGES, RollingRestart, ROLLS),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", CHANGES, RollingRestart, ROLLS),
+    row("Kafka", "/spec/kafka/listeners/**", CHANGES, ClientsReconnect, "brokers restart one by one with other listeners; clients may need other settings to connect"),
     row("Kafka", "/spec/**", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "", REWRITTEN, RollingRestart, "{object} can't be read and is written anew; brokers and controllers may restart one by one"),
     refused("Kafka", Of::Any, "", DELETED, DELETES_CLUSTER),
@@ -189,10 +216,15 @@ pub(super) const TABLE: &[Row] = &[
     Row { kind: "Secret", of: Of::Tls, path: "/data/**", when: CHANGES, outcome: Outcome::Does(RollingRestart, "brokers restart one by one with the new certificate; clients reconnect and go on") },
     Row { kind: "Secret", of: Of::Tls, path: "", when: REWRITTEN, outcome: Outcome::Does(RollingRestart, "brokers restart one by one with the new certificate; clients reconnect and go on") },
     row("Deployment", "/spec/**", CHANGES, RollingRestart, "{object} changes; a new version of the operator restarts the brokers of every cluster"),
+    row("Deployment", "", DELETED, InPlace, "{object} is deleted; clusters go on running, and nothing acts on changes until another operator does"),
+
+    row("Gateway", "/spec/**", CHANGES, InPlace, "{object} changes, through which clients outside of Kubernetes reach every cluster of the fleet; they may have to reconnect"),
+    row("Gateway", "", DELETED, InPlace, "{object} is deleted; no cluster is reached through it any more"),
 
     refused("Namespace", Of::Any, "", DELETED, NEVER_DELETED),
     refused("PersistentVolumeClaim", Of::Any, "", DELETED, NEVER_DELETED),
     refused("CustomResourceDefinition", Of::Any, "", DELETED, NEVER_DELETED),
+    row("Namespace", "/metadata/annotations/**", CHANGES, NoOp, ""),
     row("Namespace", "/metadata/**", CHANGES, InPlace, ""),
     row("*", "/metadata/**", CHANGES, NoOp, ""),
 ];

@@ -50,7 +50,7 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
             "Kafka",
             kafka("metadataVersion", json!("4.2-IV1")),
             kafka("metadataVersion", json!("4.3-IV0")),
-            RollingRestart,
+            InPlace,
         ),
         (
             "Kafka",
@@ -59,6 +59,37 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
             Refused,
         ),
         ("Kafka", kafka("listeners", json!([])), kafka("listeners", json!([1])), RollingRestart),
+        ("Kafka", kafka("listeners", json!([1, 2])), kafka("listeners", json!([2])), ClientsReconnect),
+        (
+            "Kafka",
+            kafka("listeners", json!([{"port": 1}])),
+            kafka("listeners", json!([{"port": 2}])),
+            ClientsReconnect,
+        ),
+        (
+            "Kafka",
+            kafka("listeners", json!([{"configuration": {"maxConnections": 1}}])),
+            kafka("listeners", json!([{"configuration": {"maxConnections": 2}}])),
+            RollingRestart,
+        ),
+        (
+            "Kafka",
+            kafka("config", json!({"log.retention.ms": 1, "a": 1})),
+            kafka("config", json!({"a": 1, "log.segment.bytes": 2})),
+            InPlace,
+        ),
+        (
+            "Kafka",
+            kafka("config", json!({"min.insync.replicas": 1})),
+            kafka("config", json!({"min.insync.replicas": 2})),
+            RollingRestart,
+        ),
+        (
+            "Kafka",
+            kafka("config", json!({"num.partitions": 1})),
+            kafka("config", json!({"num.partitions": 3})),
+            RollingRestart,
+        ),
         ("Kafka", kafka("rack", json!(1)), kafka("rack", json!(2)), RollingRestart),
         ("Kafka", kafka("template", json!(1)), kafka("template", json!(2)), RollingRestart),
         ("Kafka", kafka("quotas", json!(1)), kafka("quotas", json!({"a": 2})), InPlace),
@@ -88,7 +119,7 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
     let mut refusals = Vec::new();
     for (kind, before, after, expected) in cases {
         let shown = format!("{kind} {before} {after}");
-        let judgement = judge([step(kind, Some(before), Some(after))].iter());
+        let judgement = judge([step(kind, Some(before), Some(after))].iter(), Permits::default());
         assert_eq!(judgement.verdict, Some(expected), "{shown}");
         assert_eq!(judgement.refusals.is_empty(), expected != Refused, "{shown}");
         refusals.extend(
@@ -108,10 +139,40 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
 }
 
 #[test]
+fn brokers_go_only_where_that_is_confirmed_and_at_most_half_of_them() {
+    let pool = |replicas: u32, delete: bool| {
+        let volumes = json!([{"size": "1Ti", "deleteClaim": delete}]);
+        json!({"spec": {"roles": ["broker"], "replicas": replicas, "storage": {"volumes": volumes}}})
+    };
+    let judged = |from, to, delete, fewer_brokers| {
+        let step = step("KafkaNodePool", Some(pool(from, delete)), Some(pool(to, delete)));
+        judge([step].iter(), Permits { fewer_brokers })
+    };
+    for (from, to, confirmed, expected) in [
+        (6, 3, false, Verdict::Refused),
+        (6, 3, true, Verdict::BrokerRemoval),
+        (9, 3, true, Verdict::Refused),
+        (2, 1, true, Verdict::Refused),
+        (3, 6, true, Verdict::InPlace),
+    ] {
+        assert_eq!(judged(from, to, false, confirmed).verdict, Some(expected), "{from} to {to}, {confirmed}");
+    }
+    let effects = [false, true].map(|delete| judged(6, 3, delete, true).effects.join("; "));
+    insta::assert_snapshot!(effects.join("\n"), @"
+    Cruise Control moves what 3 brokers hold to the others, whose disks have to take it; then the operator removes them by itself. Clients keep their connections to the others; their disks stay
+    Cruise Control moves what 3 brokers hold to the others, whose disks have to take it; then the operator removes them by itself. Clients keep their connections to the others; their disks are deleted with them
+    ");
+    let controllers = |replicas: u32| json!({"spec": {"roles": ["controller"], "replicas": replicas}});
+    let step = step("KafkaNodePool", Some(controllers(5)), Some(controllers(3)));
+    let judgement = judge([step].iter(), Permits { fewer_brokers: true });
+    assert_eq!(judgement.refusals[0].code, "controllers-changed", "a quorum never changes its size");
+}
+
+#[test]
 fn what_holds_data_is_never_deleted_while_its_resource_stays() {
     let mut refusals = Vec::new();
     for kind in ["KafkaNodePool", "Kafka", "Namespace", "PersistentVolumeClaim", "CustomResourceDefinition"] {
-        let judgement = judge([step(kind, Some(json!({})), None)].iter());
+        let judgement = judge([step(kind, Some(json!({})), None)].iter(), Permits::default());
         assert_eq!(judgement.verdict, Some(Verdict::Refused), "{kind}");
         refusals.push(judgement.refusals[0].why.clone());
     }
@@ -122,13 +183,13 @@ fn what_holds_data_is_never_deleted_while_its_resource_stays() {
     PersistentVolumeClaim ns/x would be deleted, and all data in it with it
     CustomResourceDefinition ns/x would be deleted, and all data in it with it
     "#);
-    let judgement = judge([step("NetworkPolicy", Some(json!({})), None)].iter());
+    let judgement = judge([step("NetworkPolicy", Some(json!({})), None)].iter(), Permits::default());
     assert_eq!(judgement.verdict, Some(Verdict::InPlace));
 }
 
 #[test]
 fn what_cannot_be_read_counts_as_the_worst_that_rewriting_it_may_do() {
-    let judgement = judge([step("Kafka", None, Some(json!({"spec": {}})))].iter());
+    let judgement = judge([step("Kafka", None, Some(json!({"spec": {}})))].iter(), Permits::default());
     assert_eq!(judgement.verdict, Some(Verdict::RollingRestart));
     insta::assert_debug_snapshot!(judgement.effects, @r#"
     [
@@ -142,16 +203,22 @@ fn a_secret_that_is_shown_by_its_fingerprint_is_the_same_secret() {
     let slot = json!({"$secret": {
         "reference": "BaseDomain/acme/k.example.com#tls_key", "encoding": "pkcs8", "fingerprint": "hmac:ab"}});
     let secret = |data: Value| json!({"type": "kubernetes.io/tls", "data": {"tls.key": data}});
-    let same = judge([step("Secret", Some(secret(json!("hmac:ab"))), Some(secret(slot.clone())))].iter());
+    let same = judge(
+        [step("Secret", Some(secret(json!("hmac:ab"))), Some(secret(slot.clone())))].iter(),
+        Permits::default(),
+    );
     assert_eq!(same.verdict, Some(Verdict::NoOp));
-    let other = judge([step("Secret", Some(secret(json!("hmac:cd"))), Some(secret(slot)))].iter());
+    let other = judge(
+        [step("Secret", Some(secret(json!("hmac:cd"))), Some(secret(slot)))].iter(),
+        Permits::default(),
+    );
     assert_eq!(other.verdict, Some(Verdict::RollingRestart));
 }
 
 #[test]
 fn every_refusal_says_what_to_do_and_no_row_hides_another() {
     for (index, row) in TABLE.iter().enumerate() {
-        if let Outcome::Refuses { code, why, hint } = row.outcome {
+        if let Outcome::Refuses([code, why, hint]) = row.outcome {
             assert!(!code.is_empty() && !hint.is_empty() && !why.ends_with('.'), "row {index}");
         }
         let twin = TABLE[..index].iter().find(|earlier| {

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod config;
+mod endpoints;
 mod jaas;
 mod listeners;
 mod node_pool;
@@ -14,12 +15,14 @@ use crate::catalog::ResolvedCluster;
 use crate::render::Manifest;
 use crate::render::cluster_type::{Driver, Traffic};
 use crate::render::sizing::Sizing;
-use crate::spec::{Cluster, ClusterAccess, ClusterAdvancedConfig, Storage, TenancyMode};
+use crate::spec::{
+    BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, Operations, Storage, TenancyMode,
+};
 
 /// How a Kafka cluster is rendered.
-pub const DRIVER: Driver = Driver { traffic, objects };
+pub const DRIVER: Driver = Driver { traffic, clients: endpoints::clients, objects };
 
-/// Where brokers and controllers give their metrics; Strimzi's fixed port.
+/// Where brokers, controllers and Kafka Exporter give their metrics; Strimzi's fixed port.
 const METRICS_PORT: u16 = 9404;
 
 /// What the files beside this one need to know of a cluster.
@@ -31,6 +34,8 @@ struct Context<'a> {
     private: bool,
     version: &'a str,
     storage: &'a Storage,
+    operations: Operations,
+    options: &'a BrokerConfig,
 }
 
 impl<'a> Context<'a> {
@@ -62,6 +67,8 @@ impl<'a> Context<'a> {
             version,
             // These refer to other resources and are resolved in the cluster.
             oauth: _,
+            // It is in what clients log in with.
+            authentication: _,
             tiered_storage_bucket_name: _,
             tiered_storage_provider: _,
             // The bucket is never made here.
@@ -71,6 +78,10 @@ impl<'a> Context<'a> {
             storage,
             // It is in the sizing.
             profile: _,
+            // A word of permission, which the plan asks for.
+            scale_down_to: _,
+            operations,
+            config,
         } = advanced_config;
         Self {
             cluster,
@@ -80,6 +91,8 @@ impl<'a> Context<'a> {
             private: *private_access,
             version,
             storage,
+            operations: *operations,
+            options: config,
         }
     }
 
@@ -105,10 +118,11 @@ fn objects(cluster: &ResolvedCluster, sizing: &Sizing) -> Vec<Manifest> {
 
 fn traffic(cluster: &ResolvedCluster) -> Traffic {
     let name = &cluster.spec.identifier;
+    let Operations { metrics, kafka_exporter, topic_operator: _ } = cluster.spec.advanced_config.operations;
     Traffic {
         servers: vec![("strimzi.io/cluster", name.to_string()), ("strimzi.io/name", format!("{name}-kafka"))],
         client_ports: listeners::client_ports(cluster),
-        metrics_port: METRICS_PORT,
+        metrics_port: (metrics || kafka_exporter).then_some(METRICS_PORT),
         operator: vec![("strimzi.io/kind", "cluster-operator".to_owned())],
     }
 }

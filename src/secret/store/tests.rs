@@ -131,7 +131,7 @@ fn documents(documents: Vec<Document>) -> Documents {
     Documents {
         source: SourceId("/specs".to_owned()),
         revision: String::new(),
-        git: false,
+        commit: None,
         skipped: BTreeMap::new(),
         files: BTreeMap::from([("specs.yaml".parse().unwrap(), Arc::new(file))]),
     }
@@ -272,7 +272,10 @@ fn what_is_not_here_is_opaque_and_what_is_wrong_is_refused() {
     );
     assert!(told.ends_with(" (make it readable for the user that runs streamfleet)"), "{told}");
     std::fs::remove_dir_all(place.path("")).unwrap();
-    assert_eq!(place.told("acme", file("key")), "opaque: there is no secrets folder here");
+    let folder = place.path("");
+    let folder = folder.to_str().unwrap().trim_end_matches('/');
+    let expected = format!("opaque: there is no secrets folder `{folder}` here");
+    assert_eq!(place.told("acme", file("key")), expected);
 }
 
 #[test]

@@ -7,14 +7,8 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 
-use super::{MAX_BYTES, MAX_FOLDERS, is_spec};
 use crate::names::SpecPath;
-use crate::spec::API_VERSION;
-
-/// The most files that are looked into in a folder whose name begins with a dot, and among all others. A spec tree has few
-/// that are no specs; in a folder full of them, none is worth the time.
-const MAX_HIDDEN: u32 = 200;
-const MAX_OTHERS: u32 = 10_000;
+use crate::source::rules::{MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, is_spec, speaks_of_specs};
 
 /// Folders with nothing of people in them.
 const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
@@ -74,7 +68,7 @@ impl Search {
             self.found.insert(path, Arc::from([]));
             return;
         };
-        if bytes.windows(API_VERSION.len()).any(|window| window == API_VERSION.as_bytes()) {
+        if speaks_of_specs(&bytes) {
             self.found.insert(path, bytes.into());
         }
     }

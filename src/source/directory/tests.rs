@@ -1,4 +1,5 @@
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use super::*;
 
@@ -40,7 +41,7 @@ fn yaml_files_are_found_and_dots_and_others_skipped() {
     ]);
     assert_eq!(tree.scan(), ["a/x.yaml: 1", "b.yml: 2"]);
     let first = scan(tree.path()).unwrap();
-    assert!(!first.git && Path::new(&first.source.0).is_absolute());
+    assert!(first.commit.is_none() && Path::new(&first.source.0).is_absolute());
     assert_eq!(first.revision, scan(tree.path()).unwrap().revision);
     fs::write(tree.path().join("b.yml"), "3").unwrap();
     assert_ne!(first.revision, scan(tree.path()).unwrap().revision);

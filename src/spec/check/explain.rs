@@ -1,7 +1,11 @@
 //! Where a person reads more of a field.
 
 use crate::names::Kind;
+use crate::spec::broker_option;
 use crate::spec::shape::{self, Rule, Shape};
+
+/// The options of a cluster's brokers, as a JSON pointer.
+const BROKER_CONFIG: &str = "/advanced_config/config";
 
 /// The command that explains a field, for what is wrong where nothing better can be advised.
 pub(super) fn hint(kind: Kind, pointer: &str) -> String {
@@ -10,6 +14,12 @@ pub(super) fn hint(kind: Kind, pointer: &str) -> String {
         "`streamfleet explain {}` says what it takes",
         [&[kind.singular()], names.as_slice()].concat().join(".")
     )
+}
+
+/// Why a mapping can't have a key, where more is known than that it is none of its fields.
+pub(super) fn reason(kind: Kind, pointer: &str, key: &str) -> Option<&'static str> {
+    let of_brokers = kind == Kind::Cluster && pointer == BROKER_CONFIG;
+    of_brokers.then(|| broker_option::follows_from(key)).flatten()
 }
 
 /// The names on a way that lead to fields: a place in a list has none, and neither have the keys that a person chooses.

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::scalar::nearest;
-use super::{At, Checker, Finding, place};
+use super::{At, Checker, Finding, explain, place};
 use crate::problem::plain;
 use crate::spec::HEADER;
 use crate::spec::shape::{self, Field, Rule, Shape};
 use crate::spec::yaml::{Content, Entry, Node, Scalar, Span};
+
+/// How many fields are listed where a key is none of them.
+const FIELDS: usize = 24;
 
 impl Checker {
     pub(super) fn object(
@@ -136,7 +139,8 @@ impl Checker {
 
     fn unknown_key(&mut self, fields: &[Field], name: &str, entry: &Entry<'_>, at: &At<'_>) {
         let names = || fields.iter().map(|field| field.name.as_str());
-        let near = nearest(name, names());
+        let reason = explain::reason(self.kind, at.pointer, name);
+        let near = nearest(name, names()).filter(|_| reason.is_none());
         // It could be a secret whose key is misspelt, or that stands at the wrong level.
         let harmless =
             |near: &str| fields.iter().any(|field| field.name == near && !field.shape.holds_secret());
@@ -145,9 +149,11 @@ impl Checker {
         }
         let hint = match near {
             Some(near) => format!("did you mean `{near}`?"),
-            None => match within(fields, name) {
-                Some(outer) => format!("`{}` belongs into `{outer}`", plain(name)),
-                None => format!("the fields are {}", shape::list(names(), "and")),
+            None => match (reason, within(fields, name)) {
+                (Some(reason), _) => reason.to_owned(),
+                (None, Some(outer)) => format!("`{}` belongs into `{outer}`", plain(name)),
+                (None, None) if fields.len() > FIELDS => explain::hint(self.kind, at.pointer),
+                (None, None) => format!("the fields are {}", shape::list(names(), "and")),
             },
         };
         let owner = if at.document { at.name.to_owned() } else { format!("`{}`", plain(at.name)) };

@@ -14,7 +14,7 @@ pub(super) fn snapshot(files: &[(&str, &[u8])]) -> Snapshot {
     Snapshot {
         source: SourceId("/specs".into()),
         revision: "1".into(),
-        git: false,
+        commit: None,
         skipped: BTreeMap::new(),
         entries: files.iter().map(entry).collect(),
     }

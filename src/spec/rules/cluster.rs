@@ -1,7 +1,12 @@
 //! Rules of clusters.
 
 use super::Rules;
-use crate::spec::{Cluster, ClusterAccess, ClusterAdvancedConfig, Profile};
+use crate::spec::{Authentication, Cluster, ClusterAccess, ClusterAdvancedConfig, Profile};
+
+/// Kafka's default of `log.retention.ms`: a week.
+const WEEK_MS: i64 = 7 * 24 * 3_600_000;
+/// What says in Kafka that nothing is limited.
+const UNLIMITED: i64 = -1;
 
 impl Rules<'_> {
     pub(super) fn cluster(&mut self, cluster: &Cluster) {
@@ -14,15 +19,17 @@ impl Rules<'_> {
                 "remove `private_access`, or use `cluster_access: Internal & External`",
             );
         }
-        if config.auto_upgrade {
+        if config.oauth.is_some() && config.authentication == Authentication::Mtls {
             self.refuse(
-                "/advanced_config/auto_upgrade",
-                "not-supported",
-                "`auto_upgrade: true` is not supported yet",
-                "remove `auto_upgrade`, and raise `version` when you want to upgrade",
+                "/advanced_config/authentication",
+                "no-effect",
+                "`authentication: mtls` has no effect with `oauth`",
+                "remove `authentication`, or remove `oauth` to have clients log in with certificates",
             );
         }
         self.tiered_storage(config);
+        self.broker_options(config);
+        self.scale_down(cluster);
         if config.profile == Profile::Dev {
             self.dev(cluster);
         }
@@ -45,21 +52,91 @@ impl Rules<'_> {
             ),
             _ => {}
         }
-        if config.tiered_storage_create_bucket {
-            let bucket = bucket.as_deref().unwrap_or("NAME");
-            let region = provider.as_ref().and_then(|provider| provider.cloud_region.as_deref());
-            // A region is free text that a person would paste into a shell with the rest of the command.
-            let word = |text: &&str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-            let region = region.filter(word).unwrap_or("REGION");
-            self.refuse(
-                "/advanced_config/tiered_storage_create_bucket",
-                "not-supported",
-                "buckets are not made here, so that no mistake here can remove one",
-                format!(
-                    "make it with `aws s3 mb s3://{bucket} --region {region}` and remove \
-                     `tiered_storage_create_bucket`"
-                ),
+    }
+
+    /// What Kafka itself refuses of options that belong together, as its `LogConfig` does when a broker starts.
+    fn broker_options(&mut self, config: &ClusterAdvancedConfig) {
+        let options = &config.config;
+        if config.tiered_storage_bucket_name.is_none() {
+            let tiered = |name: &str| name.starts_with("log.local.") || name.starts_with("remote.log.");
+            for (name, _) in options.iter().filter(|(name, _)| tiered(name)) {
+                self.refuse_option(
+                    name,
+                    "no-effect",
+                    format!("`{name}` has no effect without tiered storage"),
+                    format!("remove `{name}`, or add `tiered_storage_bucket_name`"),
+                );
+            }
+        }
+        if options.number("log.retention.ms") == Some(0) {
+            self.refuse_option(
+                "log.retention.ms",
+                "broker-option",
+                "`log.retention.ms` is 0, which Kafka doesn't take",
+                "use 1 or more, or -1 to keep records without a limit",
             );
+        }
+        for (local, whole, default) in [
+            ("log.local.retention.ms", "log.retention.ms", WEEK_MS),
+            ("log.local.retention.bytes", "log.retention.bytes", UNLIMITED),
+        ] {
+            let (Some(on_disk), kept) = (options.number(local), options.number(whole).unwrap_or(default))
+            else {
+                continue;
+            };
+            let exceeds = kept != UNLIMITED && (on_disk == UNLIMITED || on_disk > kept);
+            if exceeds && config.tiered_storage_bucket_name.is_some() {
+                self.refuse_option(
+                    local,
+                    "broker-option",
+                    format!("`{local}` is {on_disk} and keeps more than is kept at all: `{whole}` is {kept}"),
+                    format!("lower it to at most {kept}, or raise `{whole}`"),
+                );
+            }
+        }
+        let lag = |name: &str| options.number(&format!("log.cleaner.{name}.compaction.lag.ms"));
+        if let (Some(min), Some(max)) = (lag("min"), lag("max"))
+            && min > max
+        {
+            self.refuse_option(
+                "log.cleaner.min.compaction.lag.ms",
+                "broker-option",
+                format!("`log.cleaner.min.compaction.lag.ms` is {min}, more than `log.cleaner.max.compaction.lag.ms`, which is {max}"),
+                "lower the one or raise the other",
+            );
+        }
+    }
+
+    fn refuse_option(
+        &mut self,
+        name: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.refuse(&format!("/advanced_config/config/{name}"), code, message, hint);
+    }
+
+    /// A word that is left standing would let brokers go by a later slip, so it has to say the same as the number.
+    fn scale_down(&mut self, cluster: &Cluster) {
+        let pointer = "/advanced_config/scale_down_to";
+        match cluster.advanced_config.scale_down_to {
+            Some(_) if cluster.advanced_config.profile == Profile::Dev => self.refuse(
+                pointer,
+                "dev-profile",
+                "a cluster of profile `dev` has one node, and nothing to scale down",
+                "remove `scale_down_to`",
+            ),
+            Some(units) if !cluster.may_scale_down() => self.refuse(
+                pointer,
+                "no-effect",
+                format!(
+                    "`scale_down_to: {units}` confirms nothing, since `kafka_units` is {}",
+                    cluster.kafka_units
+                ),
+                "remove `scale_down_to`, or write the same number in both",
+            ),
+            _ => {}
         }
     }
 

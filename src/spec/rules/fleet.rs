@@ -29,20 +29,32 @@ impl Rules<'_> {
                 "remove `path`, or use `infra_type: directory`",
             );
         }
-        if config.exposure == Exposure::TlsRoute {
+        self.gateway(fleet);
+    }
+
+    fn gateway(&mut self, fleet: &Fleet) {
+        let config = &fleet.advanced_config;
+        match (config.exposure, &config.gateway) {
+            (Exposure::TlsRoute, None) => self.refuse(
+                "/advanced_config/exposure",
+                "missing-key",
+                "`exposure: tlsroute` needs `advanced_config.gateway`",
+                "add `gateway` with its `class`: `kubectl get gatewayclasses` lists those that there are",
+            ),
+            (Exposure::LoadBalancer, Some(_)) => self.refuse(
+                "/advanced_config/gateway",
+                "no-effect",
+                "`gateway` has no effect with `exposure: loadbalancer`",
+                "remove `gateway`, or use `exposure: tlsroute`",
+            ),
+            _ => {}
+        }
+        if config.exposure == Exposure::TlsRoute && fleet.domain.is_none() {
             self.refuse(
                 "/advanced_config/exposure",
-                "not-supported",
-                "`exposure: tlsroute` is not supported yet",
-                "use `exposure: loadbalancer`",
-            );
-        }
-        if config.components.strimzi.as_deref().is_some_and(|version| version != "existing") {
-            self.refuse(
-                "/advanced_config/components/strimzi",
-                "not-supported",
-                "installing the Strimzi operator is not supported yet",
-                "install the operator yourself and write `strimzi: existing`",
+                "missing-key",
+                "`exposure: tlsroute` needs `domain`, under which the Gateway finds its clusters",
+                "add `domain` to the fleet, or use `exposure: loadbalancer`",
             );
         }
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::layout;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::target::TargetError;
+use crate::target::{self, TargetError};
 
 /// The inventory's file, in the fleet's folder and not below the `path` of its spec, so that it is found when that changes.
 pub(super) const FILE: &str = ".streamfleet-inventory.json";
@@ -148,13 +148,6 @@ impl Inventory {
 
     /// The object as it is known here: it may have been made in another version of its API.
     pub(super) fn find(&self, key: &ObjectKey) -> Option<&ObjectKey> {
-        let same = |other: &&ObjectKey| {
-            (other.group(), &other.kind, &other.namespace, &other.name)
-                == (key.group(), &key.kind, &key.namespace, &key.name)
-        };
-        match self.objects.get_key_value(key) {
-            Some((known, _)) => Some(known),
-            None => self.objects.keys().find(same),
-        }
+        target::find(&self.objects, key)
     }
 }

@@ -19,14 +19,14 @@ impl DirectoryTarget {
         desired: Option<&Objects>,
     ) -> ObservedFleet {
         let wanted = desired.into_iter().flat_map(BTreeMap::keys);
-        self.look_at_all(recorded, wanted).unwrap_or_else(|error| ObservedFleet {
-            reach: Reach::Unreachable {
-                reason: format!("{error}; {}", error.hint()),
+        self.look_at_all(recorded, wanted).unwrap_or_else(|error| {
+            ObservedFleet::unknown(Reach::Unreachable {
+                reason: error.to_string(),
+                hint: error.hint().to_owned(),
+                refused: false,
+                lost: error.may_be_lost(),
                 last_seen: recorded.observed_at,
-            },
-            inventory: BTreeMap::new(),
-            marks: BTreeMap::new(),
-            objects: BTreeMap::new(),
+            })
         })
     }
 
@@ -44,9 +44,11 @@ impl DirectoryTarget {
         let mut passed = Folders::new();
         let mut fleet = ObservedFleet {
             reach: Reach::Reached,
+            cluster: None,
             inventory: BTreeMap::new(),
             marks: marks(&inventory),
             objects: BTreeMap::new(),
+            health: None,
         };
         for (key, entry) in &inventory.objects {
             let known = recorded.objects.get(key);
@@ -102,7 +104,7 @@ impl DirectoryTarget {
             unchanged: same && in_place,
             manifest,
             changed_by: None,
-            healthy: None,
+            contested: Vec::new(),
         })
     }
 
@@ -149,6 +151,6 @@ fn not_ours(digest: Option<Digest>) -> ObservedObject {
         unchanged: false,
         manifest: None,
         changed_by: None,
-        healthy: None,
+        contested: Vec::new(),
     }
 }

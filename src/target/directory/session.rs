@@ -11,7 +11,7 @@ use super::inventory::{self, Entry, File, Inventory, Mark};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::RecordedObject;
 use crate::names::{Digest, ObjectKey, ResourceKey};
-use crate::target::{Intent, ResourceMark, TargetError, Write};
+use crate::target::{Intent, ResourceMark, Taken, TargetError, Task, Write};
 
 /// A round of writing to one fleet's folder.
 pub struct Session {
@@ -24,6 +24,8 @@ pub struct Session {
     ready: BTreeMap<ObjectKey, Result<Zeroizing<String>, TargetError>>,
     /// What lies beside its place and is on disk, or why it could not be written.
     prepared: BTreeMap<ObjectKey, Result<Prepared, TargetError>>,
+    /// The one task that is begun, with its number.
+    begun: Option<(usize, Task)>,
     /// Whether something was put in its place that may not outlast a power cut yet.
     unsettled: bool,
 }
@@ -38,6 +40,7 @@ impl DirectoryTarget {
             saved,
             ready: BTreeMap::new(),
             prepared: BTreeMap::new(),
+            begun: None,
             unsettled: false,
         };
         session.inventory.installation = Some(self.installation);
@@ -107,6 +110,26 @@ impl Session {
 
     fn wait_for_disk(&self) -> Result<(), TargetError> {
         files::sync_file_system(&self.target.full(Utf8Path::new("")))
+    }
+
+    /// Whether another task can be begun.
+    pub fn has_room(&self) -> bool {
+        self.begun.is_none()
+    }
+
+    /// Begins a task. One that was begun before and not gone on with is forgotten.
+    pub fn start(&mut self, number: usize, task: Task) {
+        self.begun = Some((number, task));
+    }
+
+    /// Takes the task that was begun.
+    pub async fn next(&mut self) -> Option<(usize, Taken)> {
+        let (number, Task { object, uid, deletes }) = self.begun.take()?;
+        let taken = match deletes {
+            true => self.delete(&object, uid.as_deref()).await.map(|()| None),
+            false => self.apply(&object, uid.as_deref()).await.map(Some),
+        };
+        Some((number, taken))
     }
 
     /// Makes or changes an object, and gives the target's name for it as it is now. `uid` is the name of the one that was
@@ -243,8 +266,8 @@ impl Session {
     fn intend(&mut self, write: Write, index: &mut Index) -> Result<Zeroizing<String>, TargetError> {
         let path = layout::file(&self.target.path, &write.key)?;
         let text = yaml::text(&write)?;
-        let Write { key, owner, applied, filled: _ } = write;
-        let before = index.find(&key).cloned();
+        let Write { key, owner, applied, .. } = write;
+        let before = self.inventory.find(&key).cloned();
         let before = before.and_then(|known| self.inventory.objects.remove_entry(&known));
         if let Some((known, entry)) = &before {
             index.remove(known, entry);

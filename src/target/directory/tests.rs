@@ -67,7 +67,7 @@ fn secret() -> (ObjectKey, Value) {
 }
 
 fn write((key, filled): (ObjectKey, Value)) -> Write {
-    Write { key, owner: owner(), applied: Digest::of_json(&filled), filled }
+    Write { key, owner: owner(), applied: Digest::of_json(&filled), filled, new: false, recreate: false }
 }
 
 fn intent(writes: impl IntoIterator<Item = (ObjectKey, Value)>, deletes: &[&ObjectKey]) -> Intent {

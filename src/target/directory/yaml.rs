@@ -1,12 +1,12 @@
 //! Manifests as the text of files, and back.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::layout;
 use crate::names::{Json, ObjectKey};
-use crate::render::SecretSlot;
 use crate::render::yaml::to_yaml;
+use crate::target::mask::redact;
 use crate::target::{TargetError, Write};
 
 /// The nesting that is read: far deeper than any Kubernetes object, far shallower than a stack.
@@ -44,25 +44,4 @@ pub(super) fn parse(key: &ObjectKey, bytes: &[u8]) -> Option<Json> {
     let Value::Object(object) = value else { return None };
     let is_secret = layout::is_secret(key) || object.get("kind").is_some_and(|kind| kind == "Secret");
     Some(Value::Object(if is_secret { redact(object) } else { object }).into())
-}
-
-/// What of a Secret is no secret.
-const PLAIN: [&str; 5] = ["apiVersion", "immutable", "kind", "metadata", "type"];
-
-/// Puts a trace in the place of everything in a Secret that could be one. Its annotations could: kubectl keeps the whole
-/// object in one of them.
-fn redact(mut object: Map<String, Value>) -> Map<String, Value> {
-    let annotations = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
-    annotations.into_iter().for_each(mask);
-    object.iter_mut().filter(|(key, _)| !PLAIN.contains(&key.as_str())).for_each(|(_, value)| mask(value));
-    object
-}
-
-/// Replaces a value, or each value of an object, by the trace of one.
-fn mask(value: &mut Value) {
-    let trace = || serde_json::json!({SecretSlot::KEY: {"present": true}});
-    match value {
-        Value::Object(values) => values.values_mut().for_each(|value| *value = trace()),
-        value => *value = trace(),
-    }
 }

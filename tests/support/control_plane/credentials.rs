@@ -13,6 +13,8 @@ pub struct Credentials {
     pub authority: String,
     /// The bearer token of somebody who may do everything.
     pub admin_token: String,
+    /// A client certificate of the same somebody, and its key, as a kubeconfig has them: PEM in base64.
+    pub admin_certificate: (String, String),
 }
 
 impl Credentials {
@@ -24,6 +26,8 @@ impl Credentials {
         let server_key = KeyPair::generate().unwrap();
         let names = ["127.0.0.1", "localhost"].map(str::to_owned);
         let server = CertificateParams::new(names).unwrap().signed_by(&server_key, &issuer).unwrap();
+        let admin_key = KeyPair::generate().unwrap();
+        let admin = admin().signed_by(&admin_key, &issuer).unwrap();
         let admin_token = uuid::Uuid::now_v7().simple().to_string();
 
         let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
@@ -34,8 +38,17 @@ impl Credentials {
         write("service-accounts.key", &service_accounts.serialize_pem());
         write("service-accounts.pub", &service_accounts.public_key_pem());
         write("tokens", &format!("{admin_token},admin,admin,system:masters\n"));
-        Credentials { authority: STANDARD.encode(authority_pem), admin_token }
+        let admin_certificate = (STANDARD.encode(admin.pem()), STANDARD.encode(admin_key.serialize_pem()));
+        Credentials { authority: STANDARD.encode(authority_pem), admin_token, admin_certificate }
     }
+}
+
+/// Kubernetes takes the common name for a user's, and the organization for that of a group.
+fn admin() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "admin");
+    params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+    params
 }
 
 fn authority() -> CertificateParams {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::LazyLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -32,9 +32,21 @@ impl Process {
         self.child.id()
     }
 
+    /// Ends it at once, and comes back when it has ended.
+    pub fn end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// How it ended, when it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     /// What it said, when it has ended.
     pub fn last_words(&mut self) -> Option<String> {
-        self.child.try_wait().unwrap().map(|_| self.said())
+        self.ended().map(|_| self.said())
     }
 
     /// What it said up to now.
@@ -45,9 +57,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }
 

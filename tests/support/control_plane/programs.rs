@@ -16,6 +16,8 @@ pub struct Programs {
     folder: PathBuf,
     /// Strimzi's definitions of its custom resources, as YAML documents.
     pub definitions: String,
+    /// The Gateway API's, likewise.
+    pub gateway_definitions: String,
 }
 
 /// The names under which the one program that is built here runs.
@@ -34,6 +36,12 @@ const ARTIFACTS: [(&str, &str); 2] = [
 const DEFINITIONS: [&str; 4] =
     ["kafka.Kafka", "nodepool.KafkaNodePool", "user.KafkaUser", "podset.StrimziPodSet"];
 
+/// The version of the Gateway API whose resources are rendered, and what Go says of its module's content.
+const GATEWAY_API: (&str, &str) = ("v1.5.1", "h1:RqVRIlkhLhUO8wOHKTLnTJA6o/1un4po4/6M1nRzdd0=");
+
+/// Its definitions: of what is rendered, of what says who runs it, and of what Strimzi makes.
+const GATEWAY_DEFINITIONS: [&str; 3] = ["gatewayclasses", "gateways", "tlsroutes"];
+
 /// The oldest Java that runs the generator.
 const JAVA: u32 = 21;
 
@@ -47,6 +55,7 @@ impl Programs {
             Ok(Programs {
                 folder: fs::canonicalize(&folder).map_err(at(&folder))?,
                 definitions: documents(&given)?,
+                gateway_definitions: documents(&gateway_definitions()?)?,
             })
         };
         PROGRAMS.get_or_init(find).as_ref().unwrap_or_else(|why| panic!("{why}"))
@@ -129,7 +138,39 @@ fn definitions() -> Result<PathBuf, String> {
             let file = folder.join(class).with_extension("yaml");
             generator.arg(format!("io.strimzi.api.kafka.model.{class}={}", file.display()));
         }
-        run(generator, "Strimzi's resource definitions are made by a Java program")
+        run(generator, "Strimzi's resource definitions are made by a Java program").map(drop)
+    })
+}
+
+/// Fetches the Gateway API's definitions with Go, which knows from where and checks what it got.
+fn gateway_definitions() -> Result<PathBuf, String> {
+    let (version, digest) = GATEWAY_API;
+    let what = format!("fetching the Gateway API's resource definitions {version}");
+    once(&format!("gateway-api-{version}"), &what, |folder| {
+        let mut go = Command::new("go");
+        go.current_dir(folder).args([
+            "mod",
+            "download",
+            "-json",
+            &format!("sigs.k8s.io/gateway-api@{version}"),
+        ]);
+        let said = run(
+            go,
+            "the tests check manifests against the Gateway API's resource definitions, which come as a module of Go: \
+             install Go 1.26 or newer",
+        )?;
+        let module: serde_json::Value = serde_json::from_slice(&said).map_err(|error| error.to_string())?;
+        if module["Sum"] != digest {
+            return Err(format!(
+                "Go gave the Gateway API {version} as {}, and it has to be {digest}",
+                module["Sum"]
+            ));
+        }
+        let source = Path::new(module["Dir"].as_str().unwrap_or_default()).join("config/crd/standard");
+        GATEWAY_DEFINITIONS.iter().try_for_each(|name| {
+            let file = source.join(format!("gateway.networking.k8s.io_{name}.yaml"));
+            fs::copy(&file, folder.join(name).with_extension("yaml")).map(drop).map_err(at(&file))
+        })
     })
 }
 
@@ -155,7 +196,7 @@ fn fetch(name: &str, digest: &str, folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// A Java that is new enough: often an older one comes first in the path, for the sake of other programs.
-fn java() -> Result<PathBuf, String> {
+pub fn java() -> Result<PathBuf, String> {
     let home = env::var_os("JAVA_HOME").map(PathBuf::from);
     let installed = fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten().map(|entry| entry.path());
     let candidates = home.into_iter().chain(installed).map(|home| home.join("bin/java"));
@@ -187,7 +228,11 @@ fn documents(path: &Path) -> Result<String, String> {
 }
 
 /// A folder below [`root`] that is made once, by whoever needs it first, and is there whole or not at all.
-fn once(name: &str, what: &str, make: impl FnOnce(&Path) -> Result<(), String>) -> Result<PathBuf, String> {
+pub fn once(
+    name: &str,
+    what: &str,
+    make: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<PathBuf, String> {
     let folder = root().join(name);
     let _lock = lock_root().map_err(at(&folder))?;
     if !folder.exists() {
@@ -202,17 +247,17 @@ fn once(name: &str, what: &str, make: impl FnOnce(&Path) -> Result<(), String>) 
     Ok(folder)
 }
 
-/// Runs a tool to its end. `purpose` says what for, and what to do where there is no such tool.
-fn run(mut command: Command, purpose: &str) -> Result<(), String> {
+/// Runs a tool to its end, and gives what it said. `purpose` says what for, and what to do where there is no such tool.
+pub fn run(mut command: Command, purpose: &str) -> Result<Vec<u8>, String> {
     let tool = command.get_program().display().to_string();
     let output = command.output().map_err(|error| format!("`{tool}` can't be run ({error}); {purpose}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(output.stdout);
     }
     let said = [output.stdout, output.stderr].concat();
     Err(format!("`{tool}` failed; {purpose}\n{}", String::from_utf8_lossy(&said)))
 }
 
-fn at(path: &Path) -> impl Fn(io::Error) -> String {
-    move |error| format!("the control plane for tests can't be made: {}: {error}", path.display())
+pub fn at(path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| format!("what the tests need can't be made: {}: {error}", path.display())
 }

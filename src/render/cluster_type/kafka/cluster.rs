@@ -25,13 +25,15 @@ pub fn kafka(context: &Context) -> Manifest {
             "rack": placement::rack(context),
             "listeners": listeners::listeners(context),
             // Strimzi puts `User:` in front.
-            "authorization": {"type": "simple", "superUsers": [user::admin_name(context)]},
+            "authorization": {"type": "simple", "superUsers": [user::admin_name(context.cluster)]},
             "config": config::config(context),
             "quotas": quotas(context),
             "tieredStorage": tiered_storage::tiered_storage(context),
+            "metricsConfig": metrics(context),
         },
         "entityOperator": entity_operator(context),
         "cruiseControl": cruise_control(context),
+        "kafkaExporter": kafka_exporter(context),
     });
     manifest::strimzi(context.cluster, "Kafka", &metadata, spec)
 }
@@ -47,11 +49,28 @@ fn quotas(context: &Context) -> Value {
     })
 }
 
-/// The operators of topics and users.
+/// Strimzi's own reporter, which needs no list of rules as the JMX exporter does. Which metrics it gives is the
+/// operator's choice, on which Strimzi's dashboards rely.
+fn metrics(context: &Context) -> Option<Value> {
+    context.operations.metrics.then(|| json!({"type": "strimziMetricsReporter"}))
+}
+
+/// The exporter of what consumers have yet to read.
+fn kafka_exporter(context: &Context) -> Option<Value> {
+    context.operations.kafka_exporter.then(|| {
+        json!({
+            "resources": Resources::KAFKA_EXPORTER.to_value(),
+            "template": placement::operator_template(context),
+        })
+    })
+}
+
+/// The operator of users, who include the administrator, and that of topics where it is asked for: whoever has no
+/// KafkaTopics would pay for nothing, and finalizers of forgotten ones keep namespaces from going.
 fn entity_operator(context: &Context) -> Value {
     let operator = json!({"resources": Resources::ENTITY_OPERATOR.to_value()});
     json!({
-        "topicOperator": operator,
+        "topicOperator": context.operations.topic_operator.then_some(&operator),
         "userOperator": operator,
         "template": placement::operator_template(context),
     })

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Context, oauth, tiered_storage};
 
-/// The options of brokers and controllers, as Strimzi takes them.
+/// The options of brokers and controllers, as Strimzi takes them. Where nothing here says otherwise, Kafka's own defaults
+/// hold: records are kept for a week, and no copy that lacks any becomes the leader.
 pub fn config(context: &Context) -> Map<String, Value> {
     let copies = context.sizing.replication_factor;
     let in_sync = context.sizing.min_insync_replicas;
@@ -26,5 +27,6 @@ pub fn config(context: &Context) -> Map<String, Value> {
     }
     config.extend(oauth::config(context));
     config.extend(tiered_storage::config(context));
+    config.extend(context.options.iter().map(|(name, value)| (name.clone(), value.clone())));
     config
 }

@@ -2,23 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
+use super::endpoints::{self, ADMIN, EXTERNAL, INTERNAL};
 use super::{Context, oauth};
 use crate::catalog::{ClusterDomain, ResolvedCluster};
-use crate::render::{hosts, tls_secret};
+use crate::render::cluster_type::Login;
+use crate::render::{gateway, hosts, tls_secret};
 use crate::spec::Exposure;
 
 /// Clients inside of Kubernetes.
-const INTERNAL_PORT: u16 = 9093;
+pub const INTERNAL_PORT: u16 = 9093;
 /// Clients outside of Kubernetes.
-const EXTERNAL_PORT: u16 = 9094;
+pub const EXTERNAL_PORT: u16 = 9094;
 /// The administrator.
-const ADMIN_PORT: u16 = 9095;
+pub const ADMIN_PORT: u16 = 9095;
 /// Connections that a broker takes from administrators: enough for people and tools, too few to be misused by clients.
 const ADMIN_CONNECTIONS: u32 = 50;
-/// The Gateway of a fleet with `exposure: tlsroute`, which the fleet's owner sets up: its namespace, its name, and its
-/// listener, which passes TLS through.
-const GATEWAY: (&str, &str, &str) = ("streamfleet", "kafka", "kafka");
-
 /// The listeners of a cluster.
 pub fn listeners(context: &Context) -> Vec<Value> {
     let internal = context.access.is_internal().then(|| internal(context));
@@ -34,7 +32,7 @@ pub fn client_ports(cluster: &ResolvedCluster) -> Vec<u16> {
 }
 
 fn internal(context: &Context) -> Value {
-    listener("tls", INTERNAL_PORT, "internal", client_authentication(context), limits(context))
+    listener(INTERNAL, INTERNAL_PORT, "internal", client_authentication(context), limits(context))
 }
 
 fn external(context: &Context, domain: &ClusterDomain) -> Value {
@@ -52,7 +50,7 @@ fn external(context: &Context, domain: &ClusterDomain) -> Value {
         Exposure::TlsRoute => ("tlsroute", tls_routes(context, domain)),
     };
     configuration.append(&mut exposed);
-    listener("external", EXTERNAL_PORT, kind, client_authentication(context), configuration)
+    listener(EXTERNAL, EXTERNAL_PORT, kind, client_authentication(context), configuration)
 }
 
 /// A load balancer for the bootstrap address and one for each broker.
@@ -72,22 +70,16 @@ fn load_balancers(context: &Context, domain: &ClusterDomain) -> Map<String, Valu
     ])
 }
 
-/// A TLSRoute for the bootstrap address and one for each broker, all on the fleet's Gateway. Whether that is private,
-/// and its names in DNS, are the Gateway's affair.
+/// A TLSRoute for the bootstrap address and one for each broker, all on the fleet's Gateway, which is private or not for all
+/// of its clusters.
 fn tls_routes(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
-    let (namespace, name, section) = GATEWAY;
     object([
+        ("parentRefs", json!([gateway::parent()])),
         (
-            "parentRefs",
-            json!([{
-                "group": "gateway.networking.k8s.io",
-                "kind": "Gateway",
-                "namespace": namespace,
-                "name": name,
-                "sectionName": section,
-            }]),
+            "bootstrap",
+            json!({"host": domain.bootstrap_host, "annotations": hosts::route_annotations(domain)}),
         ),
-        ("bootstrap", json!({"host": domain.bootstrap_host})),
+        ("perBrokerAnnotationsTemplate", json!(hosts::route_annotations(domain))),
         ("hostTemplate", json!(domain.broker_host_template(&context.cluster.spec.identifier))),
     ])
 }
@@ -96,7 +88,7 @@ fn tls_routes(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
 /// have taken every connection, must not keep out the one who can help. Only pods in the cluster's namespace reach it.
 fn admin(context: &Context) -> Value {
     let limits = object([("maxConnections", json!(ADMIN_CONNECTIONS))]);
-    let mut listener = listener("admin", ADMIN_PORT, "internal", scram(), limits);
+    let mut listener = listener(ADMIN, ADMIN_PORT, "internal", scram(), limits);
     listener["networkPolicyPeers"] = json!([{"namespaceSelector": {"matchLabels": {
         "kubernetes.io/metadata.name": context.cluster.namespace,
     }}}]);
@@ -112,7 +104,11 @@ fn limits(context: &Context) -> Map<String, Value> {
 }
 
 fn client_authentication(context: &Context) -> Value {
-    oauth::authentication(context).unwrap_or_else(scram)
+    match endpoints::login(context.cluster) {
+        Login::OAuth => oauth::authentication(context).unwrap_or_else(scram),
+        Login::Scram => scram(),
+        Login::Mtls => json!({"type": "tls"}),
+    }
 }
 
 fn scram() -> Value {

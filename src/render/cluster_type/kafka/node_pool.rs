@@ -69,7 +69,7 @@ fn node_pool(context: &Context, pool: &Pool) -> Manifest {
         // The same at the start and at most, so that the heap never has to grow under load.
         "jvmOptions": {"-Xms": heap, "-Xmx": heap},
         "storage": storage(context, pool.storage_gib),
-        "template": placement::node_template(context, pool.name, is_broker),
+        "template": placement::node_template(context, (pool.name, pool.replicas), is_broker),
     });
     manifest::strimzi(context.cluster, "KafkaNodePool", &metadata, spec)
 }

@@ -104,7 +104,7 @@ fn super_users(context: &Context) -> Vec<String> {
     let name = context.name();
     let own = ["kafka", "entity-topic-operator", "entity-user-operator", "kafka-exporter", "cruise-control"];
     let certificates = own.iter().map(|component| format!("CN={name}-{component},O=io.strimzi"));
-    std::iter::once(user::admin_name(context))
+    std::iter::once(user::admin_name(context.cluster))
         .chain(certificates)
         .chain(["CN=cluster-operator,O=io.strimzi".to_owned()])
         .collect()

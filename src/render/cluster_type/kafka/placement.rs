@@ -35,9 +35,9 @@ pub fn rack(context: &Context) -> Option<Value> {
 
 /// The template of a pool's pods. Everything is here and nothing in the Kafka's own template, since Strimzi doesn't
 /// merge the two.
-pub fn node_template(context: &Context, pool: &str, is_broker: bool) -> Value {
+pub fn node_template(context: &Context, (pool, pods): (&str, u32), is_broker: bool) -> Value {
     let mounts: Vec<Mount> = if is_broker {
-        oauth::mount(context).into_iter().chain(tiered_storage::mount(context)).collect()
+        oauth::mount(context).into_iter().chain(tiered_storage::mounts(context)).collect()
     } else {
         Vec::new()
     };
@@ -50,7 +50,7 @@ pub fn node_template(context: &Context, pool: &str, is_broker: bool) -> Value {
             "terminationGracePeriodSeconds": is_broker.then_some(SHUTDOWN_SECONDS),
             "affinity": affinity(context, is_broker),
             "tolerations": tolerations(context),
-            "topologySpreadConstraints": spread(context, pool),
+            "topologySpreadConstraints": spread(context, pool, pods),
             "volumes": list(mounts.iter().map(volume)),
         },
         "kafkaContainer": (!mounts.is_empty()).then(|| json!({
@@ -66,12 +66,19 @@ pub fn operator_template(context: &Context) -> Option<Value> {
     Some(json!({"pod": {"affinity": affinity(context, false), "tolerations": tolerations}}))
 }
 
-/// Spreads the pods of a pool: strictly over zones where there is more than one, since a copy in each zone is what the
-/// zones are for; over hosts as well as there are any, so that a small fleet can run a cluster at all.
-fn spread(context: &Context, pool: &str) -> Value {
-    let constraint = |topology: &str, when_unsatisfiable: &str| {
+/// Spreads the pods of a pool: strictly over as many zones as the spec says, or as there are pods, since a copy in each zone
+/// is what the zones are for; over hosts as well as possible. Hosts that are too small for a broker, or full, count as
+/// empty ones, so that a strict rule would keep a second broker from every large host. Hosts and zones that are reserved
+/// for others don't count.
+///
+/// How many pods may be away at once is left to Strimzi, which makes a PodDisruptionBudget for brokers and controllers
+/// together that lets one go at a time, and for a single node none that would hold up its host's maintenance.
+fn spread(context: &Context, pool: &str, pods: u32) -> Value {
+    let constraint = |topology: &str, when_unsatisfiable: &str, domains: Option<u32>| {
         json!({
             "maxSkew": 1,
+            "minDomains": domains,
+            "nodeTaintsPolicy": "Honor",
             "topologyKey": topology,
             "whenUnsatisfiable": when_unsatisfiable,
             "labelSelector": {"matchLabels": {
@@ -80,8 +87,8 @@ fn spread(context: &Context, pool: &str) -> Value {
             }},
         })
     };
-    let zones = (context.zones > 1).then(|| constraint(ZONE, "DoNotSchedule"));
-    zones.into_iter().chain([constraint(HOST, "ScheduleAnyway")]).collect()
+    let zones = (context.zones > 1).then(|| constraint(ZONE, "DoNotSchedule", Some(context.zones.min(pods))));
+    zones.into_iter().chain([constraint(HOST, "ScheduleAnyway", None)]).collect()
 }
 
 /// Where a pod may run, by tenancy mode.

@@ -1,7 +1,7 @@
 //! Moving the older part of the log to a bucket, with Aiven's plugin for Apache Kafka.
 //!
-//! The plugin is expected in the broker image, under [`CLASS_PATH`]: Strimzi's own image doesn't have it, and an image
-//! volume that would add it is on by default only from Kubernetes 1.35.
+//! Strimzi's own image doesn't have the plugin. It is mounted from an image of its own that the settings name, or expected in
+//! the image that brokers run from, under [`CLASS_PATH`].
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Map, Value, json};
@@ -13,8 +13,10 @@ use crate::catalog::TieredStorage;
 use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
 use crate::spec::CloudProvider;
 
-/// Where the image has the plugin.
+/// Where the image that brokers run from has the plugin.
 const CLASS_PATH: &str = "/opt/kafka/plugins/tiered-storage/*";
+/// Where an image of its own is mounted.
+const PLUGIN: &str = "/mnt/tiered-storage-plugin";
 /// The folder of the credentials.
 const FOLDER: &str = "/mnt/tiered-storage";
 /// The file of the credentials, in the Secret and in the folder.
@@ -29,11 +31,21 @@ pub fn tiered_storage(context: &Context) -> Option<Value> {
             "type": "custom",
             "remoteStorageManager": {
                 "className": "io.aiven.kafka.tieredstorage.RemoteStorageManager",
-                "classPath": CLASS_PATH,
+                "classPath": class_path(storage),
                 "config": plugin_config(context, storage),
             },
         })
     })
+}
+
+fn class_path(storage: &TieredStorage) -> String {
+    match &storage.plugin.plugin_image {
+        Some(_) => {
+            let folders = storage.plugin.plugin_folders.iter();
+            folders.map(|folder| format!("{PLUGIN}/{folder}/*")).collect::<Vec<_>>().join(":")
+        }
+        None => CLASS_PATH.to_owned(),
+    }
 }
 
 /// The settings of the plugin. All are strings.
@@ -72,14 +84,23 @@ pub fn credentials(context: &Context) -> Option<Manifest> {
     Some(manifest::with_data(context.cluster, Stage::Configuration, &secret, [(FILE, slot)]))
 }
 
-/// The mount of that Secret. The plugin's client reads it once, so new credentials restart brokers.
-pub fn mount(context: &Context) -> Option<Mount> {
-    storage(context).map(|storage| Mount {
+/// The mount of that Secret, and of the plugin where it has an image of its own. The plugin's client reads the credentials
+/// once, so new ones restart brokers.
+pub fn mounts(context: &Context) -> impl Iterator<Item = Mount> {
+    let credentials = storage(context).map(|storage| Mount {
         name: "tiered-storage",
         source: ("secret", json!({"secretName": secret_name(context)})),
         path: FOLDER,
         version: storage.credentials.mark.fingerprint.clone().unwrap_or_default(),
-    })
+    });
+    let image = storage(context).and_then(|storage| storage.plugin.plugin_image.as_ref());
+    let plugin = image.map(|image| Mount {
+        name: "tiered-storage-plugin",
+        source: ("image", json!({"reference": image})),
+        path: PLUGIN,
+        version: image.clone(),
+    });
+    credentials.into_iter().chain(plugin)
 }
 
 /// The variable by which the plugin's client finds the credentials.

@@ -138,8 +138,10 @@ async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
         place.create([config("a", "1")]).await;
         harm(&place);
         let fleet = place.observe([config("a", "1").0]);
-        let Reach::Unreachable { reason, last_seen: None } = fleet.reach else { panic!("{:?}", fleet.reach) };
-        assert_eq!(reason.replace(place.output.as_str(), "OUT"), expected);
+        let Reach::Unreachable { reason, hint, last_seen: None, .. } = fleet.reach else {
+            panic!("{:?}", fleet.reach)
+        };
+        assert_eq!(format!("{reason}; {hint}").replace(place.output.as_str(), "OUT"), expected);
         assert!(fleet.objects.is_empty() && fleet.inventory.is_empty());
         assert!(place.target.begin(intent([config("a", "2")], &[])).is_err());
         let file = fs::read_to_string(place.path("deploy/n/configmap-a.yaml")).unwrap();

@@ -1,0 +1,113 @@
+//! `streamfleet serve`, with when it says what it does.
+
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::tests::support::control_plane::PATIENCE;
+use crate::tree::Tree;
+
+/// How long it has to be silent to count as idle: it goes on at once where there is more to do.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// What it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// The files are others than they were.
+    Noticed,
+    /// A round is planned.
+    Planned,
+    /// Something else.
+    Other,
+}
+
+/// The process. It ends with this.
+pub struct Serve {
+    process: Child,
+    told: Receiver<(Instant, Told)>,
+    rounds: usize,
+}
+
+impl Serve {
+    /// Starts it on a tree.
+    pub fn start(tree: &Tree, settings: &Path) -> io::Result<Serve> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_streamfleet"));
+        command.arg("serve").arg("--specs").arg(tree.root()).arg("--config").arg(settings);
+        command.env("STREAMFLEET_LOG", "streamfleet::cli=debug,warn");
+        let mut process =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let lines = BufReader::new(process.stderr.take().expect("it is a pipe"));
+        let (tell, told) = channel();
+        thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                let what = match line {
+                    line if line.contains("the specs changed") => Told::Noticed,
+                    line if line.contains("looked=") => Told::Planned,
+                    line if line.contains("ERROR") => {
+                        eprintln!("{line}");
+                        Told::Other
+                    }
+                    _ => Told::Other,
+                };
+                if tell.send((Instant::now(), what)).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Serve { process, told, rounds: 0 })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// How many rounds there were, as far as was listened.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Listens to what it said up to now, and gives when it last noticed that files had changed.
+    pub fn listen(&mut self) -> Option<Instant> {
+        let mut noticed = None;
+        while let Ok((at, told)) = self.told.try_recv() {
+            self.count(told);
+            noticed = noticed.max((told == Told::Noticed).then_some(at));
+        }
+        noticed
+    }
+
+    /// Waits until everything was made and a round found nothing more to do.
+    pub fn wait_until_idle(&mut self) -> io::Result<()> {
+        while self.rounds < 2 {
+            let (_, told) = self.told.recv_timeout(PATIENCE).map_err(io::Error::other)?;
+            self.count(told);
+        }
+        while self.told.recv_timeout(SILENCE).map(|(_, told)| self.count(told)).is_ok() {}
+        Ok(())
+    }
+
+    /// Ends it as a service manager does.
+    pub fn stop(mut self) -> io::Result<()> {
+        let asked = Command::new("kill").arg(self.id().to_string()).status()?;
+        match self.process.wait()? {
+            ended if asked.success() && ended.success() => Ok(()),
+            ended => Err(io::Error::other(format!("`serve` ended with {ended}"))),
+        }
+    }
+
+    fn count(&mut self, told: Told) {
+        self.rounds += usize::from(told == Told::Planned);
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

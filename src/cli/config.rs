@@ -1,0 +1,169 @@
+//! `streamfleet config`: the settings: whether a file of them is sound, which hold and why, and a file to start from.
+
+use camino::Utf8PathBuf;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Subcommand};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::cli::format::Format;
+use crate::cli::settings::{self, Settings, TreeArgs};
+use crate::config::{self, OperatorFault};
+
+/// The settings of an installation: check a file of them, see which hold, or get a file to start from.
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    Check(Check),
+    Show(Show),
+    Sample(Sample),
+}
+
+/// Check a file of settings, and the files that it names.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The file.
+    #[arg(value_name = "FILE")]
+    file: Utf8PathBuf,
+}
+
+/// Print every setting with its value, and whether a flag, a variable, the file or the default says so.
+#[derive(Debug, Args)]
+pub struct Show {
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// Print a table, JSON or YAML.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+/// Print a file with every setting, what it means and its default, all commented out.
+#[derive(Debug, Args)]
+pub struct Sample;
+
+/// A setting as it holds.
+#[derive(Debug, Serialize)]
+struct Setting {
+    /// Its name, as in the file.
+    name: String,
+    value: Value,
+    /// What says so.
+    from: String,
+}
+
+/// Runs the verb. The arguments as they were parsed say where each came from.
+pub fn run(verb: &Config, arguments: &ArgMatches, console: &mut Console) -> Result<u8, Failure> {
+    match verb {
+        Config::Check(verb) => check(verb, console),
+        Config::Show(verb) => show(verb, arguments, console),
+        Config::Sample(Sample) => console.print(&config::sample()).map(|()| exit::OK),
+    }
+}
+
+fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
+    let (_, config) = settings::read_config(&verb.file)?;
+    for version in config.operators.strimzi.keys() {
+        let unsound = |fault: OperatorFault| {
+            Failure::new(format!("the config file `{}` is not sound\n{}", verb.file, fault.message))
+                .hint(fault.hint)
+        };
+        config.operators.strimzi(version).map_err(unsound)?;
+    }
+    console.print(&format!("{} is sound\n", verb.file))?;
+    Ok(exit::OK)
+}
+
+fn show(verb: &Show, arguments: &ArgMatches, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let all = all(&settings, verb, arguments)?;
+    let text = match verb.format.data(&all)? {
+        Some(text) => text,
+        None => table(&all),
+    };
+    console.print(&text)?;
+    Ok(exit::OK)
+}
+
+/// The tree, the folders, and then what only the file can say.
+fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<Setting>, Failure> {
+    let file = verb.tree.installation.config.as_ref();
+    let (table, config) = match file {
+        Some(path) => settings::read_config(path)?,
+        None => (toml::Table::new(), settings.config.clone()),
+    };
+    let by_file = |name: &str| match file {
+        Some(path) if is_in(&table, name) => format!("file {path}"),
+        _ => "default".to_owned(),
+    };
+    let argument = |id: &str, name: &str, value: Option<&Utf8PathBuf>| Setting {
+        name: id.to_owned(),
+        value: value.map(|path| path.as_str().into()).unwrap_or_default(),
+        from: given(arguments, id, name).unwrap_or_else(|| by_file(id)),
+    };
+    let mut all = vec![
+        argument("tree", "TREE", Some(&settings.tree)),
+        argument("config", "--config", file),
+        argument("state_dir", "--state-dir", Some(&settings.state_dir)),
+        argument("output_dir", "--output-dir", Some(&settings.output_dir)),
+        argument("secrets_dir", "--secrets-dir", Some(&settings.secrets_dir)),
+    ];
+    let config = serde_json::to_value(&config)
+        .map_err(|error| Failure::during("could not write the settings", &error))?;
+    let mut rest = Vec::new();
+    leaves("", &config, &mut rest);
+    let is_folder = |name: &str| all.iter().any(|setting| setting.name == name);
+    rest.retain(|(name, _)| !is_folder(name));
+    all.extend(rest.into_iter().map(|(name, value)| Setting { from: by_file(&name), name, value }));
+    Ok(all)
+}
+
+/// What gave an argument; none where nobody did.
+fn given(arguments: &ArgMatches, id: &str, name: &str) -> Option<String> {
+    match arguments.value_source(id)? {
+        ValueSource::CommandLine if name.starts_with('-') => Some(format!("flag {name}")),
+        ValueSource::CommandLine => Some("argument".to_owned()),
+        ValueSource::EnvVariable => Some(format!("variable STREAMFLEET_{}", id.to_uppercase())),
+        _ => None,
+    }
+}
+
+/// Every value that has no names in it, with the names that lead to it.
+fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (name, value) in fields {
+                let name = if name.contains('.') { format!("\"{name}\"") } else { name.clone() };
+                leaves(&if path.is_empty() { name } else { format!("{path}.{name}") }, value, found);
+            }
+        }
+        value => found.push((path.to_owned(), value.clone())),
+    }
+}
+
+/// Whether a file names a key.
+fn is_in(table: &toml::Table, name: &str) -> bool {
+    let mut found = Vec::new();
+    // What TOML can say, JSON can, but for dates, which no setting is.
+    leaves("", &serde_json::to_value(table).unwrap_or_default(), &mut found);
+    found.iter().any(|(known, _)| known == name)
+}
+
+fn table(settings: &[Setting]) -> String {
+    let shown: Vec<(&str, String, &str)> = settings
+        .iter()
+        .map(|setting| {
+            let value = match &setting.value {
+                Value::Null => "none".to_owned(),
+                Value::String(text) => text.clone(),
+                Value::Object(_) => "{}".to_owned(),
+                other => other.to_string(),
+            };
+            (setting.name.as_str(), value, setting.from.as_str())
+        })
+        .collect();
+    let name = shown.iter().map(|(name, _, _)| name.len()).max().unwrap_or_default();
+    let value = shown.iter().map(|(_, value, _)| value.len()).max().unwrap_or_default().min(60);
+    shown.iter().map(|row| format!("{:name$}  {:value$}  {}\n", row.0, row.1, row.2)).collect()
+}

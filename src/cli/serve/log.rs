@@ -1,0 +1,132 @@
+//! One line for each decision, when it is another one than in the round before.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::{ResourceStatus, Status};
+use crate::cli::console::Console;
+use crate::cli::round::warn_of_unknown;
+use crate::execute::Report;
+use crate::names::{FleetKey, ResourceKey};
+use crate::plan::{Cause, Change, Plan, Verb};
+use crate::problem;
+use crate::round::Round;
+use crate::source::SourceError;
+
+/// What was told last.
+#[derive(Default)]
+pub(super) struct Log {
+    waiting: BTreeMap<ResourceKey, String>,
+    problems: String,
+    unknown: Vec<String>,
+    unreadable: Option<String>,
+    /// How fleets and clusters are: the word, and why.
+    told: BTreeMap<ResourceKey, (Status, Option<String>)>,
+}
+
+impl Log {
+    /// What a plan does, what waits and for what, and what is wrong with the specs.
+    pub(super) fn decisions(&mut self, round: &Round, console: &mut Console) {
+        self.unreadable = None;
+        let plan = &round.plan;
+        let problems = problem::render(&plan.problems, console.err_has_color());
+        if problems != self.problems {
+            console.tell(&problems);
+            self.problems = problems;
+        }
+        let unknown: Vec<String> =
+            round.unknown.iter().map(|unknown| format!("{} {}", unknown.fleet, unknown.owner)).collect();
+        if unknown != self.unknown {
+            round.unknown.iter().for_each(|unknown| warn_of_unknown(unknown, console));
+            self.unknown = unknown;
+        }
+        for (fleet, health) in &round.health {
+            let judged = health.judged.iter();
+            let clusters = judged.clone().flat_map(|judged| &judged.clusters);
+            let clusters = clusters.map(|(cluster, judgement)| (cluster.clone(), &judgement.status));
+            for (resource, status) in judged.map(|judged| (fleet.resource(), &judged.status)).chain(clusters)
+            {
+                self.health(fleet, resource, status);
+            }
+        }
+        for change in plan.organizations.iter().flat_map(|organization| &organization.changes) {
+            self.decision(plan, None, change);
+        }
+        for fleet in &plan.fleets {
+            let name = fleet.fleet.to_string();
+            fleet.changes.iter().for_each(|change| self.decision(plan, Some(&name), change));
+        }
+        self.waiting.retain(|resource, _| plan.change(resource).is_some_and(|it| !it.waiting.is_empty()));
+    }
+
+    /// How a fleet or a cluster is, where that is another word, or for another reason, than was told. Who is well at first
+    /// needs no line.
+    fn health(&mut self, fleet: &FleetKey, resource: ResourceKey, status: &ResourceStatus) {
+        let ResourceStatus { status: to, reason, .. } = status;
+        let told = self.told.get(&resource);
+        let is_known = match told {
+            Some((word, why)) => word == to && why == reason,
+            None => *to == Status::Healthy,
+        };
+        if is_known && told.is_some() {
+            return;
+        }
+        let from = told.map(|(word, _)| tracing::field::display(*word));
+        match to {
+            _ if is_known => {}
+            Status::Degraded | Status::Failed | Status::Unreachable => {
+                tracing::warn!(%fleet, %resource, from, %to, reason, "health");
+            }
+            _ => tracing::info!(%fleet, %resource, from, %to, reason, "health"),
+        }
+        self.told.insert(resource, (*to, reason.clone()));
+    }
+
+    fn decision(&mut self, plan: &Plan, fleet: Option<&str>, change: &Change) {
+        let Change { resource, verb, cause, waiting, .. } = change;
+        let (cause, by) = told(cause);
+        let commit = plan.inputs.commit.as_ref();
+        let (commit, author) = (commit.map(|commit| &commit.id), commit.map(|commit| &commit.author));
+        let plan = &plan.id;
+        if waiting.is_empty() {
+            if *verb != Verb::Keep {
+                tracing::info!(fleet, %resource, %verb, cause, by, plan, commit, author, "decided");
+            }
+            return;
+        }
+        let waits: Vec<String> = waiting.iter().map(ToString::to_string).collect();
+        let waits = waits.join("; ");
+        if self.waiting.get(resource) != Some(&waits) {
+            tracing::warn!(fleet, %resource, %verb, cause, by, plan, commit, author, "waits: {waits}");
+            self.waiting.insert(resource.clone(), waits);
+        }
+    }
+
+    /// What could not be done.
+    pub(super) fn outcome(&self, report: &Report) {
+        for failed in &report.failed {
+            let fleet = failed.fleet.as_ref().map(ToString::to_string);
+            tracing::error!(fleet, hint = failed.hint, "{failed}");
+        }
+    }
+
+    /// The tree could not be read, so that nothing is changed.
+    pub(super) fn unreadable(&mut self, error: &SourceError) {
+        let error = error.to_string();
+        if self.unreadable.as_ref() != Some(&error) {
+            tracing::error!(error, "the specs can't be read, and everything stays as it is");
+            self.unreadable = Some(error);
+        }
+    }
+}
+
+/// Why something is done, as a word, and who changed the target where that is why.
+fn told(cause: &Cause) -> (&'static str, Option<&str>) {
+    match cause {
+        Cause::Spec => ("spec", None),
+        Cause::Reference { .. } => ("reference", None),
+        Cause::Settings => ("settings", None),
+        Cause::Upgrade { .. } => ("upgrade", None),
+        Cause::Drift { by } => ("drift", by.as_deref()),
+        Cause::Software { .. } => ("software", None),
+    }
+}

@@ -1,0 +1,155 @@
+//! The operators that may be installed on fleets: which versions there are, and from which manifests.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::release::{self, Release};
+use crate::names::Digest;
+
+/// The operators that fleets may have installed. Whoever runs the installation chooses them, never a tenant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OperatorsConfig {
+    /// The versions of the Strimzi operator that a fleet may name in `advanced_config.components.strimzi`.
+    pub strimzi: BTreeMap<String, OperatorRelease>,
+}
+
+/// One version of an operator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorRelease {
+    /// The file with the operator's manifests, as its project publishes it: a path, relative to the folder of this file.
+    #[schemars(length(min = 1), example = &"strimzi-cluster-operator-1.2.0.yaml")]
+    pub manifests: String,
+    /// The SHA-256 digest of the file, in hexadecimal. A file with another one is not used.
+    #[schemars(regex(pattern = r"^[0-9a-f]{64}$"), example = &"0000000000000000000000000000000000000000000000000000000000000000")]
+    pub sha256: String,
+    /// What the names of container images in the file may begin with, each up to a slash: `["quay.io/strimzi/"]`.
+    #[schemars(length(min = 1), inner(regex(pattern = r"^\S+/$")), example = &["quay.io/strimzi/"])]
+    pub images: Vec<String>,
+    /// What the file holds.
+    #[serde(skip)]
+    pub content: Content,
+}
+
+/// What the file of an operator's manifests holds, as far as it was read.
+#[derive(Clone, Default)]
+pub struct Content(Option<Arc<Read>>);
+
+struct Read {
+    /// The text; otherwise why it could not be read, as the end of a sentence.
+    text: Result<String, String>,
+    digest: Digest,
+    /// What was made of the text. It takes some 100 ms, and only fleets that name the version need it.
+    release: OnceLock<Result<Release, OperatorFault>>,
+}
+
+/// Why an operator's manifests are not used, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorFault {
+    /// A stable name for programs.
+    pub code: &'static str,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl Content {
+    /// The bytes of the file, or why they could not be read, as the end of a sentence.
+    pub fn of(bytes: Result<Vec<u8>, String>) -> Self {
+        let digest = Digest::of(bytes.as_deref().unwrap_or_default());
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text".to_owned()));
+        Self(Some(Arc::new(Read { text, digest, release: OnceLock::new() })))
+    }
+
+    /// The digest of the bytes; none where nothing was read.
+    fn digest(&self) -> Option<&Digest> {
+        self.0.as_ref().map(|read| &read.digest)
+    }
+}
+
+/// By the bytes alone.
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest()
+    }
+}
+
+/// The digest: the text is long, and what is written for debugging is hashed to tell whether settings changed.
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.digest().fmt(f)
+    }
+}
+
+impl OperatorsConfig {
+    /// A version of the Strimzi operator, checked.
+    ///
+    /// # Errors
+    /// When the settings don't have that version, or its manifests aren't what they are said to be or may be.
+    pub fn strimzi(&self, version: &str) -> Result<&Release, OperatorFault> {
+        let release = self.strimzi.get(version).ok_or_else(|| self.unknown(version))?;
+        let Some(read) = &release.content.0 else {
+            return Err(unreadable(version, release, "nothing has read it yet"));
+        };
+        let checked = read.release.get_or_init(|| match &read.text {
+            Ok(text) => release::check(version, release, text, &read.digest),
+            Err(reason) => Err(unreadable(version, release, reason)),
+        });
+        checked.as_ref().map_err(Clone::clone)
+    }
+
+    fn unknown(&self, version: &str) -> OperatorFault {
+        let known: Vec<&str> = self.strimzi.keys().map(String::as_str).collect();
+        let choose = match known.as_slice() {
+            [] => String::new(),
+            known => format!("choose one of {}, or ", known.join(", ")),
+        };
+        OperatorFault {
+            code: "unknown-operator-version",
+            message: format!("the settings of the installation have no manifests of Strimzi {version}"),
+            hint: format!(
+                "{choose}have whoever runs the installation add it under `[operators.strimzi.\"{version}\"]`, or install \
+                 the operator yourself and write `strimzi: existing`"
+            ),
+        }
+    }
+
+    /// The first key that has a value that it can't have.
+    pub(super) fn out_of_bounds(&self) -> Option<String> {
+        self.strimzi.iter().find_map(|(version, release)| {
+            let at = |key: &str| format!("`operators.strimzi.\"{version}\".{key}`");
+            let is_version = version.split('.').count() == 3 && version.split('.').all(|it| it.parse::<u32>().is_ok());
+            let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            let OperatorRelease { manifests, sha256, images, .. } = release;
+            if !is_version {
+                Some(format!("`operators.strimzi.\"{version}\"` has to be named by a version such as 1.2.0"))
+            } else if manifests.contains("://") {
+                Some(format!("{} is a URL, and only files are read: download it and name the file", at("manifests")))
+            } else if sha256.len() != 64 || !sha256.bytes().all(hex) {
+                Some(format!("{} has to be 64 hexadecimal digits in lower case, as sha256sum prints them", at("sha256")))
+            } else if images.is_empty() || !images.iter().all(|prefix| prefix.len() > 1 && prefix.ends_with('/')) {
+                Some(format!("{} has to list what names of images may begin with, each up to a slash: `quay.io/strimzi/`", at("images")))
+            } else {
+                None
+            }
+        })
+    }
+}
+
+fn unreadable(version: &str, release: &OperatorRelease, reason: &str) -> OperatorFault {
+    OperatorFault {
+        code: "operator-manifests-unreadable",
+        message: format!(
+            "the manifests of Strimzi {version} can't be read from `{}`: {reason}",
+            release.manifests
+        ),
+        hint: "have whoever runs the installation put the file there, or name another one in its settings"
+            .to_owned(),
+    }
+}

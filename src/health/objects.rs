@@ -1,0 +1,263 @@
+//! The objects of a cluster that are not as they should be, for a person who asks why.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::reason::{brief, quoted};
+use super::trouble::{self, Kind};
+use super::view::{OperatorCondition, Seen};
+use super::{DEADLINE, Wanted};
+use crate::names::ObjectKey;
+
+/// The objects of a cluster, as they were seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Objects {
+    /// Those that are not as they should be, the likeliest cause first.
+    pub amiss: Vec<Amiss>,
+    /// How many others there are.
+    pub fine: usize,
+    /// What Kubernetes warned of, the latest first.
+    pub events: Vec<Warning>,
+}
+
+/// An object that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Amiss {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub how: String,
+    /// What a person can do about it; none where others come first or waiting is all.
+    pub next: Option<String>,
+}
+
+/// What Kubernetes warned of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// When it was last seen, as it is written.
+    pub last: String,
+    /// What about, as `Kind/name`.
+    pub object: String,
+    /// What happened, as one word.
+    pub reason: String,
+    /// What happened, in words.
+    pub message: String,
+}
+
+/// How many warnings are of use to a person.
+const WARNINGS: usize = 5;
+
+/// An object that is no longer as it was applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drifted<'a> {
+    /// Which.
+    pub object: &'a ObjectKey,
+    /// Whether it isn't there any more.
+    pub gone: bool,
+}
+
+impl Objects {
+    /// Those that are known without looking at how a cluster is.
+    pub fn drifted(drifted: &[Drifted]) -> Objects {
+        Objects { amiss: drifted.iter().map(drift).collect(), ..Objects::default() }
+    }
+}
+
+fn drift(drifted: &Drifted) -> Amiss {
+    let how = if drifted.gone { "isn't there" } else { "isn't as it was applied" };
+    amiss(&drifted.object.kind, &drifted.object.name, how, None)
+}
+
+/// Every object that is not as it should be.
+pub fn of(wanted: &Wanted, seen: &Seen, drifted: &[Drifted]) -> Objects {
+    let mut amiss = operator(seen);
+    amiss.extend(pods(wanted, seen));
+    amiss.extend(claims(wanted, seen));
+    amiss.extend(kafka(wanted, seen));
+    amiss.extend(pools(wanted, seen));
+    amiss.extend(pod_sets(seen));
+    amiss.extend(users(seen));
+    for other in drifted.iter().map(drift) {
+        if !amiss.iter().any(|it| (&it.kind, &it.name) == (&other.kind, &other.name)) {
+            amiss.push(other);
+        }
+    }
+    let named: BTreeSet<(&str, &str)> = amiss.iter().map(|it| (it.kind.as_str(), it.name.as_str())).collect();
+    let fine =
+        seen.objects.iter().filter(|it| !named.contains(&(it.kind.as_str(), it.name.as_str()))).count();
+    Objects { fine, events: events(seen), amiss }
+}
+
+fn amiss(kind: &str, name: &str, how: impl Into<String>, next: Option<String>) -> Amiss {
+    Amiss { kind: kind.to_owned(), name: name.to_owned(), how: how.into(), next }
+}
+
+fn operator(seen: &Seen) -> Vec<Amiss> {
+    use super::view::Operator::{Found, Missing, Unknown};
+    let down = match &seen.operator {
+        Missing => amiss(
+            "Deployment",
+            "strimzi-cluster-operator",
+            "isn't there: nothing changes and nothing is repaired",
+            Some("install the Strimzi operator".to_owned()),
+        ),
+        Found { name, wanted: 0, .. } => amiss(
+            "Deployment",
+            name,
+            "is scaled to 0: nothing changes and nothing is repaired",
+            Some(format!("scale the Strimzi operator {} up again", quoted(name))),
+        ),
+        Found { name, ready: 0, wanted } => {
+            let (namespace, name_only) = name.split_once('/').unwrap_or(("", name));
+            let next = format!(
+                "see why its pods don't start: kubectl describe deployment -n {namespace} {name_only}"
+            );
+            amiss("Deployment", name, format!("has no ready pod, {wanted} wanted"), Some(next))
+        }
+        Unknown | Found { .. } => return Vec::new(),
+    };
+    vec![down]
+}
+
+fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
+    let mut troubles: Vec<_> =
+        wanted.pools.keys().flat_map(|pool| trouble::of_pool(wanted, seen, pool)).collect();
+    let operators = seen.pods.iter().flatten().filter(|(_, pod)| pod.entity_operator && !pod.ready);
+    troubles.extend(operators.map(|(name, pod)| trouble::of_pod(wanted, seen, name, pod)));
+    troubles.sort();
+    let line = |it: trouble::Trouble| {
+        let next = next(it.kind, &wanted.namespace, &it.pod);
+        amiss("Pod", &it.pod, it.why, next)
+    };
+    troubles.into_iter().map(line).collect()
+}
+
+/// What a person can do about a pod.
+fn next(kind: Kind, namespace: &str, pod: &str) -> Option<String> {
+    let describe = format!("kubectl describe pod -n {namespace} {pod}");
+    Some(match kind {
+        Kind::Crash => format!("read why it crashes: kubectl logs --previous -n {namespace} {pod}"),
+        Kind::Image => format!("see that its nodes can fetch the image: {describe}"),
+        Kind::Container => format!("see what its container lacks: {describe}"),
+        Kind::Unschedulable => {
+            format!(
+                "give it a node with room and its disks, or ask for less in the cluster's spec: {describe}"
+            )
+        }
+        Kind::Missing | Kind::Ending | Kind::Starting => return None,
+    })
+}
+
+fn claims(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
+    let namespace = &wanted.namespace;
+    let line = |(name, claim): (&String, &super::view::Claim)| {
+        let how = if claim.pending {
+            let why = seen.warning_about("PersistentVolumeClaim", name);
+            let why = why.map(|event| format!(": {}: {}", event.reason, brief(&event.message)));
+            format!("has no volume yet{}", why.unwrap_or_default())
+        } else if claim.is_growing() {
+            let size = |text: &Option<String>| text.clone().unwrap_or_default();
+            format!("grows from {} to {}", size(&claim.capacity), size(&claim.requested))
+        } else {
+            return None;
+        };
+        let next = format!("see why it gets no volume: kubectl describe pvc -n {namespace} {name}");
+        Some(amiss("PersistentVolumeClaim", name, how, claim.pending.then_some(next)))
+    };
+    seen.claims.iter().filter_map(line).collect()
+}
+
+/// What the operator says of an object that isn't good news.
+fn said(conditions: &[OperatorCondition]) -> Option<String> {
+    let bad = |it: &&OperatorCondition| it.holds && ["NotReady", "Warning"].contains(&it.kind.as_str());
+    let said = conditions.iter().filter(bad).map(|it| format!("{}: {}", it.reason, brief(&it.message)));
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+fn kafka(wanted: &Wanted, seen: &Seen) -> Option<Amiss> {
+    let line = |how: String, next: Option<String>| Some(amiss("Kafka", &wanted.cluster, how, next));
+    let Some(kafka) = &seen.kafka else {
+        return line("isn't there".to_owned(), Some("apply, which puts it back".to_owned()));
+    };
+    if kafka.deleting {
+        return line("is being deleted".to_owned(), None);
+    }
+    if let Some(said) = said(&kafka.conditions) {
+        let next = "do what the operator says, in the cluster's spec, and apply";
+        let makes_it = kafka.conditions.iter().any(|it| it.reason == "Creating");
+        return line(said, (!makes_it).then(|| next.to_owned()));
+    }
+    if kafka.paused {
+        let next = "take the annotation `strimzi.io/pause-reconciliation` away when changes may go on";
+        return line("is left alone by the operator".to_owned(), Some(next.to_owned()));
+    }
+    if !kafka.has_status {
+        let (minutes, namespace) = (DEADLINE.as_mins(), &wanted.namespace);
+        let next = format!(
+            "wait {minutes} minutes, then check that the operator watches namespace {}",
+            quoted(namespace)
+        );
+        return line("hasn't been taken up by the operator".to_owned(), Some(next));
+    }
+    kafka
+        .is_behind()
+        .then(|| line("has a change that the operator hasn't finished".to_owned(), None))
+        .flatten()
+}
+
+fn pools(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
+    let line = |name: &String| {
+        let Some(pool) = seen.pools.get(name) else {
+            return Some(amiss(
+                "KafkaNodePool",
+                name,
+                "isn't there",
+                Some("apply, which puts it back".to_owned()),
+            ));
+        };
+        let behind = pool.is_behind().then(|| "has a change that the operator hasn't taken up".to_owned());
+        Some(amiss("KafkaNodePool", name, said(&pool.conditions).or(behind)?, None))
+    };
+    wanted.pools.keys().filter_map(line).collect()
+}
+
+fn pod_sets(seen: &Seen) -> Vec<Amiss> {
+    let line = |(pool, set): (&String, &super::view::PodSet)| {
+        let short = set.counts.filter(|counts| counts.ready < counts.pods);
+        let how = match short {
+            _ if set.error => "reports an error".to_owned(),
+            Some(counts) => format!("has {} of {} pods ready", counts.ready, counts.pods),
+            None => return None,
+        };
+        let is_it = |it: &&super::view::Left| it.kind == "StrimziPodSet" && it.name.ends_with(pool.as_str());
+        let name = seen.objects.iter().find(is_it).map_or(pool, |it| &it.name);
+        Some(amiss("StrimziPodSet", name, how, None))
+    };
+    seen.pod_sets.iter().filter_map(line).collect()
+}
+
+fn users(seen: &Seen) -> Vec<Amiss> {
+    let line = |(name, user): (&String, &super::view::User)| {
+        let how = match &user.failure {
+            Some(failure) => format!("{}: {}", failure.reason, brief(&failure.message)),
+            None => "has no credentials yet".to_owned(),
+        };
+        amiss("KafkaUser", name, how, None)
+    };
+    seen.users.iter().filter(|(_, user)| !user.ready).map(line).collect()
+}
+
+fn events(seen: &Seen) -> Vec<Warning> {
+    let warnings = seen.events.iter().rev().filter(|event| event.warning).take(WARNINGS);
+    let warning = |event: &super::view::Event| Warning {
+        last: event.last.clone(),
+        object: format!("{}/{}", event.kind, event.name),
+        reason: event.reason.clone(),
+        message: brief(&event.message),
+    };
+    warnings.map(warning).collect()
+}

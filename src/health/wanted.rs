@@ -1,0 +1,155 @@
+//! What clusters should be, read from the manifests that were last applied.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::catalog::RecordedObject;
+use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
+use crate::spec::certificate::read_ders;
+
+use super::view::reading::{annotated, at, count, items, name, text};
+
+/// What a cluster should be, as it was last applied. A change that still waits, for approval or for its turn, isn't wanted
+/// yet: counted against it, a cluster would seem to be changing while nothing happens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The namespace of its objects.
+    pub namespace: String,
+    /// The name of its Kafka object.
+    pub cluster: String,
+    /// Whether it should be gone.
+    pub deleting: bool,
+    /// Whether the operator should leave it alone.
+    pub paused: bool,
+    /// The version of Kafka.
+    pub version: Option<String>,
+    /// The version of the metadata.
+    pub metadata_version: Option<String>,
+    /// The node pools, by name.
+    pub pools: BTreeMap<String, WantedPool>,
+    /// The digests of the certificates (the first one's DER) that listeners should show, by the listener's name. One
+    /// that isn't here isn't compared.
+    pub certificates: BTreeMap<String, Digest>,
+    /// The Gateway through which clients come in, by namespace and name; none where they come another way.
+    pub gateway: Option<(String, String)>,
+}
+
+/// What a node pool should be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WantedPool {
+    /// How many nodes.
+    pub replicas: u32,
+    /// Whether they are controllers, be they brokers, too, or not.
+    pub controller: bool,
+}
+
+impl Wanted {
+    /// What the manifests of one cluster ask for; none where no Kafka is among them.
+    pub fn of<'a>(manifests: impl IntoIterator<Item = &'a Value> + Clone) -> Option<Self> {
+        let of_kind = |kind: &'static str| {
+            let is_it = move |manifest: &&Value| text(manifest, &["kind"]).as_deref() == Some(kind);
+            manifests.clone().into_iter().filter(is_it)
+        };
+        let kafka = of_kind("Kafka").next()?;
+        let pools = of_kind("KafkaNodePool").filter_map(|pool| Some((name(pool)?, WantedPool::read(pool))));
+        let chains: BTreeMap<String, Digest> =
+            of_kind("Secret").filter_map(|secret| Some((name(secret)?, certificate(secret)?))).collect();
+        let certificate = |listener: &Value| {
+            let secret = text(listener, &["configuration", "brokerCertChainAndKey", "secretName"])?;
+            Some((text(listener, &["name"])?, chains.get(&secret)?.clone()))
+        };
+        let listeners = || items(kafka, &["spec", "kafka", "listeners"]);
+        Some(Self {
+            namespace: text(kafka, &["metadata", "namespace"])?,
+            cluster: name(kafka)?,
+            deleting: false,
+            paused: annotated(kafka, super::view::Kafka::PAUSE).as_deref() == Some("true"),
+            version: text(kafka, &["spec", "kafka", "version"]),
+            metadata_version: text(kafka, &["spec", "kafka", "metadataVersion"]),
+            pools: pools.collect(),
+            certificates: listeners().filter_map(certificate).collect(),
+            gateway: listeners().find_map(gateway),
+        })
+    }
+}
+
+/// What the clusters of a fleet should be. `objects` are those that were made for them, with their manifests as they were last
+/// applied; `live` gives an object as it stands on the target, for one whose record was lost. A cluster without a Kafka object
+/// isn't there.
+pub fn of_fleet<'a>(
+    objects: impl IntoIterator<Item = (&'a ObjectKey, &'a RecordedObject)>,
+    live: impl Fn(&ObjectKey) -> Option<Json>,
+    deleting: impl Fn(&ResourceKey) -> bool,
+) -> BTreeMap<ResourceKey, Wanted> {
+    let mut manifests: BTreeMap<&ResourceKey, Vec<Value>> = BTreeMap::new();
+    let told = |key: &ObjectKey| ["Kafka", "KafkaNodePool", "Secret"].contains(&key.kind.as_str());
+    for (key, object) in objects {
+        if object.owner.kind == Kind::Cluster && told(key) {
+            let manifest = object.manifest.clone().or_else(|| live(key));
+            manifests.entry(&object.owner).or_default().extend(manifest.map(|manifest| manifest.value()));
+        }
+    }
+    let wanted = manifests.into_iter().filter_map(|(owner, manifests)| {
+        let wanted = Wanted::of(&manifests)?;
+        Some((owner.clone(), Wanted { deleting: deleting(owner), ..wanted }))
+    });
+    wanted.collect()
+}
+
+impl WantedPool {
+    fn read(pool: &Value) -> Self {
+        let controller = items(pool, &["spec", "roles"]).any(|role| role == "controller");
+        Self { replicas: count(pool, &["spec", "replicas"]).unwrap_or_default(), controller }
+    }
+}
+
+/// The digest of the first certificate in a Secret of a listener's.
+fn certificate(secret: &Value) -> Option<Digest> {
+    let chain = at(secret, &["data"])?.get("tls.crt")?.as_str()?;
+    let pem = String::from_utf8(STANDARD.decode(chain).ok()?).ok()?;
+    read_ders(&pem).ok()?.into_iter().next().map(Digest::of)
+}
+
+fn gateway(listener: &Value) -> Option<(String, String)> {
+    let parent = items(listener, &["configuration", "parentRefs"]).next()?;
+    Some((text(parent, &["namespace"])?, text(parent, &["name"])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_read_from_manifests() {
+        let pem = rcgen::generate_simple_self_signed(["orders.example.com".to_owned()]).unwrap().cert.pem();
+        let kafka = json!({"kind": "Kafka", "metadata": {"name": "orders", "namespace": "n"}, "spec": {"kafka": {
+            "version": "4.3.1", "metadataVersion": "4.3-IV0", "listeners": [{"name": "tls"}, {"name": "external",
+                "configuration": {"brokerCertChainAndKey": {"secretName": "orders-tls"},
+                    "parentRefs": [{"namespace": "streamfleet", "name": "kafka"}]}}]}}});
+        let pool = |name: &str, role: &str| json!({"kind": "KafkaNodePool", "metadata": {"name": name}, "spec": {"replicas": 3, "roles": [role]}});
+        let secret = json!({"kind": "Secret", "metadata": {"name": "orders-tls"},
+            "data": {"tls.crt": STANDARD.encode(&pem), "tls.key": {"$secret": {}}}});
+        let manifests = [kafka, pool("broker", "broker"), pool("controller", "controller"), secret];
+        let der = read_ders(&pem).unwrap().remove(0);
+        let of = |controller| WantedPool { replicas: 3, controller };
+        assert_eq!(
+            Wanted::of(&manifests),
+            Some(Wanted {
+                namespace: "n".into(),
+                cluster: "orders".into(),
+                version: Some("4.3.1".into()),
+                metadata_version: Some("4.3-IV0".into()),
+                pools: [("broker".into(), of(false)), ("controller".into(), of(true))].into(),
+                certificates: [("external".into(), Digest::of(der))].into(),
+                gateway: Some(("streamfleet".into(), "kafka".into())),
+                ..Wanted::default()
+            })
+        );
+        assert_eq!(Wanted::of(&manifests[1..]), None);
+    }
+}

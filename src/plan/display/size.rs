@@ -1,0 +1,64 @@
+//! Sizes, in words.
+
+use crate::plan::preflight::Room;
+use crate::plan::{SizeChange, Sizes, effects};
+
+/// How large a cluster becomes; none where its nodes ask for nothing. Of a new one its effects say how many nodes it has.
+pub(super) fn of_cluster(change: &SizeChange) -> Option<String> {
+    let nodes = if change.before.brokers > 0 { format!("{}: ", nodes(change)) } else { "takes ".to_owned() };
+    Some(nodes + &taken(change)?)
+}
+
+/// How large a fleet's clusters become together, and what its nodes have; none where that stays as it is.
+pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
+    if sizes.fleet.before == sizes.fleet.after {
+        return None;
+    }
+    let has = match sizes.room {
+        None => String::new(),
+        Some(Room { nodes: 0, .. }) => "; no node takes pods".to_owned(),
+        Some(Room { cpu_millis, memory_mib, .. }) => {
+            let (cpus, memory) = (tenths(cpu_millis, 1000), tenths(memory_mib, 1024));
+            format!("; its nodes have {cpus} CPUs, {memory} GiB of memory")
+        }
+    };
+    Some(format!("{} take {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
+}
+
+/// `3 → 6 brokers and 3 controllers`.
+fn nodes(SizeChange { before, after }: &SizeChange) -> String {
+    let kinds =
+        [(before.brokers, after.brokers, "broker"), (before.controllers, after.controllers, "controller")];
+    let kinds = kinds.into_iter().filter(|(before, after, _)| before + after > 0);
+    let words = kinds.map(|(before, after, noun)| match before == after || before == 0 {
+        true => effects::count(after, noun),
+        false => format!("{before} → {}", effects::count(after, noun)),
+    });
+    words.collect::<Vec<_>>().join(" and ")
+}
+
+/// `9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk`; none where that is nothing.
+fn taken(SizeChange { before, after }: &SizeChange) -> Option<String> {
+    let amounts = [
+        (before.cpu_millis, after.cpu_millis, 1000, "CPUs"),
+        (before.memory_mib, after.memory_mib, 1024, "GiB of memory"),
+        (before.disk_gib, after.disk_gib, 1, "GiB of disk"),
+    ];
+    let amounts = amounts.into_iter().filter(|(before, after, ..)| before + after > 0);
+    let words =
+        amounts.map(|(before, after, unit, noun)| match (tenths(before, unit), tenths(after, unit)) {
+            (before, after) if before == after || before == "0" => format!("{after} {noun}"),
+            (before, after) => format!("{before} → {after} {noun}"),
+        });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// An amount in a larger unit, to a tenth.
+fn tenths(amount: u64, unit: u64) -> String {
+    let tenths = amount.saturating_mul(10).div_ceil(unit);
+    match tenths % 10 {
+        0 => format!("{}", tenths / 10),
+        rest => format!("{}.{rest}", tenths / 10),
+    }
+}

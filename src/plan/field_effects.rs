@@ -1,0 +1,205 @@
+//! What a change of each field of a spec does: a table, for whoever asks about a field before there is a plan.
+//!
+//! What a plan does is decided by the objects that change (`verdict/table.rs`), whatever field asked for it. These rows
+//! say the same beforehand, and a test that plans a change for each of them holds the two together. Only what no object
+//! shows, the rows of [`Verdict::NoOp`], is printed in plans from here.
+
+mod table;
+
+use serde_json::Value;
+
+use crate::names::Kind;
+use crate::plan::verdict::{Difference, Direction};
+use crate::plan::{FieldChange, Verdict};
+use crate::spec::broker_option::{self, Effect};
+pub use table::FIELD_EFFECTS;
+
+/// What a change of a field does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldEffect {
+    /// The kind of document that has the field.
+    pub kind: Kind,
+    /// The field, as a path: `advanced_config.storage.size_gib`. For [`When::BrokerOption`] it is the one that holds the options.
+    pub field: &'static str,
+    /// For which changes of it.
+    pub when: When,
+    /// What it does to clients and data.
+    pub verdict: Verdict,
+    /// Why, or what follows, as a sentence without a full stop. Of what is refused it says what to do instead.
+    pub why: &'static str,
+}
+
+/// For which changes of a field a row holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// For all that no row before it is about.
+    Changes,
+    /// A number, size or version grows.
+    Up,
+    /// A number, size or version shrinks.
+    Down,
+    /// It becomes true, or is given where it was absent.
+    On,
+    /// It becomes false, or is left out where it was given.
+    Off,
+    /// It becomes this value.
+    Becomes(&'static str),
+    /// An option of brokers that this is the effect of changes.
+    BrokerOption(Effect),
+}
+
+impl When {
+    /// The change in words: `raised`, `turned off or removed`.
+    pub fn words(self) -> String {
+        match self {
+            When::Changes | When::BrokerOption(_) => "changed".to_owned(),
+            When::Up => "raised".to_owned(),
+            When::Down => "lowered".to_owned(),
+            When::On => "turned on or added".to_owned(),
+            When::Off => "turned off or removed".to_owned(),
+            When::Becomes(value) => format!("set to `{value}`"),
+        }
+    }
+
+    fn fits(self, before: &Value, after: &Value) -> bool {
+        let direction = Difference { pointer: String::new(), before, after }.direction();
+        match self {
+            When::Changes | When::BrokerOption(_) => true,
+            When::Up => direction == Direction::Up,
+            When::Down => direction == Direction::Down,
+            When::On => is_off(before) && !is_off(after),
+            When::Off => !is_off(before) && is_off(after),
+            When::Becomes(value) => after == value,
+        }
+    }
+}
+
+impl FieldEffect {
+    /// Whether the row is about a field. Of brokers' options, which are fields too, their own table says what they do.
+    fn is_of(&self, kind: Kind, field: &str) -> bool {
+        let option = |effect| {
+            let name = field.strip_prefix(self.field)?.strip_prefix('.')?;
+            broker_option::find(name).map(|option| option.effect == effect)
+        };
+        self.kind == kind
+            && match self.when {
+                When::BrokerOption(effect) => option(effect) == Some(true),
+                _ => field == self.field,
+            }
+    }
+
+    /// Whether the row is about a field, or about one that it is part of.
+    fn covers(&self, kind: Kind, field: &str) -> bool {
+        let is_around = |(end, _): (usize, &str)| self.is_of(kind, &field[..end]);
+        self.is_of(kind, field) || field.match_indices('.').any(is_around)
+    }
+}
+
+fn is_off(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// What changes of a field do: one row or several. None for a field that no document of the kind has, and for one that
+/// holds other fields.
+pub fn field_effects(kind: Kind, field: &str) -> Vec<&'static FieldEffect> {
+    FIELD_EFFECTS.iter().filter(|row| row.is_of(kind, field)).collect()
+}
+
+/// What a change of a field does; none where the table has no row for it.
+pub fn effect_of(kind: Kind, change: &FieldChange) -> Option<&'static FieldEffect> {
+    let mut rows = FIELD_EFFECTS.iter().filter(|row| row.covers(kind, &change.field));
+    rows.find(|row| row.when.fits(&change.before, &change.after))
+}
+
+/// What follows from changed fields that no object shows, one sentence each.
+pub(super) fn unseen(kind: Kind, changes: &[FieldChange]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let rows = changes.iter().filter_map(|change| effect_of(kind, change));
+    for row in rows.filter(|row| row.verdict == Verdict::NoOp) {
+        if !sentences.iter().any(|sentence| sentence == row.why) {
+            sentences.push(row.why.to_owned());
+        }
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::spec::describe;
+
+    #[test]
+    fn the_table_and_the_types_name_the_same_fields() {
+        for kind in Kind::ALL {
+            let types: Vec<String> =
+                describe::leaves(kind).iter().map(describe::Description::name_within).collect();
+            let lacks: Vec<_> = types.iter().filter(|field| field_effects(kind, field).is_empty()).collect();
+            let rows = FIELD_EFFECTS.iter().filter(|row| row.kind == kind);
+            let unknown: Vec<_> =
+                rows.filter(|row| !types.iter().any(|field| row.is_of(kind, field))).collect();
+            assert!(
+                lacks.is_empty() && unknown.is_empty(),
+                "{kind:?}: without a row in src/plan/field_effects/table.rs: {lacks:?}; without a field: {unknown:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_row_is_a_sentence_and_none_hides_another() {
+        for (index, row) in FIELD_EFFECTS.iter().enumerate() {
+            assert!(!row.why.is_empty() && !row.why.ends_with('.'), "{row:?}");
+            let earlier =
+                FIELD_EFFECTS[..index].iter().filter(|it| (it.kind, it.field) == (row.kind, row.field));
+            for it in earlier {
+                assert!(it.when != When::Changes && it.when != row.when, "{row:?} is never reached");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_row_that_fits_is_that_of_a_change() {
+        let when = |field: &str, before: Value, after: Value| {
+            let change = FieldChange { field: field.to_owned(), before, after };
+            effect_of(Kind::Cluster, &change).map(|row| row.when)
+        };
+        assert_eq!(when("kafka_units", json!(9), json!(10)), Some(When::Up));
+        assert_eq!(when("kafka_units", json!(10), json!(9)), Some(When::Down));
+        assert_eq!(when("advanced_config.version", json!("4.10.0"), json!("4.9.0")), Some(When::Down));
+        assert_eq!(when("suspend", json!(false), json!(true)), Some(When::On));
+        assert_eq!(when("suspend", json!(true), Value::Null), Some(When::Off));
+        let bucket = "advanced_config.tiered_storage_bucket_name";
+        assert_eq!(when(bucket, Value::Null, json!("log")), Some(When::On));
+        assert_eq!(when(bucket, json!("log"), json!("other")), Some(When::Changes));
+        assert_eq!(when(bucket, json!("log"), Value::Null), Some(When::Off));
+        let access = "advanced_config.cluster_access";
+        assert_eq!(when(access, json!("External"), json!("Internal")), Some(When::Changes));
+        assert_eq!(when("advanced_config", Value::Null, json!({})), None);
+        for (option, effect) in [
+            ("log.retention.ms", Effect::Live),
+            ("min.insync.replicas", Effect::Controllers),
+            ("num.partitions", Effect::Restart),
+        ] {
+            let field = format!("advanced_config.config.{option}");
+            assert_eq!(when(&field, Value::Null, json!(2)), Some(When::BrokerOption(effect)), "{option}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_told_only_what_no_object_shows() {
+        let change =
+            |field: &str, before: Value, after: Value| FieldChange { field: field.to_owned(), before, after };
+        let changes = [
+            change("region", json!("eu"), json!("us")),
+            change("tags", json!([]), json!([{"key": "a", "value": "b"}])),
+            change("kafka_units", json!(1), json!(2)),
+        ];
+        assert_eq!(unseen(Kind::Cluster, &changes), ["it is recorded, and nothing else changes"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! What is known of a fleet's Kubernetes cluster beside our own objects, read out of what the server answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Operator, Permission};
+use crate::names;
+
+/// What a look at a fleet's Kubernetes cluster found. It is plain data: as long as nothing of it changes, nobody has to look
+/// again. What could not be read is none, and nothing is concluded from it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The version of Kubernetes.
+    pub version: Option<Version>,
+    /// What we may not do, of what was asked.
+    pub denied: Option<BTreeSet<Permission>>,
+    /// The API groups, each with its versions.
+    pub groups: Option<BTreeMap<String, Vec<String>>>,
+    /// The kinds of the API versions that were asked for; none for one that isn't served.
+    pub kinds: BTreeMap<String, BTreeSet<String>>,
+    /// The StorageClasses, by name.
+    pub storage_classes: Option<BTreeMap<String, StorageClass>>,
+    /// The names of the GatewayClasses.
+    pub gateway_classes: Option<BTreeSet<String>>,
+    /// The Strimzi operators, wherever they run.
+    pub operators: Option<Vec<Operator>>,
+    /// What the nodes have for pods.
+    pub room: Option<Room>,
+    /// The load balancers of Kafka clusters.
+    pub load_balancers: Option<LoadBalancers>,
+}
+
+/// The longest name that Kubernetes gives anything. What is longer is nobody's honest answer, and stands in no message.
+const MAX_NAME: usize = 253;
+
+/// A name out of a server's answer.
+pub(super) fn name(text: &str) -> Option<String> {
+    (1..=MAX_NAME).contains(&text.len()).then(|| text.to_owned())
+}
+
+/// The name of an object.
+pub fn name_of(object: &Value) -> Option<String> {
+    name(object.pointer("/metadata/name")?.as_str()?)
+}
+
+/// A version of Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+}
+
+/// `1.34`.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl Version {
+    /// The version out of a server's `/version`. Some providers write the second number as `34+`.
+    pub fn of(answer: &Value) -> Option<Version> {
+        let number = |field: &str| {
+            let digits = answer.get(field)?.as_str()?.trim_end_matches(|it: char| !it.is_ascii_digit());
+            digits.parse().ok()
+        };
+        Some(Version { major: number("major")?, minor: number("minor")? })
+    }
+}
+
+/// What a StorageClass says that matters to disks of Kafka.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StorageClass {
+    /// Whether disks that name no class get this one.
+    pub default: bool,
+    /// Whether its disks can grow.
+    pub expands: bool,
+}
+
+impl StorageClass {
+    /// What a StorageClass says.
+    pub fn of(object: &Value) -> StorageClass {
+        let annotations = object.pointer("/metadata/annotations");
+        let mark = annotations
+            .and_then(|annotations| annotations.get("storageclass.kubernetes.io/is-default-class"));
+        StorageClass {
+            default: mark.is_some_and(|mark| mark == "true"),
+            expands: object.get("allowVolumeExpansion") == Some(&Value::Bool(true)),
+        }
+    }
+}
+
+/// What the nodes have for pods, together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Room {
+    /// How many nodes take pods.
+    pub nodes: u32,
+    /// Their processors, in millicores.
+    pub cpu_millis: u64,
+    /// Their memory, in MiB.
+    pub memory_mib: u64,
+}
+
+impl Room {
+    /// What these nodes have. One that is cordoned, or that has a taint, takes no pods of ours, but for the taint by which it
+    /// is reserved for a cluster.
+    pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> Room {
+        let quantity = |node: &Value, name: &str| {
+            let amount = names::quantity(node.pointer("/status/allocatable")?.get(name)?.as_str()?);
+            amount.filter(|amount| *amount >= 0.0)
+        };
+        let mut room = Room::default();
+        for node in nodes.into_iter().filter(|node| takes_pods(node)) {
+            room.nodes += 1;
+            // What is read as floating-point numbers are whole millicores and MiB, far from what they can't hold.
+            room.cpu_millis += (quantity(node, "cpu").unwrap_or_default() * 1000.0) as u64;
+            room.memory_mib += (quantity(node, "memory").unwrap_or_default() / 1_048_576.0) as u64;
+        }
+        room
+    }
+}
+
+fn takes_pods(node: &Value) -> bool {
+    let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
+    let mut forbidding = taints
+        .filter(|taint| taint["effect"] != "PreferNoSchedule" && taint["key"] != crate::render::DEDICATED);
+    forbidding.next().is_none() && node.pointer("/spec/unschedulable") != Some(&Value::Bool(true))
+}
+
+/// The load balancers that Kafka clusters asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoadBalancers {
+    /// How many have an address.
+    pub served: u32,
+    /// The one that has been without an address for longest, as `namespace/name`, and since when.
+    pub waiting: Option<(Timestamp, String)>,
+}
+
+impl LoadBalancers {
+    /// What Services say.
+    pub fn of<'a>(services: impl IntoIterator<Item = &'a Value>) -> LoadBalancers {
+        let mut found = LoadBalancers::default();
+        for service in services {
+            if service.pointer("/spec/type").is_none_or(|kind| kind != "LoadBalancer") {
+                continue;
+            }
+            let addresses = service.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
+            if addresses.is_some_and(|addresses| !addresses.is_empty()) {
+                found.served += 1;
+                continue;
+            }
+            let text = |field: &str| name(service.pointer("/metadata")?.get(field)?.as_str()?);
+            let since = text("creationTimestamp").and_then(|time| time.parse().ok());
+            let service = || Some(format!("{}/{}", text("namespace")?, text("name")?));
+            if let Some(waiting) = since.zip(service())
+                && found.waiting.as_ref().is_none_or(|before| waiting < *before)
+            {
+                found.waiting = Some(waiting);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_as_servers_write_it() {
+        for (minor, expected) in [("34", Some(34)), ("29+", Some(29)), ("", None), ("x", None)] {
+            let version = Version::of(&json!({"major": "1", "minor": minor}));
+            assert_eq!(version, expected.map(|minor| Version { major: 1, minor }), "{minor}");
+        }
+        assert_eq!(Version::of(&json!({"major": 1})), None);
+        assert!(Version { major: 1, minor: 9 } < Version { major: 1, minor: 30 });
+    }
+
+    #[test]
+    fn only_nodes_that_take_our_pods_count() {
+        let node = |spec: Value| json!({"spec": spec, "status": {"allocatable": {"cpu": "3920m", "memory": "16Gi"}}});
+        let taint =
+            |key: &str, effect: &str| node(json!({"taints": [{"key": key, "value": "a", "effect": effect}]}));
+        let nodes = [
+            node(json!({})),
+            node(json!({"unschedulable": true})),
+            taint("node-role.kubernetes.io/control-plane", "NoSchedule"),
+            taint("spot", "PreferNoSchedule"),
+            taint("streamfleet.io/dedicated", "NoSchedule"),
+            json!({"spec": {}, "status": {"allocatable": {"cpu": "many", "memory": "-1"}}}),
+        ];
+        assert_eq!(Room::of(&nodes), Room { nodes: 4, cpu_millis: 3 * 3920, memory_mib: 3 * 16_384 });
+    }
+
+    #[test]
+    fn a_load_balancer_waits_until_it_has_an_address() {
+        let service = |name: &str, kind: &str, day: u32, ingress: Value| {
+            json!({"metadata": {"name": name, "namespace": "n", "creationTimestamp": format!("2026-11-{day:02}T00:00:00Z")},
+                "spec": {"type": kind}, "status": {"loadBalancer": ingress}})
+        };
+        let services = [
+            service("late", "LoadBalancer", 9, json!({})),
+            service("first", "LoadBalancer", 3, json!({"ingress": []})),
+            service("inner", "ClusterIP", 1, json!({})),
+            service("served", "LoadBalancer", 1, json!({"ingress": [{"ip": "192.0.2.1"}]})),
+        ];
+        let found = LoadBalancers::of(&services);
+        assert_eq!(found.served, 1);
+        assert_eq!(found.waiting, Some(("2026-11-03T00:00:00Z".parse().unwrap(), "n/first".to_owned())));
+    }
+}

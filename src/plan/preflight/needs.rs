@@ -1,0 +1,209 @@
+//! What is done on a fleet's Kubernetes cluster, as permissions. The role that a kubeconfig's user needs is printed from this
+//! table, and it is what the server is asked about.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::names::ObjectKey;
+use crate::plan::{Step, Verb};
+use crate::spec::{Exposure, Fleet};
+
+/// A kind, and what is done with its objects.
+pub struct Need {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The name of the kind in URLs and roles.
+    pub resource: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// What is done, as roles say it.
+    pub verbs: &'static [&'static str],
+    /// What only some fleets need it for.
+    pub extra: Option<Extra>,
+}
+
+/// What is made on some fleets beside Kafka clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extra {
+    /// The Strimzi operator.
+    Operator,
+    /// The Gateway through which clients come in.
+    Gateway,
+}
+
+/// What is made on a fleet beside Kafka clusters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// The Strimzi operator.
+    pub operator: bool,
+    /// The Gateway through which clients come in.
+    pub gateway: bool,
+}
+
+impl Extras {
+    /// What a fleet asks for.
+    pub fn of(fleet: &Fleet) -> Extras {
+        let config = &fleet.advanced_config;
+        Extras {
+            operator: config.components.installs().is_some(),
+            gateway: config.exposure == Exposure::TlsRoute,
+        }
+    }
+
+    fn include(self, need: &Need) -> bool {
+        need.extra.is_none_or(|extra| match extra {
+            Extra::Operator => self.operator,
+            Extra::Gateway => self.gateway,
+        })
+    }
+}
+
+const OWNS: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+const READS: &[&str] = &["get", "list", "watch"];
+/// What the operator made, and leaves behind: what is in the inventory is watched.
+const ENDS: &[&str] = &["get", "list", "watch", "delete"];
+const LISTS: &[&str] = &["list"];
+
+const STRIMZI: &str = "kafka.strimzi.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const GATEWAYS: &str = "gateway.networking.k8s.io";
+
+/// Everything that is done.
+#[rustfmt::skip]
+pub const NEEDS: &[Need] = &[
+    need("", "namespaces", "Namespace", OWNS),
+    // They hold the inventory, too, which is replaced only as it was read.
+    need("", "configmaps", "ConfigMap", &["get", "list", "watch", "create", "update", "patch", "delete"]),
+    need("", "secrets", "Secret", OWNS),
+    need("", "resourcequotas", "ResourceQuota", OWNS),
+    need("", "limitranges", "LimitRange", OWNS),
+    need("networking.k8s.io", "networkpolicies", "NetworkPolicy", OWNS),
+    need(STRIMZI, "kafkas", "Kafka", OWNS),
+    need(STRIMZI, "kafkanodepools", "KafkaNodePool", OWNS),
+    need(STRIMZI, "kafkausers", "KafkaUser", OWNS),
+    need("core.strimzi.io", "strimzipodsets", "StrimziPodSet", READS),
+    need("", "pods", "Pod", READS),
+    // Disks of brokers that were removed earlier, and the binding by which brokers learn their zone, go with their cluster.
+    // A role can't name bindings that are called after clusters, so that it allows to delete any, and to make none.
+    need("", "persistentvolumeclaims", "PersistentVolumeClaim", ENDS),
+    need(RBAC, "clusterrolebindings", "ClusterRoleBinding", ENDS),
+    need("", "events", "Event", READS),
+    need("", "services", "Service", READS),
+    need("", "nodes", "Node", LISTS),
+    need("apps", "deployments", "Deployment", READS),
+    need("apps", "replicasets", "ReplicaSet", LISTS),
+    need(STRIMZI, "kafkatopics", "KafkaTopic", LISTS),
+    need(GATEWAYS, "gateways", "Gateway", LISTS),
+    need(GATEWAYS, "gatewayclasses", "GatewayClass", LISTS),
+    gateway(GATEWAYS, "gateways", "Gateway", &["get", "watch", "create", "patch", "delete"]),
+    need("storage.k8s.io", "storageclasses", "StorageClass", LISTS),
+    // They are never deleted: with them would go every Kafka of the cluster.
+    operator("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", &["get", "list", "watch", "create", "patch"]),
+    operator(RBAC, "clusterroles", "ClusterRole", OWNS),
+    operator(RBAC, "clusterrolebindings", "ClusterRoleBinding", &["create", "patch"]),
+    operator(RBAC, "rolebindings", "RoleBinding", OWNS),
+    operator("", "serviceaccounts", "ServiceAccount", OWNS),
+    operator("apps", "deployments", "Deployment", &["create", "patch", "delete"]),
+];
+
+/// To give the operator more rights than one has oneself takes these, on roles of the whole cluster. They aren't asked about:
+/// who has all of the operator's rights needs neither.
+const GRANTS: [&str; 2] = ["bind", "escalate"];
+
+const fn need(
+    group: &'static str,
+    resource: &'static str,
+    kind: &'static str,
+    verbs: &'static [&'static str],
+) -> Need {
+    Need { group, resource, kind, verbs, extra: None }
+}
+
+const fn operator(
+    group: &'static str,
+    resource: &'static str,
+    kind: &'static str,
+    verbs: &'static [&'static str],
+) -> Need {
+    Need { extra: Some(Extra::Operator), ..need(group, resource, kind, verbs) }
+}
+
+const fn gateway(
+    group: &'static str,
+    resource: &'static str,
+    kind: &'static str,
+    verbs: &'static [&'static str],
+) -> Need {
+    Need { extra: Some(Extra::Gateway), ..need(group, resource, kind, verbs) }
+}
+
+/// One verb on one kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Permission {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The kind, as roles name it.
+    pub resource: &'static str,
+    /// What is done.
+    pub verb: &'static str,
+}
+
+/// `create networkpolicies`.
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)
+    }
+}
+
+/// Everything that a fleet needs, verb by verb.
+pub fn permissions(extras: Extras) -> Vec<Permission> {
+    let needs = NEEDS.iter().filter(|need| extras.include(need));
+    let each = needs.flat_map(|&Need { group, resource, verbs, .. }| {
+        verbs.iter().map(move |&verb| Permission { group, resource, verb })
+    });
+    each.collect()
+}
+
+/// What a step takes.
+pub(super) fn of_step(step: &Step) -> BTreeSet<Permission> {
+    let ObjectKey { kind, .. } = &step.object;
+    // An object that isn't there is made by the same call that changes one, which needs both.
+    let verbs: &[&str] = match step.verb {
+        Verb::Create => &["get", "create", "patch"],
+        Verb::Update => &["get", "patch"],
+        Verb::Recreate => &["get", "delete", "create", "patch"],
+        Verb::Delete => &["get", "delete"],
+        Verb::Keep => &[],
+    };
+    let needs = NEEDS.iter().filter(|need| need.kind == kind && need.group == step.object.group());
+    let each = needs.flat_map(|&Need { group, resource, verbs, .. }| {
+        verbs.iter().map(move |&verb| Permission { group, resource, verb })
+    });
+    each.filter(|permission| verbs.contains(&permission.verb)).collect()
+}
+
+/// The rules of a role that allow these, one a kind.
+pub(super) fn rules<'a>(permissions: impl IntoIterator<Item = &'a Permission>) -> Vec<Value> {
+    let mut verbs: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for Permission { group, resource, verb } in permissions {
+        verbs.entry((group, resource)).or_default().insert(verb);
+    }
+    let rule = |((group, resource), verbs): ((&str, &str), BTreeSet<&str>)| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    verbs.into_iter().map(rule).collect()
+}
+
+/// The ClusterRole that a fleet's user needs, and no more.
+pub fn role(name: &str, extras: Extras) -> Value {
+    let mut rules = rules(&permissions(extras));
+    if extras.operator {
+        rules.push(json!({"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": GRANTS}));
+    }
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": rules,
+    })
+}

@@ -1,0 +1,111 @@
+//! A new certificate of a base domain, which rolls one cluster after another.
+
+use super::*;
+use crate::plan::Waiting;
+
+/// The names of twenty clusters.
+fn twenty() -> Vec<String> {
+    (0..20).map(|number| format!("c{number:02}")).collect()
+}
+
+/// Twenty clusters behind one base domain, on fleets of the given numbers of clusters. The first is `acme/eu`.
+fn behind_one_domain(sizes: &[usize]) -> Lab {
+    let names = twenty();
+    let mut names = names.iter().map(String::as_str);
+    let mut lab = Lab::new();
+    lab.domain("hmac:0000000000000001");
+    for (number, size) in sizes.iter().enumerate() {
+        let clusters: Vec<&str> = names.by_ref().take(*size).collect();
+        match number {
+            0 => clusters.iter().for_each(|name| lab.cluster(name, json!({}))),
+            _ => lab.fleet(&format!("f{number}"), &clusters),
+        }
+    }
+    assert_eq!(names.next(), None, "all twenty are on a fleet");
+    lab.settle();
+    twenty().iter().for_each(|name| lab.judged(name, Status::Healthy));
+    lab
+}
+
+/// Renews the certificate and follows it through all clusters, each of which takes a while. Gives the order.
+fn follow_renewal(lab: &mut Lab) -> Vec<String> {
+    lab.domain("hmac:0000000000000002");
+    let mut order: Vec<String> = Vec::new();
+    while order.len() < 20 {
+        let plan = lab.plan();
+        let clusters = |changes: Vec<String>| -> Vec<String> {
+            changes.iter().filter_map(|it| it.strip_prefix("acme/c")).map(|it| format!("c{it}")).collect()
+        };
+        let [next] = <[String; 1]>::try_from(clusters(running(&plan))).expect("one at a time");
+        let after = Waiting::OneDisruption { after: key(&format!("Cluster/acme/{next}")) };
+        let held = clusters(waiting(&plan));
+        assert_eq!(held.len(), 19 - order.len(), "the plan says of all others that they wait");
+        for name in &held {
+            let waits = &change(&plan, &format!("Cluster/acme/{name}")).waiting;
+            let fleet_mate = waits.len() == 1 && matches!(&waits[0], Waiting::OneDisruption { .. });
+            assert!(fleet_mate || *waits == [after.clone()], "{name}: {waits:?}");
+        }
+        lab.execute(&plan);
+        // It rolls, and then has some trouble: nobody goes on until it is over.
+        for status in [Status::Updating, Status::Degraded] {
+            lab.judged(&next, status);
+            assert_eq!(clusters(running(&lab.plan())), [""; 0], "while {next} is {status}");
+        }
+        lab.judged(&next, Status::Healthy);
+        order.push(next);
+    }
+    assert!(lab.plan().is_empty());
+    order
+}
+
+#[test]
+fn twenty_clusters_of_one_fleet_roll_one_after_another() {
+    let mut lab = behind_one_domain(&[20]);
+    assert_eq!(follow_renewal(&mut lab), twenty());
+}
+
+#[test]
+fn twenty_clusters_of_three_fleets_roll_one_after_another() {
+    let mut lab = behind_one_domain(&[8, 8, 4]);
+    assert_eq!(follow_renewal(&mut lab), twenty());
+}
+
+#[test]
+fn the_plan_says_beforehand_how_a_certificate_is_renewed() {
+    let mut lab = Lab::new();
+    lab.domain("hmac:0000000000000001");
+    lab.cluster("a", json!({}));
+    lab.fleet("us", &["b", "c"]);
+    lab.settle();
+    lab.domain("hmac:0000000000000002");
+    let plan = lab.plan();
+    let lines = plan.changes().map(|change| {
+        let told =
+            change.effects.iter().cloned().chain(change.waiting.iter().map(|it| format!("waiting: {it}")));
+        format!("{}: {}", change.resource, told.collect::<Vec<_>>().join("; "))
+    });
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+    base domain acme/k.example.com: 3 clusters restart their brokers with the new certificate, one cluster after another, each when the one before is Healthy
+    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on
+    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; waiting: one disruption at a time, cluster acme/a comes first
+    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; waiting: one disruption at a time, cluster acme/b comes first
+    "#);
+}
+
+#[test]
+fn a_fleet_out_of_reach_holds_up_no_other_and_a_cluster_in_trouble_takes_it_at_once() {
+    let mut lab = behind_one_domain(&[10, 10]);
+    lab.domain("hmac:0000000000000002");
+    // What works comes after what doesn't, which can only get better.
+    lab.judged("c15", Status::Degraded);
+    assert_eq!(running(&lab.plan()), ["acme/k.example.com", "acme/c15"]);
+    lab.judged("c15", Status::Healthy);
+    lab.target().reach = Reach::Unreachable {
+        reason: "no answer".into(),
+        hint: String::new(),
+        refused: false,
+        lost: false,
+        last_seen: None,
+    };
+    assert_eq!(running(&lab.plan()), ["acme/k.example.com", "acme/c10"]);
+}

@@ -1,0 +1,318 @@
+//! Upgrades of Kafka, in two stages: first the version that brokers run, which can be taken back, and then the version of
+//! their metadata, which can't. Rendering says where a cluster is to end; here is decided how far it goes now, by what
+//! was told to the operator last and by what the operator says that brokers run.
+//!
+//! Where nobody can see what brokers run, as on a fleet of files, a person says when the second stage may begin.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::catalog::{Status, versions};
+use crate::health::Judgement;
+use crate::names::{Json, ResourceKey};
+use crate::plan::diff::Found;
+use crate::plan::preflight::{Facts, Running};
+use crate::plan::site::Site;
+use crate::plan::verdict::{PUT_VERSION_BACK, Refusal, differences};
+use crate::plan::world::World;
+use crate::plan::{Cause, Reach, Waiting, manifest_digest};
+use crate::render::{Manifest, Objects};
+use crate::spec::{Cluster, InfraType, Spec};
+
+const VERSION: &str = "/spec/kafka/version";
+const METADATA: &str = "/spec/kafka/metadataVersion";
+
+/// The newest version of Kafka that clusters could have, where that is newer than theirs.
+pub type Newer = BTreeMap<ResourceKey, &'static str>;
+
+/// How far each cluster of a fleet goes now.
+#[derive(Default)]
+pub(super) struct Upgrades {
+    /// What the fleet should hold now, where that isn't what was rendered.
+    objects: Option<Objects>,
+    /// The clusters whose upgrade isn't over, or that go further than their specs say.
+    stages: BTreeMap<ResourceKey, Stage>,
+    /// The newest version that each cluster could have, where that is newer than the one it goes to.
+    pub newer: Newer,
+    /// Whether a cluster would follow a newer patch release if the fleet's operator ran it.
+    pub awaits_operator: bool,
+}
+
+/// How far one cluster goes now.
+pub(super) struct Stage {
+    /// The version that its brokers are to run.
+    version: String,
+    /// The metadata that it has, and is to have in the end.
+    metadata: (String, String),
+    /// Whether the metadata may be raised.
+    ready: Ready,
+    /// Whether it is raised now.
+    raises: bool,
+}
+
+/// Whether all brokers run the version that metadata is to be raised to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// There is nothing to raise.
+    Nothing,
+    /// They don't, or nobody has seen it yet.
+    NotYet,
+    /// They do.
+    Seen,
+    /// It can't be seen from here.
+    Unseen,
+}
+
+/// The versions that a Kafka object says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Pins {
+    version: String,
+    #[serde(rename = "metadataVersion")]
+    metadata: String,
+}
+
+impl Pins {
+    /// What an object says; none where it isn't one that pins both.
+    fn of(body: &Json) -> Option<Pins> {
+        #[derive(Deserialize)]
+        struct Kafka {
+            spec: Spec,
+        }
+        #[derive(Deserialize)]
+        struct Spec {
+            kafka: Pins,
+        }
+        body.read::<Kafka>().ok().map(|kafka| kafka.spec.kafka)
+    }
+
+    fn write(&self, body: &mut Json) {
+        let mut value = body.value();
+        for (pointer, pin) in [(VERSION, &self.version), (METADATA, &self.metadata)] {
+            if let Some(field) = value.pointer_mut(pointer) {
+                *field = Value::String(pin.clone());
+            }
+        }
+        *body = Json::from(&value);
+    }
+}
+
+/// What is looked at to decide.
+struct Scene<'a> {
+    world: &'a World<'a>,
+    site: &'a Site<'a>,
+    running: Running,
+}
+
+impl Upgrades {
+    /// Decides how far each cluster goes, without raising any metadata yet.
+    pub fn of(world: &World, site: &Site, facts: Option<&Facts>) -> Self {
+        let scene = Scene { world, site, running: Running::on(site, facts) };
+        let mut upgrades = Self::default();
+        for kafka in kafkas(site) {
+            if let (Some(cluster), Some(rendered)) = (scene.cluster(&kafka.owner), Pins::of(&kafka.body)) {
+                upgrades.decide(&scene, kafka, cluster, &rendered);
+            }
+        }
+        upgrades
+    }
+
+    fn decide(&mut self, scene: &Scene, kafka: &Manifest, cluster: &Cluster, rendered: &Pins) {
+        let told = scene.told(kafka, rendered);
+        let end = scene.end(kafka, cluster, rendered, told.as_ref());
+        let namespace = kafka.key.namespace.as_deref().unwrap_or_default();
+        let newer = versions::newer(&end.version, |version| scene.running.is_run(namespace, version));
+        self.newer.extend(newer.map(|version| (kafka.owner.clone(), version)));
+        self.awaits_operator |= cluster.advanced_config.auto_upgrade && !is_newest(&end.version);
+        let Some(told) = told else {
+            // It is made as it is to be in the end.
+            return self.hold(scene.site, kafka, &end);
+        };
+        let has = scene.metadata(&kafka.owner, &told);
+        let order = versions::compare(&has, &end.metadata);
+        if order == Ordering::Equal && end == *rendered {
+            return;
+        }
+        let ready = match order {
+            Ordering::Less => scene.ready(&kafka.owner, &told, &end),
+            Ordering::Equal | Ordering::Greater => Ready::Nothing,
+        };
+        let metadata = if order == Ordering::Less { has.clone() } else { end.metadata.clone() };
+        self.hold(scene.site, kafka, &Pins { version: end.version.clone(), metadata });
+        let stage = Stage { version: end.version, metadata: (has, end.metadata), ready, raises: false };
+        self.stages.insert(kafka.owner.clone(), stage);
+    }
+
+    /// Lets an object say these versions instead of those that were rendered.
+    fn hold(&mut self, site: &Site, kafka: &Manifest, pins: &Pins) {
+        if Pins::of(&kafka.body).as_ref() == Some(pins) {
+            return;
+        }
+        let objects = self.objects.get_or_insert_with(|| site.desired.cloned().unwrap_or_default());
+        if let Some(held) = objects.get_mut(&kafka.key) {
+            pins.write(&mut held.body);
+        }
+    }
+
+    /// Raises the metadata of those clusters whose turn that is: they run what they should, and nothing else of them
+    /// differs. Says whether there are any.
+    pub fn raise(&mut self, site: &Site, differs: impl Fn(&ResourceKey) -> bool) -> bool {
+        let mut any = false;
+        for kafka in kafkas(site) {
+            let Some(stage) = self.stages.get_mut(&kafka.owner) else { continue };
+            if !matches!(stage.ready, Ready::Seen | Ready::Unseen) || differs(&kafka.owner) {
+                continue;
+            }
+            (stage.raises, any) = (true, true);
+            let end = Pins { version: stage.version.clone(), metadata: stage.metadata.1.clone() };
+            if let Some(held) = self.objects.as_mut().and_then(|objects| objects.get_mut(&kafka.key)) {
+                end.write(&mut held.body);
+            }
+        }
+        any
+    }
+
+    /// A fleet that was rendered, with what it should hold now.
+    pub fn site<'a>(&'a self, rendered: &Site<'a>) -> Site<'a> {
+        Site { desired: self.objects.as_ref().or(rendered.desired), ..*rendered }
+    }
+
+    /// How far a cluster goes now; none where it is simply as its spec says.
+    pub fn stage(&self, cluster: &ResourceKey) -> Option<&Stage> {
+        self.stages.get(cluster)
+    }
+
+    /// Whether all upgrades are over, so that nothing has to be looked at until something else changes.
+    pub fn are_over(&self) -> bool {
+        self.stages.values().all(|stage| stage.ready == Ready::Nothing)
+    }
+}
+
+impl Stage {
+    /// What is said beforehand of what comes later.
+    pub fn foresees(&self) -> Option<String> {
+        let waits = self.ready != Ready::Nothing && !self.raises;
+        let Stage { version, metadata: (from, to), .. } = self;
+        waits.then(|| {
+            format!("then metadata {from} → {to}, which can't be undone, once all brokers run {version}")
+        })
+    }
+
+    /// What the cluster waits for where nothing else of it is to be done.
+    pub fn waiting(&self) -> Option<Waiting> {
+        let Stage { version, metadata: (from, to), .. } = self;
+        (self.ready == Ready::NotYet).then(|| Waiting::Upgrade {
+            version: version.clone(),
+            from: from.clone(),
+            to: to.clone(),
+        })
+    }
+
+    /// Why a change is made that consists of this alone.
+    pub fn cause(&self, found: &[Found]) -> Option<Cause> {
+        let [Found { step, drift: None, .. }] = found else { return None };
+        let (before, after) = (step.before.as_ref()?.value(), step.after.as_ref()?.body.value());
+        let differences = differences(&before, &after);
+        let alone = differences.iter().all(|it| [VERSION, METADATA].contains(&it.pointer.as_str()));
+        let unseen = self.raises && self.ready == Ready::Unseen;
+        alone.then(|| Cause::Upgrade { version: self.version.clone(), unseen })
+    }
+
+    /// The refusal of a version whose metadata is older than what the cluster has.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let Stage { version, metadata: (has, end), .. } = self;
+        (versions::compare(has, end) == Ordering::Greater).then(|| Refusal {
+            code: "metadata-downgrade",
+            why: format!(
+                "Kafka's metadata is at {has}, which only goes forward, and Kafka {version} reads {end}"
+            ),
+            hint: PUT_VERSION_BACK,
+        })
+    }
+}
+
+impl Scene<'_> {
+    /// The spec of a cluster that is to be as its document says.
+    fn cluster(&self, key: &ResourceKey) -> Option<&Cluster> {
+        let resource = self.world.catalog.resources.get(key).filter(|resource| resource.hold.is_none())?;
+        match &resource.spec {
+            Spec::Cluster(cluster) if self.world.absence(key).is_none() => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// What the operator was told last: by the object that is there, or else by the record of it.
+    fn told(&self, kafka: &Manifest, rendered: &Pins) -> Option<Pins> {
+        let reached = self.site.observed.filter(|observed| observed.reach == Reach::Reached);
+        let there = reached.and_then(|it| it.objects.get(&kafka.key)).filter(|object| object.ours);
+        if let Some(manifest) = there.and_then(|there| there.manifest.as_ref()) {
+            return Pins::of(manifest);
+        }
+        let recorded = self.site.recorded.and_then(|recorded| recorded.objects.get(&kafka.key));
+        let known = reached.and_then(|it| it.inventory.get(&kafka.key)).or(recorded)?;
+        let remembered = recorded.filter(|recorded| recorded.applied == known.applied);
+        match known.manifest.as_ref().or(remembered.and_then(|recorded| recorded.manifest.as_ref())) {
+            Some(manifest) => Pins::of(manifest),
+            None => (known.applied == manifest_digest(kafka)).then(|| rendered.clone()),
+        }
+    }
+
+    /// Where a cluster is to end: as its spec says, or at the newest patch release of it that everyone knows. What was told
+    /// to the operator is never taken back for want of knowledge.
+    fn end(&self, kafka: &Manifest, cluster: &Cluster, rendered: &Pins, told: Option<&Pins>) -> Pins {
+        if !cluster.advanced_config.auto_upgrade {
+            return rendered.clone();
+        }
+        let namespace = kafka.key.namespace.as_deref().unwrap_or_default();
+        let is_run = |version: &&str| self.running.is_run(namespace, version);
+        let newest = versions::patches_from(&rendered.version).filter(is_run).last();
+        let version = newest.unwrap_or(&rendered.version);
+        // A later version of this software may have gone further than this one knows.
+        let kept = told.filter(|told| versions::is_patch_from(&told.version, version));
+        let version = kept.map_or(version, |told| &told.version);
+        let metadata = versions::metadata_version(version);
+        let further = kept.filter(|told| versions::compare(&told.metadata, metadata) == Ordering::Greater);
+        let metadata = further.map_or(metadata, |told| &told.metadata);
+        Pins { version: version.to_owned(), metadata: metadata.to_owned() }
+    }
+
+    /// The metadata that a cluster has: what was told to the operator, or what it says itself where that is newer.
+    fn metadata(&self, cluster: &ResourceKey, told: &Pins) -> String {
+        let runs = self.judgement(cluster).and_then(|seen| seen.outputs.metadata_version.as_ref());
+        let newer = runs.filter(|runs| versions::compare(runs, &told.metadata) == Ordering::Greater);
+        newer.unwrap_or(&told.metadata).clone()
+    }
+
+    /// Whether all brokers run the version that the metadata is to be raised to.
+    fn ready(&self, cluster: &ResourceKey, told: &Pins, end: &Pins) -> Ready {
+        let fleet = self.world.catalog.fleets.get(self.site.fleet);
+        let runs_it = |seen: &Judgement| {
+            seen.status.status == Status::Healthy && seen.outputs.version.as_ref() == Some(&end.version)
+        };
+        if told.version != end.version {
+            Ready::NotYet
+        } else if fleet.is_some_and(|fleet| fleet.spec.infra_type == InfraType::Directory) {
+            Ready::Unseen
+        } else if self.judgement(cluster).is_some_and(runs_it) {
+            Ready::Seen
+        } else {
+            Ready::NotYet
+        }
+    }
+
+    fn judgement(&self, cluster: &ResourceKey) -> Option<&Judgement> {
+        self.site.observed?.health.as_ref()?.clusters.get(cluster)
+    }
+}
+
+/// The Kafkas that a fleet should hold.
+fn kafkas<'a>(site: &Site<'a>) -> impl Iterator<Item = &'a Manifest> {
+    let objects = site.desired.into_iter().flat_map(|objects| objects.values());
+    objects.filter(|object| object.key.kind == "Kafka")
+}
+
+fn is_newest(version: &str) -> bool {
+    versions::patches_from(version).all(|patch| patch == version)
+}

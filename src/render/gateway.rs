@@ -1,0 +1,96 @@
+//! The one Gateway of a fleet with `exposure: tlsroute`: clients say in the clear which host they want, and the Gateway
+//! hands the connection on to that broker without opening it, so that the brokers keep their certificates to themselves.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::catalog::ResolvedFleet;
+use crate::names::Json;
+use crate::render::labels::{CLUSTER, FLEET, ORGANIZATION};
+use crate::render::{Manifest, Stage, hosts, of_fleet};
+use crate::spec::Exposure;
+
+/// The port at which clients come in. Strimzi tells clients this one for every broker behind a TLSRoute.
+pub const PORT: u16 = 443;
+
+/// The namespace of the Gateway, and of what its controller makes for it.
+const NAMESPACE: &str = "streamfleet-gateway";
+/// The name of the Gateway and of its only listener.
+const NAME: &str = "kafka";
+const GROUP: &str = "gateway.networking.k8s.io";
+
+/// What a TLSRoute names as its Gateway.
+pub fn parent() -> Value {
+    json!({"group": GROUP, "kind": "Gateway", "namespace": NAMESPACE, "name": NAME, "sectionName": NAME})
+}
+
+/// Whether a Kafka, as an object, is reached through a Gateway. One that can't be understood is taken not to be.
+pub fn is_routed(kafka: &Json) -> bool {
+    #[derive(Deserialize)]
+    struct Kafka {
+        spec: KafkaSpec,
+    }
+    #[derive(Deserialize)]
+    struct KafkaSpec {
+        kafka: Listeners,
+    }
+    #[derive(Deserialize)]
+    struct Listeners {
+        #[serde(default)]
+        listeners: Vec<Listener>,
+    }
+    #[derive(Deserialize)]
+    struct Listener {
+        r#type: String,
+    }
+    let listeners = kafka.read::<Kafka>().map(|kafka| kafka.spec.kafka.listeners).unwrap_or_default();
+    listeners.iter().any(|listener| listener.r#type == "tlsroute")
+}
+
+/// The Gateway of a fleet and its namespace; none where clients come in another way.
+///
+/// It belongs to the fleet and depends on nothing that a cluster says: a cluster whose document is gone still runs until
+/// its deletion is approved, and must neither lose its Gateway nor find it turned public.
+pub fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
+    let config = &fleet.spec.advanced_config;
+    let (Exposure::TlsRoute, Some(gateway), Some(domain)) = (config.exposure, &config.gateway, &fleet.domain)
+    else {
+        return Vec::new();
+    };
+    let mut spec = json!({
+        "gatewayClassName": gateway.class,
+        "listeners": [{
+            "name": NAME,
+            "port": PORT,
+            "protocol": "TLS",
+            "hostname": format!("*.{}", domain.name),
+            "tls": {"mode": "Passthrough"},
+            "allowedRoutes": {
+                "kinds": [{"group": GROUP, "kind": "TLSRoute"}],
+                "namespaces": {"from": "Selector", "selector": cluster_namespaces(fleet)},
+            },
+        }],
+    });
+    if gateway.private {
+        // The controller of the GatewayClass copies them to the Service that it makes.
+        spec["infrastructure"] = json!({"annotations": hosts::private_load_balancer()});
+    }
+    let gateway = json!({
+        "apiVersion": format!("{GROUP}/v1"),
+        "kind": "Gateway",
+        "metadata": {"name": NAME, "namespace": NAMESPACE},
+        "spec": spec,
+    });
+    vec![
+        of_fleet::namespace(fleet, NAMESPACE, "baseline"),
+        of_fleet::object(fleet, Stage::Configuration, gateway),
+    ]
+}
+
+/// The namespaces of the fleet's clusters, and no other: a TLSRoute from elsewhere could take a broker's host.
+fn cluster_namespaces(fleet: &ResolvedFleet) -> Value {
+    json!({
+        "matchLabels": {ORGANIZATION: fleet.key.organization, FLEET: fleet.key.fleet},
+        "matchExpressions": [{"key": CLUSTER, "operator": "Exists"}],
+    })
+}

@@ -1,0 +1,44 @@
+//! How an object becomes a [`Manifest`] that belongs to a fleet as a whole and to none of its clusters.
+
+use serde_json::{Value, json};
+
+use crate::catalog::ResolvedFleet;
+use crate::names::{Json, ObjectKey};
+use crate::render::labels::{self, FLEET, ORGANIZATION};
+use crate::render::{Manifest, Stage};
+
+/// A Namespace, with the level of Kubernetes' pod security standards that holds in it.
+pub fn namespace(fleet: &ResolvedFleet, name: &str, pod_security: &str) -> Manifest {
+    let labels = json!({"pod-security.kubernetes.io/enforce": pod_security});
+    let metadata = json!({"name": name, "labels": labels});
+    object(fleet, Stage::Namespace, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+}
+
+/// An object with labels that say whose it is. Its pods keep theirs: others would restart them.
+pub fn object(fleet: &ResolvedFleet, stage: Stage, mut object: Value) -> Manifest {
+    let ours = labels::map([
+        ("app.kubernetes.io/managed-by", "streamfleet"),
+        (ORGANIZATION, fleet.key.organization.as_str()),
+        (FLEET, fleet.key.fleet.as_str()),
+    ]);
+    for (label, value) in ours {
+        object["metadata"]["labels"][label] = value.into();
+    }
+    manifest(fleet, stage, &object, Json::from(&object))
+}
+
+/// An object as it is, which is the same for all fleets.
+pub fn shared(fleet: &ResolvedFleet, stage: Stage, body: Json) -> Manifest {
+    manifest(fleet, stage, &body.value(), body)
+}
+
+fn manifest(fleet: &ResolvedFleet, stage: Stage, object: &Value, body: Json) -> Manifest {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let key = ObjectKey {
+        namespace: text("/metadata/namespace"),
+        kind: text("/kind").unwrap_or_default(),
+        name: text("/metadata/name").unwrap_or_default(),
+        api_version: text("/apiVersion").unwrap_or_default(),
+    };
+    Manifest { key, owner: fleet.key.resource(), stage, body }
+}

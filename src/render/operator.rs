@@ -1,0 +1,83 @@
+//! The Strimzi operator of a fleet, as its project publishes it, so that it watches every namespace from one of its own.
+
+use serde_json::{Value, json};
+
+use crate::catalog::ResolvedFleet;
+use crate::config::OperatorsConfig;
+use crate::render::{Manifest, Stage, of_fleet};
+
+/// The namespace that the operator is in.
+pub const NAMESPACE: &str = "strimzi-operator";
+
+/// The variable that tells the operator which namespaces to watch.
+const WATCHED: &str = "STRIMZI_NAMESPACE";
+
+/// The roles that the operator needs in each namespace that it watches, as Strimzi's documentation on watching all
+/// namespaces has them. What it needs in its own only, to elect a leader, stays there.
+const WATCHING_ROLES: [&str; 3] =
+    ["strimzi-cluster-operator-namespaced", "strimzi-cluster-operator-watched", "strimzi-entity-operator"];
+
+/// The kinds of an operator's manifests that are in no namespace.
+const CLUSTER_SCOPED: [&str; 2] = ["ClusterRole", "ClusterRoleBinding"];
+
+/// The objects of the operator that a fleet asks for; none where somebody else runs it. A version that can't be used was
+/// refused before.
+pub fn operator(fleet: &ResolvedFleet, operators: &OperatorsConfig) -> Vec<Manifest> {
+    let version = fleet.spec.advanced_config.components.installs();
+    let Some(release) = version.and_then(|version| operators.strimzi(version).ok()) else {
+        return Vec::new();
+    };
+    let definitions = release.definitions.iter().map(|definition| {
+        // Shared as it is: it is large, and the same for all fleets.
+        of_fleet::shared(fleet, Stage::Namespace, definition.clone())
+    });
+    let objects = release.objects.iter().map(|object| {
+        let object = adapted(object.clone());
+        let stage = if object["kind"] == "Deployment" { Stage::Operator } else { Stage::Configuration };
+        of_fleet::object(fleet, stage, object)
+    });
+    std::iter::once(of_fleet::namespace(fleet, NAMESPACE, "restricted"))
+        .chain(definitions)
+        .chain(objects)
+        .collect()
+}
+
+/// The object in our namespace, watching all others.
+fn adapted(mut object: Value) -> Value {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
+        if subject["kind"] == "ServiceAccount" {
+            subject["namespace"] = NAMESPACE.into();
+        }
+    }
+    match kind.as_str() {
+        "RoleBinding" if is_for_watching(&object) => {
+            // There may be a binding of the whole cluster of this name already, so it is named by its role.
+            object["kind"] = "ClusterRoleBinding".into();
+            object["metadata"]["name"] = object["roleRef"]["name"].clone();
+        }
+        "Deployment" => watch_everything(&mut object),
+        _ => {}
+    }
+    match object["kind"].as_str().is_some_and(|kind| CLUSTER_SCOPED.contains(&kind)) {
+        true => drop(object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("namespace"))),
+        false => object["metadata"]["namespace"] = NAMESPACE.into(),
+    }
+    object
+}
+
+fn is_for_watching(binding: &Value) -> bool {
+    let role = binding.pointer("/roleRef/name").and_then(Value::as_str).unwrap_or_default();
+    WATCHING_ROLES.contains(&role)
+}
+
+fn watch_everything(deployment: &mut Value) {
+    let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+    let variables = containers.into_iter().flatten().filter_map(|it| it.get_mut("env")?.as_array_mut());
+    for variable in variables.flatten().filter(|variable| variable["name"] == WATCHED) {
+        *variable = json!({"name": WATCHED, "value": "*"});
+    }
+}
+
+#[cfg(test)]
+mod tests;

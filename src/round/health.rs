@@ -1,0 +1,232 @@
+//! How fleets and clusters are: looked at, judged, and remembered.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::runtime::Handle;
+
+use super::Checked;
+use crate::catalog::RecordedFleet;
+use crate::health::{self, FleetHealth, FleetSeen, Memories, Wanted, wanted};
+use crate::names::{FleetKey, ResourceKey};
+use crate::plan::{ObservedFleet, Reach};
+use crate::state::{State, StateError};
+use crate::target::{Target, TargetError};
+
+/// How long a fleet may go without a judgement: half of what counts as not having looked ([`health::GAP`]).
+const LOOKS: SignedDuration = SignedDuration::from_secs(30);
+
+/// How old what is kept of a fleet may become while nothing but times changes in it.
+const KEPT: SignedDuration = SignedDuration::from_secs(60);
+
+/// How a fleet and its clusters are.
+#[derive(Debug, Clone, Default)]
+pub struct Health {
+    /// As they were found now; none where nothing could be looked at, and where nothing runs.
+    pub judged: Option<FleetHealth>,
+    /// What is remembered.
+    pub memory: Memories,
+    /// What clusters should be, as they were last applied.
+    pub wanted: BTreeMap<ResourceKey, Wanted>,
+    /// What they were judged by; none where they weren't, and where nothing has changed since they were.
+    pub seen: Option<FleetSeen>,
+    /// When they have to be judged again though nothing is seen to change; none where time alone changes nothing.
+    pub again: Option<Timestamp>,
+}
+
+/// How a running process found fleets to be.
+#[derive(Default)]
+pub(super) struct Judged(Mutex<BTreeMap<FleetKey, Arc<Last>>>);
+
+/// The last judgement of a fleet.
+struct Last {
+    /// The revision of what it was judged by; none where a change could go unseen.
+    revision: Option<u64>,
+    /// What came of it, without what was seen.
+    health: Health,
+    /// When it was last kept in the state.
+    kept: Timestamp,
+}
+
+impl Judged {
+    fn last(&self, fleet: &FleetKey) -> Option<Arc<Last>> {
+        self.lock().get(fleet).map(Arc::clone)
+    }
+
+    fn put(&self, fleet: &FleetKey, last: Last) {
+        self.lock().insert(fleet.clone(), Arc::new(last));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Arc<Last>>> {
+        // Only whole values are put in.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Last {
+    /// Whether it would be the same now.
+    fn holds(&self, revision: Option<u64>, wanted: &BTreeMap<ResourceKey, Wanted>, now: Timestamp) -> bool {
+        let is_due = self.health.again.is_some_and(|again| again <= now);
+        revision.is_some() && revision == self.revision && !is_due && *wanted == self.health.wanted
+    }
+}
+
+/// A fleet that is to be judged.
+pub(super) struct Book<'a> {
+    pub fleet: &'a FleetKey,
+    pub desk: &'a Desk<'a>,
+}
+
+/// What fleets are judged with.
+pub(super) struct Desk<'a> {
+    pub checked: &'a Checked,
+    pub state: Option<&'a State>,
+    /// None where nothing is remembered but what the state keeps.
+    pub judged: Option<&'a Judged>,
+    pub now: Timestamp,
+    pub runtime: &'a Handle,
+}
+
+impl Book<'_> {
+    /// Judges a fleet that was looked at and found, by what was last applied to it, and keeps book of it. A target that can't
+    /// be read any further is out of reach.
+    pub(super) fn judge(
+        &self,
+        held: &RecordedFleet,
+        site: Option<(&Target, &mut ObservedFleet)>,
+    ) -> Result<Health, StateError> {
+        let wanted = self.wanted(held, site.as_ref().map(|(_, observed)| &**observed));
+        let last = self.desk.judged.and_then(|judged| judged.last(self.fleet));
+        let before = self.remembered(&wanted, last.as_deref())?;
+        let unjudged = |wanted, memory| Health { memory, wanted, ..Health::default() };
+        let Some((target, observed)) = site.filter(|(_, observed)| self.is_judged(observed)) else {
+            return Ok(unjudged(wanted, before));
+        };
+        let health = match self.see_and_judge(target, &wanted, &before, last.as_deref()) {
+            Ok(Some(health)) => health,
+            Ok(None) => return Ok(unjudged(wanted, before)),
+            Err(error) => {
+                observed.reach = Reach::Unreachable {
+                    reason: error.to_string(),
+                    hint: error.hint().to_owned(),
+                    refused: false,
+                    lost: error.may_be_lost(),
+                    last_seen: held.observed_at,
+                };
+                return Ok(unjudged(wanted, before));
+            }
+        };
+        observed.health.clone_from(&health.judged);
+        Ok(health)
+    }
+
+    /// Judges a fleet anew whose objects are known to be as they were; none where it has to be looked at for that.
+    pub(super) fn judge_again(&self, target: &Target) -> Option<Health> {
+        let Some(last) = self.desk.judged.and_then(|judged| judged.last(self.fleet)) else {
+            // There was nothing to judge.
+            return Some(Health::default());
+        };
+        let Health { wanted, memory, .. } = &last.health;
+        self.see_and_judge(target, wanted, memory, Some(&last)).ok().flatten()
+    }
+
+    /// None where nothing runs.
+    fn see_and_judge(
+        &self,
+        target: &Target,
+        wanted: &BTreeMap<ResourceKey, Wanted>,
+        before: &Memories,
+        last: Option<&Last>,
+    ) -> Result<Option<Health>, TargetError> {
+        let (now, revision) = (self.desk.now, target.health_revision());
+        if let Some(last) = last.filter(|last| last.holds(revision, wanted, now)) {
+            return Ok(Some(last.health.clone()));
+        }
+        let Some(seen) = self.desk.runtime.block_on(target.see(wanted))? else { return Ok(None) };
+        let (judged, memory) = health::fleet::judge_all(wanted, &seen, before, now);
+        let looks_by = now.checked_add(LOOKS).ok();
+        let again = memory.due(now).into_iter().chain(looks_by).min();
+        let health = Health { judged: Some(judged), memory, wanted: wanted.clone(), seen: None, again };
+        let kept = self.keep(&health, last);
+        if let Some(judged) = self.desk.judged {
+            judged.put(self.fleet, Last { revision, health: health.clone(), kept });
+        }
+        Ok(Some(Health { seen: Some(seen), ..health }))
+    }
+
+    /// Before a fleet is first applied, there is nothing to judge.
+    fn is_judged(&self, observed: &ObservedFleet) -> bool {
+        observed.reach == Reach::Reached
+            && self.desk.checked.recorded.resources.contains_key(&self.fleet.resource())
+    }
+
+    /// What the fleet's clusters should be: by the target's own inventory, or by the record where that can't be read.
+    fn wanted(
+        &self,
+        held: &RecordedFleet,
+        observed: Option<&ObservedFleet>,
+    ) -> BTreeMap<ResourceKey, Wanted> {
+        let reached = observed.filter(|observed| observed.reach == Reach::Reached);
+        let objects = reached.map_or(&held.objects, |observed| &observed.inventory);
+        let resources = &self.desk.checked.recorded.resources;
+        let objects = objects.iter().filter(|(_, object)| resources.contains_key(&object.owner));
+        wanted::of_fleet(
+            objects,
+            |key| reached?.objects.get(key)?.manifest.clone(),
+            |cluster| resources.get(cluster).is_some_and(|record| record.deleting),
+        )
+    }
+
+    fn remembered(
+        &self,
+        wanted: &BTreeMap<ResourceKey, Wanted>,
+        last: Option<&Last>,
+    ) -> Result<Memories, StateError> {
+        let last = last.map(|last| &last.health.memory);
+        let state = self.desk.state;
+        let fleet = match last {
+            Some(last) => last.fleet.clone(),
+            None => {
+                let key = self.fleet.resource();
+                state.map(|state| state.memory(&key)).transpose()?.flatten().unwrap_or_default()
+            }
+        };
+        let mut memories = Memories { fleet, clusters: BTreeMap::new() };
+        for cluster in wanted.keys() {
+            let memory = match last.and_then(|last| last.clusters.get(cluster)) {
+                Some(known) => known.clone(),
+                None => state.map(|state| state.memory(cluster)).transpose()?.flatten().unwrap_or_default(),
+            };
+            memories.clusters.insert(cluster.clone(), memory);
+        }
+        Ok(memories)
+    }
+
+    /// Keeps a judgement in the state where it says something else than the one that is kept there, or that is old. Gives when
+    /// it was last kept. Losing it costs a moment's patience, so that a cache that can't be written stops nothing.
+    fn keep(&self, health: &Health, last: Option<&Last>) -> Timestamp {
+        let Health { judged: Some(judged), memory, .. } = health else { return self.desk.now };
+        let says_the_same = |last: &&Last| {
+            let statuses = |judged: &FleetHealth| {
+                let clusters = judged.clusters.values().map(|judgement| judgement.status.clone());
+                clusters.chain([judged.status.clone()]).collect::<Vec<_>>()
+            };
+            let before = last.health.judged.as_ref();
+            before.is_some_and(|before| statuses(before) == statuses(judged))
+                && self.desk.now.duration_since(last.kept) < KEPT
+        };
+        if let Some(last) = last.filter(says_the_same) {
+            return last.kept;
+        }
+        let Some(state) = self.desk.state else { return self.desk.now };
+        let fleet = state.put_status(&self.fleet.resource(), &judged.status, &memory.fleet);
+        let clusters = judged.clusters.iter().zip(memory.clusters.values());
+        let clusters =
+            clusters.map(|((key, judgement), memory)| state.put_status(key, &judgement.status, memory));
+        for error in std::iter::once(fleet).chain(clusters).filter_map(Result::err) {
+            tracing::warn!(fleet = %self.fleet, %error, "could not remember how it is");
+        }
+        self.desk.now
+    }
+}

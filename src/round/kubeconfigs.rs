@@ -1,0 +1,82 @@
+//! The kubeconfigs that fleets were last reached with. A fleet whose spec is gone is emptied with the one that is kept.
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+
+use super::{Checked, Round};
+use crate::catalog::{OpenedSecret, SecretMark};
+use crate::names::{FleetKey, SecretRef};
+use crate::plan::Reach;
+use crate::secret::{self, Keyring};
+use crate::state::{KeptKubeconfig, State, StateError};
+
+/// What is kept and no spec gives any more, opened; otherwise why it can't be, as the end of a sentence.
+pub(super) type Kept = BTreeMap<FleetKey, Result<SecretString, String>>;
+
+/// The field of a fleet that holds its kubeconfig.
+pub(super) fn field(fleet: &FleetKey) -> SecretRef {
+    SecretRef { resource: fleet.resource(), field: "kubeconfig".to_owned() }
+}
+
+/// Opens the kubeconfigs of the fleets whose specs are gone.
+///
+/// # Errors
+/// When the file of what is kept can't be read.
+pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) -> Result<Kept, StateError> {
+    let Some(state) = state else { return Ok(Kept::new()) };
+    let is_gone = |fleet: &FleetKey| !checked.secrets.opened.contains_key(&field(fleet));
+    let gone = state.kubeconfigs()?.into_iter().filter(|(fleet, _)| is_gone(fleet));
+    let opened = gone.map(|(fleet, kept)| {
+        let value = keyring.open(&kept.sealed, &field(&fleet));
+        let value =
+            value.map_err(|_| "the one that was kept can't be opened with the keys that are here".to_owned());
+        (fleet, value)
+    });
+    Ok(opened.collect())
+}
+
+/// Keeps the kubeconfigs with which fleets were reached, before anything of them is written: from then on somebody has to
+/// be able to remove it. Those of fleets that nothing is recorded of any more go.
+///
+/// # Errors
+/// When it can't be sealed or written.
+pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
+    let mut kept = state.kubeconfigs()?;
+    kept.retain(|fleet, _| state.identity(&fleet.resource()).is_some());
+    for plan in round.plan.fleets.iter().filter(|plan| plan.reach == Reach::Reached) {
+        let reference = field(&plan.fleet);
+        let opened = round.checked.secrets.opened.get(&reference);
+        let Some(OpenedSecret::Value { value, mark: SecretMark { fingerprint: Some(fingerprint), .. } }) =
+            opened
+        else {
+            continue;
+        };
+        let is_same = |it: &KeptKubeconfig| it.fingerprint == *fingerprint && it.recipient == round.recipient;
+        if kept.get(&plan.fleet).is_some_and(is_same) {
+            continue;
+        }
+        let (fingerprint, recipient) = (fingerprint.clone(), round.recipient.clone());
+        let sealed = secret::seal(&recipient, &reference, value)?;
+        kept.insert(plan.fleet.clone(), KeptKubeconfig { fingerprint, recipient, sealed });
+    }
+    Ok(state.keep_kubeconfigs(kept)?)
+}
+
+/// Why a kubeconfig is not kept.
+pub(super) struct NotKept {
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+impl From<StateError> for NotKept {
+    fn from(error: StateError) -> Self {
+        Self { message: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl From<secret::SecretError> for NotKept {
+    fn from(error: secret::SecretError) -> Self {
+        Self { message: error.message, hint: error.hint }
+    }
+}

@@ -1,0 +1,112 @@
+//! How often drift of an object was corrected, so that two who disagree don't write for ever.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::names::{FleetKey, ObjectKey};
+use crate::plan::{Cause, Change, Flapping, Step};
+
+/// How many corrections of an object within [`WINDOW`] are made. A person who tries something on a running cluster edits it
+/// a few times; what changes it back five times is a program, and each round of the two may restart brokers.
+const CORRECTIONS: usize = 5;
+
+/// The time within which corrections are counted, and for which the object is then left as it is.
+const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+
+/// The corrections of a while.
+#[derive(Default)]
+pub(super) struct Corrections {
+    made: BTreeMap<(FleetKey, ObjectKey), Vec<Timestamp>>,
+    flapping: BTreeMap<(FleetKey, ObjectKey), Flapping>,
+}
+
+impl Corrections {
+    /// A change was made.
+    pub(super) fn done(&mut self, fleet: &FleetKey, change: &Change, now: Timestamp) {
+        for step in &change.steps {
+            match &change.cause {
+                Cause::Drift { by } => self.corrected(fleet, step, by.as_deref(), now),
+                _ => self.forget(fleet, step),
+            }
+        }
+    }
+
+    /// The drift of an object was corrected.
+    fn corrected(&mut self, fleet: &FleetKey, step: &Step, by: Option<&str>, now: Timestamp) {
+        let object = (fleet.clone(), step.object.clone());
+        let made = self.made.entry(object.clone()).or_default();
+        made.retain(|at| now.duration_since(*at) < WINDOW);
+        made.push(now);
+        if made.len() < CORRECTIONS {
+            return;
+        }
+        self.made.remove(&object);
+        let field = step.changed_field().unwrap_or_else(|| "the existence".to_owned());
+        let until = now.checked_add(WINDOW).unwrap_or(now);
+        tracing::warn!(%fleet, object = %step.object, by, field, %until, "somebody keeps changing it back");
+        self.flapping.insert(object, Flapping { by: by.map(str::to_owned), field, until });
+    }
+
+    /// Something else is wanted of an object now.
+    fn forget(&mut self, fleet: &FleetKey, step: &Step) {
+        let object = (fleet.clone(), step.object.clone());
+        self.made.remove(&object);
+        self.flapping.remove(&object);
+    }
+
+    /// The objects that are left as they are.
+    pub(super) fn flapping(&mut self, now: Timestamp) -> BTreeMap<(FleetKey, ObjectKey), Flapping> {
+        self.flapping.retain(|_, flapping| flapping.until > now);
+        self.flapping.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::names::Json;
+    use crate::plan::Verb;
+    use crate::render::{Manifest, Stage};
+
+    fn step() -> Step {
+        let object: ObjectKey = "v1|ResourceQuota|ns|quota".to_owned().try_into().unwrap();
+        let body = |pods: &str| Json::from(json!({"spec": {"hard": {"pods": pods}}}));
+        let after = Manifest {
+            key: object.clone(),
+            owner: "Cluster/acme/orders".to_owned().try_into().unwrap(),
+            stage: Stage::Configuration,
+            body: body("14"),
+        };
+        let stage = Stage::Configuration;
+        Step { verb: Verb::Update, object, stage, uid: None, before: Some(body("99")), after: Some(after) }
+    }
+
+    #[test]
+    fn what_is_changed_back_again_and_again_is_left_for_a_while() {
+        let fleet: FleetKey = "acme/eu".to_owned().try_into().unwrap();
+        let at = |minutes| {
+            "2026-11-21T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes)
+        };
+        let mut corrections = Corrections::default();
+        // Those of long ago don't count.
+        for minute in [0, 11, 12, 13, 14] {
+            corrections.corrected(&fleet, &step(), Some("rival"), at(minute));
+            assert!(corrections.flapping(at(minute)).is_empty());
+        }
+        corrections.corrected(&fleet, &step(), Some("rival"), at(15));
+        let flapping = corrections.flapping(at(15)).into_values().next().unwrap();
+        let (by, field) = (Some("rival".to_owned()), "/spec/hard/pods".to_owned());
+        assert_eq!(flapping, Flapping { by, field, until: at(25) });
+        assert!(corrections.flapping(at(25)).is_empty());
+
+        for minute in 30..35 {
+            corrections.corrected(&fleet, &step(), None, at(minute));
+        }
+        assert_eq!(corrections.flapping(at(35)).len(), 1);
+        corrections.forget(&fleet, &step());
+        assert!(corrections.flapping(at(35)).is_empty());
+    }
+}

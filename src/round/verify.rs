@@ -1,0 +1,96 @@
+//! Asks a fleet's target what it would say to its part of a plan, before the plan is shown.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::catalog::Secrets;
+use crate::names::{Digest, FleetKey};
+use crate::plan::{DryRuns, FleetPart, Questions, Step, manifest_digest};
+use crate::secret;
+use crate::target::{Target, Trial};
+
+/// For how long an answer holds where nothing is seen to change: what lets a server refuse something may be out of sight.
+const HOLDS: SignedDuration = SignedDuration::from_secs(60);
+
+/// What targets said of what is to be done there, in a running process: what waits isn't asked about in every round.
+#[derive(Default)]
+pub(super) struct Asked(Mutex<BTreeMap<FleetKey, Answer>>);
+
+struct Answer {
+    /// The digest of what was asked, and of what was on the target then.
+    of: Digest,
+    at: Timestamp,
+    runs: DryRuns,
+}
+
+impl Asked {
+    /// As [`ask`], where that has not been asked a moment ago.
+    pub(super) async fn ask(
+        &self,
+        (fleet, target): (&FleetKey, &Target),
+        part: &FleetPart,
+        secrets: &Secrets,
+        now: Timestamp,
+    ) -> Option<DryRuns> {
+        let of = target.revision().map(|revision| digest(part, revision));
+        let holds =
+            |answer: &&Answer| Some(&answer.of) == of.as_ref() && now.duration_since(answer.at) < HOLDS;
+        if let Some(answer) = self.lock().get(fleet).filter(holds) {
+            return Some(answer.runs.clone());
+        }
+        let runs = ask(target, part, secrets).await;
+        match of.zip(runs.clone()) {
+            Some((of, runs)) => drop(self.lock().insert(fleet.clone(), Answer { of, at: now, runs })),
+            None => drop(self.lock().remove(fleet)),
+        }
+        runs
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Answer>> {
+        // Only whole values are put in.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn digest(part: &FleetPart, revision: u64) -> Digest {
+    let Questions { steps, foregone, kinds } = part.questions();
+    let steps = steps.iter().map(|step| {
+        let after = step.after.as_ref().map(manifest_digest);
+        (step.verb, &step.object, &step.uid, after)
+    });
+    let steps: Vec<_> = steps.collect();
+    Digest::of(format!("{revision} {steps:?} {foregone:?} {kinds:?}"))
+}
+
+/// What the target says of what is to be done; none where nothing is, or where the target can't be asked.
+///
+/// Of a fleet on which nothing differs, nothing is asked. What can't be asked about yet costs one call for each group of
+/// kinds, everything else one for each object.
+pub(super) async fn ask(target: &Target, part: &FleetPart, secrets: &Secrets) -> Option<DryRuns> {
+    let Target::Kubernetes(target) = target else { return None };
+    let Questions { steps, foregone: mut runs, kinds } = part.questions();
+    if steps.is_empty() && runs.is_empty() {
+        return None;
+    }
+    let missing = target.missing_kinds(&kinds).await;
+    for (object, run) in &mut runs {
+        if let Some(missing) = missing.get(&(object.api_version.as_str(), object.kind.as_str())) {
+            *run = missing.clone();
+        }
+    }
+    runs.extend(target.dry_run(steps.into_iter().filter_map(|step| trial(step, secrets)).collect()).await);
+    Some(runs)
+}
+
+/// A step as it would be sent. Where its secrets aren't at hand, it is not asked about; that is said elsewhere.
+fn trial(step: &Step, secrets: &Secrets) -> Option<Trial> {
+    let manifest = step.after.as_ref()?;
+    Some(Trial {
+        key: step.object.clone(),
+        uid: step.uid.clone(),
+        applied: manifest_digest(manifest),
+        filled: secret::fill(manifest, secrets).ok()?,
+    })
+}

@@ -1,0 +1,276 @@
+//! A git repository: a branch of it is fetched into a bare clone, from which a commit is read without a work tree.
+
+mod error;
+mod known_hosts;
+mod login;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::sync::{PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use git2::{
+    AutotagOption, ErrorCode, FetchOptions, FetchPrune, Oid, RemoteRedirect, Repository,
+    RepositoryInitOptions,
+};
+use secrecy::SecretString;
+
+pub use error::GitError;
+use login::Login;
+
+use crate::config::{SourceConfig, Transport};
+use crate::names::Digest;
+use crate::spec::{Snapshot, SourceId};
+
+/// How many fetches that brought something are kept as they came. Each leaves a file, every look at an object may open all
+/// of them, and a clone made anew has one.
+const MAX_PACKS: usize = 200;
+
+/// A branch of a repository, and a bare clone of it.
+///
+/// The commit that was found whole last stays in force until another one is: a remote that is away, a branch that is gone
+/// and a commit that can't be read change nothing.
+#[derive(Debug)]
+pub struct Mirror {
+    /// The folder of the clone. Nothing is lost with it but what the remote no longer has.
+    place: Utf8PathBuf,
+    url: String,
+    branch: String,
+    folder: Option<String>,
+    timeout_seconds: u32,
+    login: Login,
+    /// Held for writing while another clone takes the place of this one.
+    swap: RwLock<()>,
+}
+
+/// What a fetch brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// The commit that is in force now.
+    pub commit: String,
+    /// Whether it is another one than before, or the first.
+    pub is_new: bool,
+    /// Whether it doesn't follow the one before: the branch was pushed by force.
+    pub rewritten: bool,
+}
+
+/// The names under which a clone has the commits of one source.
+struct Names {
+    /// All of them begin with it.
+    prefix: String,
+    /// What the branch was at the last fetch.
+    fetched: String,
+    /// The last one that was found whole.
+    in_force: String,
+}
+
+impl Mirror {
+    /// The source that settings name, cloned into a folder; none where they name none. The token of the environment goes
+    /// before that of a file.
+    pub fn of(config: &SourceConfig, place: Utf8PathBuf, token: Option<SecretString>) -> Option<Mirror> {
+        let given = config.git.as_ref()?;
+        // Settings that were checked have no other.
+        let transport = Transport::of(given).ok()?;
+        // One path, wherever it is run from.
+        let absolute = || {
+            let path = std::path::absolute(given).ok()?;
+            Some(path.to_str()?.trim_end_matches('/').to_owned())
+        };
+        let is_path = transport == Transport::Local && !given.contains("://");
+        Some(Mirror {
+            place,
+            url: is_path.then(absolute).flatten().unwrap_or_else(|| given.clone()),
+            branch: config.branch.clone(),
+            folder: config.folder.clone(),
+            timeout_seconds: config.timeout_seconds,
+            login: Login::of(config, transport, token),
+            swap: RwLock::new(()),
+        })
+    }
+
+    /// Which tree it is.
+    pub fn source(&self) -> SourceId {
+        let folder = self.folder.iter().map(|folder| format!(", folder {folder}")).collect::<String>();
+        SourceId(format!("{} (branch {}{folder})", self.url, self.branch))
+    }
+
+    /// How long a fetch may take.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(u64::from(self.timeout_seconds))
+    }
+
+    /// What is wrong when a fetch takes longer.
+    pub fn late(&self) -> GitError {
+        GitError::Late { url: self.url.clone(), seconds: self.timeout_seconds }
+    }
+
+    /// Fetches the branch, and puts its commit in force if all of its specs are there. It blocks, and a remote that is
+    /// silent may hold it up for longer than the timeout.
+    ///
+    /// # Errors
+    /// When the remote can't be reached or has no such branch or folder, or the clone can't be kept. What was in force
+    /// stays so.
+    pub fn fetch(&self) -> Result<Fetched, GitError> {
+        let until = Instant::now() + self.timeout();
+        match self.fetch_into(&self.place, until) {
+            // It may be the clone that lacks something, or the remote.
+            Err(GitError::Damaged { .. } | GitError::Clone { .. }) => self.fetch_anew(until),
+            Err(GitError::Remote { .. }) if matches!(self.snapshot(), Err(GitError::Damaged { .. })) => {
+                self.fetch_anew(until)
+            }
+            Ok(fetched) if fetched.is_new && self.is_crowded() => self.fetch_anew(until).or(Ok(fetched)),
+            done => done,
+        }
+    }
+
+    /// The commit in force; none where there is none yet.
+    pub fn commit(&self) -> Option<String> {
+        let _there = self.swap.read().unwrap_or_else(PoisonError::into_inner);
+        let repository = Repository::open_bare(&self.place).ok()?;
+        Some(self.names().in_force(&repository)?.to_string())
+    }
+
+    /// The specs of the commit in force.
+    ///
+    /// # Errors
+    /// When there is none yet, or it can't be read.
+    pub fn snapshot(&self) -> Result<Snapshot, GitError> {
+        let _there = self.swap.read().unwrap_or_else(PoisonError::into_inner);
+        let nothing = || GitError::Nothing { url: self.url.clone() };
+        let repository = Repository::open_bare(&self.place).map_err(|_| nothing())?;
+        let commit = self.names().in_force(&repository).ok_or_else(nothing)?;
+        self.read(&repository, commit)
+    }
+
+    fn fetch_into(&self, place: &Utf8Path, until: Instant) -> Result<Fetched, GitError> {
+        let repository = self.open(place)?;
+        let names = self.names();
+        let before = names.in_force(&repository);
+        let found = self.download(&repository, &names, until)?;
+        // It may have been put there by a remote that has lost half of it.
+        self.read(&repository, found)?;
+        let is_new = before != Some(found);
+        let follows = |before| repository.graph_descendant_of(found, before).unwrap_or(false);
+        let rewritten = is_new && before.is_some_and(|before| !follows(before));
+        names.put_in_force(&repository, found).map_err(|error| clone(place, &error))?;
+        Ok(Fetched { commit: found.to_string(), is_new, rewritten })
+    }
+
+    /// Fetches everything into a new clone, which takes the place of the old one when it is whole.
+    fn fetch_anew(&self, until: Instant) -> Result<Fetched, GitError> {
+        let before = self.commit();
+        let fresh = Utf8PathBuf::from(format!("{}.new", self.place));
+        remove(&fresh).map_err(|error| clone(&fresh, &error))?;
+        let fetched = self.fetch_into(&fresh, until)?;
+        let is_there = |before: &str| {
+            let repository = Repository::open_bare(&fresh)?;
+            let (found, before) = (Oid::from_str(&fetched.commit)?, Oid::from_str(before)?);
+            Ok::<_, git2::Error>(found == before || repository.graph_descendant_of(found, before)?)
+        };
+        let rewritten = before.as_deref().is_some_and(|before| !is_there(before).unwrap_or(false));
+        let _alone = self.swap.write().unwrap_or_else(PoisonError::into_inner);
+        let moved = remove(&self.place).and_then(|()| fs::rename(&fresh, &self.place));
+        moved.map_err(|error| clone(&self.place, &error))?;
+        let is_new = before.as_ref() != Some(&fetched.commit);
+        Ok(Fetched { is_new, rewritten, ..fetched })
+    }
+
+    fn open(&self, place: &Utf8Path) -> Result<Repository, GitError> {
+        match Repository::open_bare(place) {
+            Ok(repository) => return Ok(repository),
+            Err(error) if error.code() != ErrorCode::NotFound || place.exists() => {
+                return Err(clone(place, &error));
+            }
+            Err(_) => {}
+        }
+        // Specs may be nobody else's business.
+        DirBuilder::new().recursive(true).mode(0o700).create(place).map_err(|error| clone(place, &error))?;
+        let mut options = RepositoryInitOptions::new();
+        options.bare(true).external_template(false);
+        Repository::init_opts(place, &options).map_err(|error| clone(place, &error))
+    }
+
+    /// Fetches the branch, and gives its commit.
+    fn download(&self, repository: &Repository, names: &Names, until: Instant) -> Result<Oid, GitError> {
+        let url = || self.url.clone();
+        let failed = |error: git2::Error| match error.code() {
+            _ if Instant::now() >= until => self.late(),
+            _ => GitError::Remote { url: url(), error },
+        };
+        let mut remote = repository.remote_anonymous(&self.url).map_err(failed)?;
+        let mut options = FetchOptions::new();
+        options
+            .remote_callbacks(self.login.callbacks(until)?)
+            // Another host might get the token.
+            .follow_redirects(RemoteRedirect::None)
+            .download_tags(AutotagOption::None)
+            .prune(FetchPrune::Off)
+            .update_fetchhead(false);
+        // A branch that is gone is fetched without an error, so its absence is told by what it leaves.
+        names.forget_fetched(repository).map_err(|error| clone(&self.place, &error))?;
+        let refspec = format!("+refs/heads/{}:{}", self.branch, names.fetched);
+        remote.fetch(&[refspec], Some(&mut options), None).map_err(failed)?;
+        repository
+            .refname_to_id(&names.fetched)
+            .map_err(|_| GitError::NoBranch { url: url(), branch: self.branch.clone() })
+    }
+
+    fn read(&self, repository: &Repository, commit: Oid) -> Result<Snapshot, GitError> {
+        tree::Reader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
+            .read(self.source())
+    }
+
+    fn names(&self) -> Names {
+        let digest = Digest::of(self.source().0);
+        let prefix: String =
+            "refs/streamfleet/".chars().chain(digest.as_str().chars().take(16)).chain(['/']).collect();
+        Names { fetched: format!("{prefix}fetched"), in_force: format!("{prefix}in-force"), prefix }
+    }
+
+    fn is_crowded(&self) -> bool {
+        let packs = fs::read_dir(self.place.join("objects/pack")).into_iter().flatten().flatten();
+        packs.filter(|file| file.file_name().to_string_lossy().ends_with(".pack")).count() > MAX_PACKS
+    }
+}
+
+impl Names {
+    fn in_force(&self, repository: &Repository) -> Option<Oid> {
+        repository.refname_to_id(&self.in_force).ok()
+    }
+
+    fn forget_fetched(&self, repository: &Repository) -> Result<(), git2::Error> {
+        match repository.find_reference(&self.fetched) {
+            Ok(mut reference) => reference.delete(),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Also forgets what other settings fetched.
+    fn put_in_force(&self, repository: &Repository, commit: Oid) -> Result<(), git2::Error> {
+        repository.reference(&self.in_force, commit, true, "it was found whole")?;
+        for reference in repository.references()? {
+            let mut reference = reference?;
+            if !reference.name().is_ok_and(|name| name.starts_with(&self.prefix)) {
+                reference.delete()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes a folder that may not be there.
+fn remove(folder: &Utf8Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn clone(place: &Utf8Path, error: &dyn std::error::Error) -> GitError {
+    GitError::Clone { path: place.to_owned(), why: error.to_string() }
+}

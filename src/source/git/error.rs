@@ -1,0 +1,104 @@
+//! Why a repository could not be fetched or read.
+
+use git2::{ErrorClass, ErrorCode};
+
+/// Why a repository could not be fetched or read. None of it holds a token.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// The remote could not be reached, or didn't let us in.
+    #[error("could not fetch {url}: {}", error.message())]
+    Remote {
+        /// The repository.
+        url: String,
+        /// What git says.
+        error: git2::Error,
+    },
+    /// The deadline passed.
+    #[error("could not fetch {url}: it took longer than {seconds} s")]
+    Late {
+        /// The repository.
+        url: String,
+        /// How long it had.
+        seconds: u32,
+    },
+    /// The repository has no such branch, or is empty.
+    #[error("could not fetch {url}: it has no branch `{branch}`")]
+    NoBranch {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The commit has no such folder.
+    #[error("could not read commit {commit} of {url}: it has no folder `{folder}`")]
+    NoFolder {
+        /// The repository.
+        url: String,
+        /// The commit.
+        commit: String,
+        /// The folder.
+        folder: String,
+    },
+    /// Something of a commit is missing or broken.
+    #[error("could not read {what} of {url}: {}", error.message())]
+    Damaged {
+        /// The repository.
+        url: String,
+        /// What could not be read.
+        what: String,
+        /// What git says.
+        error: git2::Error,
+    },
+    /// A file that is needed to fetch can't be used.
+    #[error("could not use {path}, which `{setting}` names: {why}")]
+    File {
+        /// The file.
+        path: camino::Utf8PathBuf,
+        /// The setting.
+        setting: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The clone can't be kept.
+    #[error("could not keep a clone in {path}: {why}")]
+    Clone {
+        /// Its folder.
+        path: camino::Utf8PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is nothing to go by yet.
+    #[error("nothing of {url} was fetched yet")]
+    Nothing {
+        /// The repository.
+        url: String,
+    },
+}
+
+impl GitError {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            GitError::Remote { error, .. } => match (error.class(), error.code()) {
+                (_, ErrorCode::Auth) | (ErrorClass::Http, _) => {
+                    "check the address, and that the token or key is valid and may read the repository"
+                }
+                (ErrorClass::Ssl, _) | (_, ErrorCode::Certificate) => {
+                    "check who answers there; the variable SSL_CERT_FILE names authorities for https, and \
+                     `source.known_hosts` has the keys of ssh servers"
+                }
+                (ErrorClass::Config, _) => {
+                    "let its owner run this, or list it as `safe.directory` with git config"
+                }
+                _ => "check `source.git` and the network",
+            },
+            GitError::Late { .. } => "check the network, or raise `source.timeout_seconds`",
+            GitError::NoBranch { .. } => "push the branch, or name another as `source.branch`",
+            GitError::NoFolder { .. } => "push the folder, or name another as `source.folder`",
+            GitError::Damaged { .. } => "check the repository with git fsck, and push what is missing",
+            GitError::File { .. } => "name a file that the user that runs this can read",
+            GitError::Clone { .. } => "check the disk, and the folder's permissions",
+            GitError::Nothing { .. } => "wait for a fetch, or see why there was none",
+        }
+    }
+}

@@ -1,0 +1,238 @@
+use std::fs;
+
+use git2::build::TreeUpdateBuilder;
+use git2::{FileMode, Signature, Tree};
+use tempfile::TempDir;
+
+use super::*;
+use crate::spec::Entry;
+
+const BRANCH: &str = "refs/heads/main";
+
+/// A repository, and the folder of a clone of it.
+struct Place {
+    folder: TempDir,
+    repository: Repository,
+}
+
+/// What is written into a commit.
+enum Put<'a> {
+    File(&'a str),
+    Link(&'a str),
+    Submodule,
+    Nothing,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let repository = Repository::init_bare(folder.path().join("remote.git")).unwrap();
+        Place { folder, repository }
+    }
+
+    fn path(&self, name: &str) -> Utf8PathBuf {
+        Utf8PathBuf::try_from(self.folder.path().join(name)).unwrap()
+    }
+
+    /// A commit with what its parent has and these on top.
+    fn commit(&self, parent: Option<Oid>, puts: &[(&str, Put<'_>)]) -> Oid {
+        let parent = parent.map(|parent| self.repository.find_commit(parent).unwrap());
+        let mut changes = TreeUpdateBuilder::new();
+        for (path, put) in puts {
+            let blob = |text: &str| self.repository.blob(text.as_bytes()).unwrap();
+            match put {
+                Put::File(text) => changes.upsert(*path, blob(text), FileMode::Blob),
+                Put::Link(to) => changes.upsert(*path, blob(to), FileMode::Link),
+                Put::Submodule => {
+                    let other = "0123456789012345678901234567890123456789".parse().unwrap();
+                    changes.upsert(*path, other, FileMode::Commit)
+                }
+                Put::Nothing => changes.remove(*path),
+            };
+        }
+        let tree = match &parent {
+            Some(parent) => parent.tree().unwrap(),
+            None => self.empty(),
+        };
+        let tree = changes.create_updated(&self.repository, &tree).unwrap();
+        let tree = self.repository.find_tree(tree).unwrap();
+        let author = Signature::now("Ada\u{1b}", "ada@example.com").unwrap();
+        let parents: Vec<_> = parent.iter().collect();
+        self.repository.commit(None, &author, &author, "change", &tree, &parents).unwrap()
+    }
+
+    fn empty(&self) -> Tree<'_> {
+        let id = self.repository.treebuilder(None).unwrap().write().unwrap();
+        self.repository.find_tree(id).unwrap()
+    }
+
+    fn push(&self, commit: Oid) -> String {
+        self.repository.reference(BRANCH, commit, true, "push").unwrap();
+        commit.to_string()
+    }
+
+    fn mirror(&self, folder: Option<&str>) -> Mirror {
+        let config = SourceConfig {
+            git: Some(self.path("remote.git").into_string()),
+            folder: folder.map(str::to_owned),
+            ..SourceConfig::default()
+        };
+        Mirror::of(&config, self.path("clone"), Some(SecretString::from("hunter2"))).unwrap()
+    }
+
+    /// What was said, without where the repository is.
+    #[track_caller]
+    fn refused(&self, fetched: Result<Fetched, GitError>) -> String {
+        let error = fetched.unwrap_err();
+        let said = format!("{error}\n= {}", error.hint());
+        said.replace(self.folder.path().to_str().unwrap(), "")
+    }
+}
+
+#[test]
+fn a_commit_is_read_by_the_rules_of_a_folder() {
+    let place = Place::new();
+    let spec = "apiVersion: streamfleet/v1\nkind: Cluster\n";
+    let large = "#".repeat(2 << 20);
+    let commit = place.commit(
+        None,
+        &[
+            ("README.md", Put::File("hello")),
+            ("specs/acme/orders.yaml", Put::File(spec)),
+            ("specs/acme/large.yml", Put::File(&large)),
+            ("specs/acme/Shouted.YAML", Put::File(spec)),
+            ("specs/acme/orders.yaml.bak", Put::File(spec)),
+            ("specs/acme/notes.txt", Put::File("nothing")),
+            ("specs/acme/linked.yaml", Put::Link("orders.yaml")),
+            ("specs/acme/notes.md", Put::Link("./notes.txt")),
+            ("specs/acme/outside", Put::Link("../../..")),
+            ("specs/acme/sub", Put::Submodule),
+            ("specs/acme/folder.yaml/a.yaml", Put::File(spec)),
+            ("specs/.hidden/b.yaml", Put::File(spec)),
+            ("specs/.streamfleet/c.yaml", Put::File(spec)),
+        ],
+    );
+    let id = place.push(commit);
+    let mirror = place.mirror(Some("specs"));
+    assert_eq!(mirror.fetch().unwrap(), Fetched { commit: id.clone(), is_new: true, rewritten: false });
+    let snapshot = mirror.snapshot().unwrap();
+    assert_eq!(snapshot.revision, id);
+    assert_eq!(snapshot.commit.unwrap().author, "Ada <ada@example.com>");
+    let shown = |(path, entry): (&_, &Entry)| match entry {
+        Entry::File { bytes, .. } => format!("{path} {} bytes", bytes.len()),
+        Entry::Unreadable { code, message, .. } => format!("{path} {code}: {message}"),
+    };
+    let entries: Vec<String> = snapshot.entries.iter().map(shown).collect();
+    insta::assert_snapshot!(entries.join("\n"), @r"
+    acme/Shouted.YAML miscased-name: its name doesn't end in `.yaml` or `.yml`, in small letters
+    acme/folder.yaml folder-named-as-file: a folder has the name of a YAML file
+    acme/large.yml file-too-large: the file is larger than 1 MiB
+    acme/linked.yaml link-in-git: this is a link, which is not followed in a git repository
+    acme/orders.yaml 41 bytes
+    acme/outside link-in-git: this is a link, which is not followed in a git repository
+    acme/sub submodule: this is a submodule, which is not fetched
+    ");
+    let skipped: Vec<_> = snapshot.skipped.keys().map(ToString::to_string).collect();
+    assert_eq!(skipped, [".hidden/b.yaml", "acme/orders.yaml.bak"]);
+}
+
+#[test]
+fn what_is_pushed_is_in_force_when_it_is_fetched_and_rewritten_history_is_told() {
+    let place = Place::new();
+    let mirror = place.mirror(None);
+    let first = place.commit(None, &[("a.yaml", Put::File("a"))]);
+    let fetched = |commit: String, is_new, rewritten| Fetched { commit, is_new, rewritten };
+    let id = place.push(first);
+    assert_eq!(mirror.fetch().unwrap(), fetched(id.clone(), true, false));
+    assert_eq!(mirror.fetch().unwrap(), fetched(id, false, false));
+    let second = place.push(place.commit(Some(first), &[("b.yaml", Put::File("b"))]));
+    assert_eq!(mirror.fetch().unwrap(), fetched(second.clone(), true, false));
+    assert_eq!(mirror.commit(), Some(second));
+    let other = place.push(place.commit(None, &[("c.yaml", Put::File("c"))]));
+    assert_eq!(mirror.fetch().unwrap(), fetched(other, true, true));
+    assert_eq!(mirror.snapshot().unwrap().entries.len(), 1);
+    // Whoever empties the branch said so, and what that deletes is for the plan to judge.
+    let empty = place.push(place.commit(Some(first), &[("a.yaml", Put::Nothing)]));
+    assert_eq!(mirror.fetch().unwrap(), fetched(empty, true, true));
+    assert!(mirror.snapshot().unwrap().entries.is_empty());
+}
+
+#[test]
+fn what_cannot_be_fetched_leaves_the_last_commit_in_force() {
+    let place = Place::new();
+    let mirror = place.mirror(Some("specs"));
+    insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
+    could not fetch /remote.git: it has no branch `main`
+    = push the branch, or name another as `source.branch`
+    ");
+    assert_eq!(mirror.commit(), None);
+    assert!(matches!(mirror.snapshot(), Err(GitError::Nothing { .. })));
+
+    let first = place.commit(None, &[("specs/a.yaml", Put::File("a"))]);
+    let id = place.push(first);
+    mirror.fetch().unwrap();
+    let stays = || {
+        assert_eq!(mirror.commit(), Some(id.clone()));
+        assert_eq!(mirror.snapshot().unwrap().entries.len(), 1);
+    };
+
+    let without =
+        place.push(place.commit(Some(first), &[("specs/a.yaml", Put::Nothing), ("b.yaml", Put::File("b"))]));
+    let said = place.refused(mirror.fetch()).replace(&without, "COMMIT");
+    insta::assert_snapshot!(said, @r"
+    could not read commit COMMIT of /remote.git: it has no folder `specs`
+    = push the folder, or name another as `source.folder`
+    ");
+    stays();
+
+    place.repository.reference("refs/heads/other", first, true, "push").unwrap();
+    place.repository.find_reference(BRANCH).unwrap().delete().unwrap();
+    insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
+    could not fetch /remote.git: it has no branch `main`
+    = push the branch, or name another as `source.branch`
+    ");
+    stays();
+
+    fs::rename(place.path("remote.git"), place.path("away.git")).unwrap();
+    let said = place.refused(mirror.fetch());
+    assert!(said.starts_with("could not fetch /remote.git: "), "{said}");
+    assert!(said.ends_with("\n= check `source.git` and the network"), "{said}");
+    stays();
+}
+
+#[test]
+fn a_remote_that_lost_half_of_a_commit_changes_nothing_and_a_damaged_clone_is_made_anew() {
+    let place = Place::new();
+    let mirror = place.mirror(None);
+    let first = place.commit(None, &[("a.yaml", Put::File("a"))]);
+    let id = place.push(first);
+    mirror.fetch().unwrap();
+
+    let blob = place.repository.blob(b"lost").unwrap().to_string();
+    place.push(place.commit(Some(first), &[("b.yaml", Put::File("lost"))]));
+    let (folder, file) = blob.split_at(2);
+    fs::remove_file(place.path("remote.git/objects").join(folder).join(file)).unwrap();
+    mirror.fetch().unwrap_err();
+    assert_eq!(mirror.commit(), Some(id.clone()));
+    assert_eq!(mirror.snapshot().unwrap().entries.len(), 1);
+
+    place.push(first);
+    fs::remove_dir_all(place.path("clone/objects/pack")).unwrap();
+    assert!(matches!(mirror.snapshot(), Err(GitError::Damaged { .. })));
+    assert_eq!(mirror.fetch().unwrap(), Fetched { commit: id, is_new: false, rewritten: false });
+    assert_eq!(mirror.snapshot().unwrap().entries.len(), 1);
+}
+
+#[test]
+fn a_source_sees_nothing_of_what_another_fetched_and_shows_no_token() {
+    let place = Place::new();
+    place.push(place.commit(None, &[("specs/a.yaml", Put::File("a"))]));
+    let (whole, part) = (place.mirror(None), place.mirror(Some("specs")));
+    whole.fetch().unwrap();
+    assert_eq!(part.commit(), None);
+    part.fetch().unwrap();
+    assert!(part.commit().is_some() && whole.commit().is_none());
+    let shown = part.source().0.replace(place.folder.path().to_str().unwrap(), "");
+    assert_eq!(shown, "/remote.git (branch main, folder specs)");
+    assert!(!format!("{part:?}").contains("hunter2"));
+}

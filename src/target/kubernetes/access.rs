@@ -1,0 +1,171 @@
+//! The one connection to a fleet's Kubernetes cluster. What a tenant wrote decides only where it leads and as whom, never
+//! what runs here.
+
+use std::error::Error;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http_body_util::Limited;
+use hyper_util::client::legacy::Client as Http;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt as _};
+use kube::config::AuthInfo;
+use kube::{Client, Config};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use secrecy::{ExposeSecret as _, SecretString};
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
+
+use super::error::KubeError;
+use crate::config::AddressRange;
+use crate::spec::kubeconfig::{KubeAccess, KubeAuth, denied_range};
+
+/// How long a connection may take to come about, from the host's name to the end of the TLS handshake.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest answer that is read, in bytes: many times a page of a list.
+pub(super) const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+/// A client of the server that a kubeconfig names. It follows no redirect; what is tried again is decided in `retry`.
+///
+/// # Errors
+/// When the server's address may not be connected to, or the credentials can't be used.
+pub(super) fn client(access: &KubeAccess, allowed: &[AddressRange]) -> Result<Client, KubeError> {
+    // A host that is spelled as an address is connected to without being resolved.
+    if let Ok(address) = access.host.parse::<IpAddr>() {
+        judge(address, allowed).map_err(KubeError::Denied)?;
+    }
+    install_cryptography();
+    let allowed: Arc<[AddressRange]> = allowed.into();
+    let resolver = tower::service_fn(move |name: Name| resolve(name, Arc::clone(&allowed)));
+    let mut connector = HttpConnector::new_with_resolver(resolver);
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    let config = config(access)?;
+    let connector = config.rustls_https_connector_with_connector(connector).map_err(unusable)?;
+    let connector = connector.map_future(|connection| Box::pin(in_time(connection)));
+    let http: Http<_, Body> = Http::builder(TokioExecutor::new()).build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(unusable)?)
+        .map_err(BoxError::from)
+        .service(http.map_response(|answer| answer.map(|body| Limited::new(body, MAX_ANSWER))));
+    Ok(Client::new(service, "default"))
+}
+
+/// Copies field by field what is used. Everything else stays as it is by default: no program, no file, no proxy.
+fn config(access: &KubeAccess) -> Result<Config, KubeError> {
+    let mut config = Config::new(access.server.parse().map_err(unusable)?);
+    if let Some(authority) = &access.certificate_authority {
+        let certificates = CertificateDer::pem_slice_iter(authority.as_bytes());
+        let certificates: Result<Vec<Vec<u8>>, _> =
+            certificates.map(|certificate| certificate.map(|it| it.to_vec())).collect();
+        config.root_cert = Some(certificates.map_err(unusable)?);
+    }
+    config.tls_server_name.clone_from(&access.tls_server_name);
+    config.auth_info = match &access.auth {
+        KubeAuth::Token(token) => AuthInfo { token: Some(token.clone()), ..AuthInfo::default() },
+        KubeAuth::ClientCertificate { certificate, key } => AuthInfo {
+            client_certificate_data: Some(STANDARD.encode(certificate)),
+            client_key_data: Some(SecretString::from(STANDARD.encode(key.expose_secret()))),
+            ..AuthInfo::default()
+        },
+    };
+    Ok(config)
+}
+
+fn unusable(error: impl fmt::Display) -> KubeError {
+    KubeError::NoAccess { reason: error.to_string(), described: true }
+}
+
+/// Chooses who encrypts. Another part of the process may have done so before.
+fn install_cryptography() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    }
+}
+
+/// The addresses of a host that may be connected to. It is asked at each connection, since a name may lead somewhere else
+/// by then.
+async fn resolve(
+    name: Name,
+    allowed: Arc<[AddressRange]>,
+) -> Result<std::vec::IntoIter<SocketAddr>, BoxError> {
+    let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+    let (may, denied): (Vec<_>, Vec<_>) =
+        found.into_iter().map(|it| judge(it.ip(), &allowed).map(|()| it)).partition(Result::is_ok);
+    match denied.into_iter().find_map(Result::err) {
+        Some(denied) if may.is_empty() => Err(denied.into()),
+        _ => Ok(may.into_iter().flatten().collect::<Vec<_>>().into_iter()),
+    }
+}
+
+async fn in_time<C>(connection: impl Future<Output = Result<C, BoxError>>) -> Result<C, BoxError> {
+    tokio::time::timeout(CONNECT_TIMEOUT, connection).await.unwrap_or_else(|_| Err(TookTooLong.into()))
+}
+
+/// A connection that didn't come about in time.
+#[derive(Debug, thiserror::Error)]
+#[error("it took too long")]
+pub(super) struct TookTooLong;
+
+/// An address that a kubeconfig may not lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied {
+    pub(super) address: IpAddr,
+    /// What it is, as the end of a sentence.
+    pub(super) range: &'static str,
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}", self.address, self.range)
+    }
+}
+
+impl Error for Denied {}
+
+fn judge(address: IpAddr, allowed: &[AddressRange]) -> Result<(), Denied> {
+    match denied_range(address) {
+        Some(range) if !allowed.iter().any(|allowed| allowed.contains(address)) => {
+            Err(Denied { address, range })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_settings_allow_is_let_through() {
+        let allowed = [AddressRange::try_from("127.0.0.0/8".to_owned()).unwrap()];
+        for (address, may) in [
+            ("127.0.0.1", true),
+            ("::ffff:127.0.0.1", true),
+            ("::1", false),
+            ("169.254.169.254", false),
+            ("203.0.113.7", true),
+        ] {
+            assert_eq!(judge(address.parse().unwrap(), &allowed).is_ok(), may, "{address}");
+        }
+        let denied = judge("127.0.0.1".parse().unwrap(), &[]).unwrap_err();
+        assert_eq!(
+            denied.to_string(),
+            "127.0.0.1 is a loopback address, of the host that Streamfleet itself runs on"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_name_is_judged_by_what_it_resolves_to() {
+        let denied = resolve("localhost".parse().unwrap(), [].into()).await.unwrap_err();
+        assert!(denied.downcast_ref::<Denied>().is_some(), "{denied}");
+    }
+}

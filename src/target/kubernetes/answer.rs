@@ -1,0 +1,254 @@
+//! One try of a call, and what came of it.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use futures_util::{AsyncBufRead, TryStreamExt as _};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, Request, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError};
+use hyper_util::client::legacy;
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::Value;
+
+use super::access::{CONNECT_TIMEOUT, Denied, MAX_ANSWER, TookTooLong};
+use super::error::KubeError;
+use super::retry::CALL_TIMEOUT;
+
+/// Why a call came to nothing.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// No connection came about, so that nothing was sent. Why, as the end of a sentence.
+    Unreached(String),
+    /// The server was away a moment ago, so that it wasn't asked. Why, as the end of a sentence.
+    Resting(String),
+    /// There may be no connection.
+    Barred(Barred),
+    /// It was sent, and no whole answer came. Why, as the end of a sentence.
+    Lost(String),
+    /// The answer is longer than any that is read.
+    TooLong,
+    /// All the time that a call may take is over.
+    Overdue,
+    /// An answer that isn't an API server's own.
+    Stray {
+        /// The HTTP status.
+        code: u16,
+        /// The kind of its content.
+        kind: Option<String>,
+        /// How long it asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The API server refused it.
+    Refused {
+        /// Its words, with the HTTP status.
+        status: Box<Status>,
+        /// How long it asks to wait.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// Why there may be no connection.
+#[derive(Debug)]
+pub(super) enum Barred {
+    /// The address isn't allowed.
+    Address(Denied),
+    /// Who answers isn't who the kubeconfig trusts. Why, as the end of a sentence.
+    Stranger(String),
+}
+
+/// An answer that is an API server's own and no refusal.
+pub(super) struct Answer {
+    /// Whether something was made that wasn't there.
+    pub(super) made: bool,
+    /// What was answered.
+    pub(super) value: Value,
+}
+
+/// Makes a call once.
+pub(super) async fn attempt(client: &Client, request: Request<Vec<u8>>) -> Result<Answer, Failed> {
+    let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
+    let (head, body) = answer.into_parts();
+    whole(&head, body).await
+}
+
+/// Makes a call whose answer has no end, and gives that as it comes.
+pub(super) async fn stream(
+    client: &Client,
+    request: Request<Vec<u8>>,
+) -> Result<impl AsyncBufRead + use<>, Failed> {
+    let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
+    let (head, body) = answer.into_parts();
+    if head.status.is_success() {
+        return Ok(body.into_data_stream().map_err(io::Error::other).into_async_read());
+    }
+    Err(match whole(&head, body).await {
+        Ok(_) => stray(head.status, &head.headers),
+        Err(failed) => failed,
+    })
+}
+
+async fn whole(head: &Parts, body: Body) -> Result<Answer, Failed> {
+    let body = body.collect().await.map_err(|error| cut(&error))?.to_bytes();
+    let value: Option<Value> = serde_json::from_slice(&body).ok();
+    match value {
+        Some(value) if head.status.is_success() => {
+            Ok(Answer { made: head.status == StatusCode::CREATED, value })
+        }
+        Some(value) if is_error(head.status) && value["kind"] == "Status" => {
+            let status: Status =
+                serde_json::from_value(value).map_err(|_| stray(head.status, &head.headers))?;
+            let status = status.with_code(head.status.as_u16()).boxed();
+            Err(Failed::Refused { status, retry_after: retry_after(&head.headers) })
+        }
+        None if header(&head.headers, CONTENT_TYPE)
+            .is_some_and(|kind| kind.starts_with("application/json")) =>
+        {
+            Err(Failed::Lost(format!("the answer is not whole JSON ({})", head.status)))
+        }
+        _ => Err(stray(head.status, &head.headers)),
+    }
+}
+
+fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
+}
+
+fn stray(status: StatusCode, headers: &HeaderMap) -> Failed {
+    let kind = header(headers, CONTENT_TYPE).and_then(|kind| kind.split(';').next()).map(str::to_owned);
+    Failed::Stray { code: status.as_u16(), kind, retry_after: retry_after(headers) }
+}
+
+/// How long an answer asks to wait. The form with a date is nobody's who stands before an API server.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    Some(Duration::from_secs(header(headers, RETRY_AFTER)?.trim().parse().ok()?))
+}
+
+fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Why no answer began.
+fn unanswered(error: &(dyn Error + 'static)) -> Failed {
+    if let Some(denied) = causes(error).find_map(|cause| cause.downcast_ref::<Denied>()) {
+        return Failed::Barred(Barred::Address(denied.clone()));
+    }
+    if let Some(error) = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>())
+        && let rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented = error
+    {
+        return Failed::Barred(Barred::Stranger(error.to_string()));
+    }
+    if causes(error).any(|cause| cause.is::<TookTooLong>()) {
+        return Failed::Unreached(format!("it took longer than {} s", CONNECT_TIMEOUT.as_secs()));
+    }
+    let mut clients = causes(error).filter_map(|cause| cause.downcast_ref::<legacy::Error>());
+    match clients.any(legacy::Error::is_connect) {
+        true => Failed::Unreached(deepest(error)),
+        false => Failed::Lost(ended(error)),
+    }
+}
+
+fn ended(error: &(dyn Error + 'static)) -> String {
+    format!("the connection ended before the answer did: {}", deepest(error))
+}
+
+/// Why an answer that began didn't end.
+fn cut(error: &(dyn Error + 'static)) -> Failed {
+    match causes(error).any(|cause| cause.is::<LengthLimitError>()) {
+        true => Failed::TooLong,
+        false => Failed::Lost(ended(error)),
+    }
+}
+
+fn deepest(error: &(dyn Error + 'static)) -> String {
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// An error and what brought it about, the deepest cause last.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| match error.downcast_ref::<io::Error>() {
+        // What is wrapped in one isn't its source.
+        Some(wrapper) => wrapper.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+        None => error.source(),
+    })
+}
+
+impl Failed {
+    /// How long the server asks to wait.
+    pub(super) fn asks_to_wait(&self) -> Option<Duration> {
+        match self {
+            Failed::Refused { retry_after, .. } | Failed::Stray { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Whether nothing was heard of the server.
+    pub(super) fn is_silence(&self) -> bool {
+        matches!(self, Failed::Unreached(_) | Failed::Overdue)
+    }
+
+    /// Whether the API server refused with this HTTP status.
+    pub(super) fn is_refusal(&self, code: u16) -> bool {
+        matches!(self, Failed::Refused { status, .. } if status.code == code)
+    }
+
+    /// Whether it was said, by whoever answered, that nothing is there.
+    pub(super) fn is_not_found(&self) -> bool {
+        self.is_refusal(404) || matches!(self, Failed::Stray { code: 404, .. })
+    }
+
+    /// Whether the call may have been done all the same.
+    pub(super) fn may_be_done(&self) -> bool {
+        match self {
+            Failed::Lost(_) | Failed::TooLong | Failed::Overdue => true,
+            Failed::Stray { code, .. } => *code < 400 || *code >= 500,
+            Failed::Refused { status, .. } => status.code >= 500,
+            Failed::Unreached(_) | Failed::Resting(_) | Failed::Barred(_) => false,
+        }
+    }
+
+    /// Why, as the end of a sentence.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Failed::Unreached(reason) => format!("no connection came about: {reason}"),
+            Failed::Resting(reason) => format!("{reason}, a moment ago"),
+            Failed::Barred(Barred::Address(denied)) => denied.to_string(),
+            Failed::Barred(Barred::Stranger(reason)) => reason.clone(),
+            Failed::Lost(reason) => reason.clone(),
+            Failed::TooLong => format!("the answer is longer than {} MiB, which none is", MAX_ANSWER >> 20),
+            Failed::Overdue => format!("no whole answer came within {} s", CALL_TIMEOUT.as_secs()),
+            Failed::Stray { code, kind, .. } => stray_reason(*code, kind.as_deref()),
+            Failed::Refused { status, .. } => status.message.clone(),
+        }
+    }
+
+    /// What a person is told, who is told what was attempted and how often.
+    pub(super) fn told(self, attempted: &str, tries: u32) -> KubeError {
+        let times = if tries > 1 { format!(" (tried {tries} times)") } else { String::new() };
+        match self {
+            Failed::Barred(Barred::Address(denied)) => KubeError::Denied(denied),
+            Failed::Barred(Barred::Stranger(reason)) => {
+                KubeError::Untrusted { attempted: attempted.to_owned(), reason }
+            }
+            Failed::Refused { mut status, .. } => {
+                status.message.push_str(&times);
+                KubeError::refused(attempted, &status)
+            }
+            other => KubeError::connection(attempted, other.reason() + &times),
+        }
+    }
+}
+
+fn stray_reason(code: u16, kind: Option<&str>) -> String {
+    let status = StatusCode::from_u16(code).map(|status| status.to_string()).unwrap_or(code.to_string());
+    let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
+    match code {
+        300..400 => format!("the answer is a redirect, which is never followed ({status})"),
+        429 => format!("the server has too much to do ({status})"),
+        _ => format!("the answer is not an API server's own ({status}{kind})"),
+    }
+}

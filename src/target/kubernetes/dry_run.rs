@@ -1,0 +1,177 @@
+//! Asks the server what it would say to a plan's steps, without anything being stored.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::Value;
+
+use super::api::Api;
+use super::write::{self, Applied};
+use super::{KubeError, KubernetesTarget};
+use crate::names::{Digest, ObjectKey};
+use crate::plan::{DryRun, DryRuns};
+
+/// How many questions are under way at a time.
+const AT_ONCE: usize = 16;
+
+/// The kinds that hold no data and that nothing else is lost with, so that an object of them may be deleted to be made
+/// anew where it can't be changed. Never among them: what disks, topics or other objects go with.
+const RECREATED: [&str; 13] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "Deployment",
+    "LimitRange",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "ResourceQuota",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+];
+
+/// A step to ask about.
+pub struct Trial {
+    /// The object.
+    pub key: ObjectKey,
+    /// The very object that was seen; none where none was.
+    pub uid: Option<String>,
+    /// The digest of its manifest, with secrets as references.
+    pub applied: Digest,
+    /// The manifest with the secrets' bytes in it.
+    pub filled: Value,
+}
+
+impl KubernetesTarget {
+    /// What the server says of steps. What it says nothing of, it takes as it is. Where one of a kind can't be asked about, the
+    /// others of it aren't, so that a webhook that hangs holds a plan up once.
+    pub async fn dry_run(&self, trials: Vec<Trial>) -> DryRuns {
+        let Ok(api) = self.api().await else { return DryRuns::new() };
+        let unanswered = RefCell::new(BTreeMap::new());
+        let asked = trials.into_iter().map(async |trial| {
+            let key = trial.key.clone();
+            let kind = (key.api_version.clone(), key.kind.clone());
+            let known = unanswered.borrow().get(&kind).cloned();
+            let run = match known {
+                Some(run) => run,
+                None => ask(api, trial).await.unwrap_or_else(|error| {
+                    let run = unverified(&error);
+                    if is_awaited(&error) {
+                        unanswered.borrow_mut().insert(kind, run.clone());
+                    }
+                    run
+                }),
+            };
+            (key, run)
+        });
+        let asked: Vec<_> = asked.collect();
+        stream::iter(asked).buffer_unordered(AT_ONCE).collect().await
+    }
+
+    /// The kinds, of these, that the server doesn't have, each with what is to be done.
+    pub async fn missing_kinds<'k>(
+        &self,
+        kinds: &BTreeSet<(&'k str, &'k str)>,
+    ) -> BTreeMap<(&'k str, &'k str), DryRun> {
+        let Ok(api) = self.api().await else { return BTreeMap::new() };
+        let missing = kinds.iter().map(async |&(api_version, kind)| {
+            // Where that can't be told, applying tells.
+            let missing = matches!(api.is_served(api_version, kind).await, Ok(false));
+            missing.then(|| {
+                let (kind, api_version) = (kind.to_owned(), api_version.to_owned());
+                refused(&KubeError::KindNotServed { kind, api_version })
+            })
+        });
+        let missing = join_all(missing).await;
+        kinds.iter().copied().zip(missing).filter_map(|(kind, missing)| Some((kind, missing?))).collect()
+    }
+}
+
+/// What the server says of a step; otherwise why it says nothing.
+async fn ask(api: &Api, trial: Trial) -> Result<DryRun, KubeError> {
+    let Trial { key, uid, applied, filled } = trial;
+    let body = write::body(filled.clone(), &applied, uid.as_deref());
+    match write::apply(api, &key, body, true).await {
+        Ok(Applied { overwritten, left, .. }) => Ok(DryRun::Accepted { overwritten, left }),
+        Err(error @ KubeError::Immutable { .. }) if RECREATED.contains(&key.kind.as_str()) => {
+            // Only where the server would take it anew: it must not be gone for nothing.
+            match api.would_create(&key, &write::body(filled, &applied, None)).await {
+                Ok(()) => Ok(DryRun::Immutable),
+                Err(failed) if !is_decided(&failed) => Err(failed),
+                Err(_) => Ok(refused(&error)),
+            }
+        }
+        Err(error) if is_decided(&error) => Ok(refused(&error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an error is the server's word on the object, and would be so again.
+fn is_decided(error: &KubeError) -> bool {
+    match error {
+        // A webhook that can't be asked beforehand says nothing of the object.
+        KubeError::Refused { reason, .. } if reason.contains("does not support dry run") => false,
+        KubeError::Refused { code: 400 | 403 | 405 | 413 | 415 | 422, .. } => true,
+        KubeError::Immutable { .. } | KubeError::NotServed { .. } | KubeError::Managed { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether an error came only after more than one try, or after a long time.
+fn is_awaited(error: &KubeError) -> bool {
+    matches!(error, KubeError::Connection { .. } | KubeError::Refused { code: 429 | 500.., .. })
+}
+
+fn refused(error: &KubeError) -> DryRun {
+    DryRun::Refused { reason: error.words(), hint: error.hint().to_owned() }
+}
+
+fn unverified(error: &KubeError) -> DryRun {
+    DryRun::Unverified { why: format!("since the server could not be asked: {}", error.words()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_word_of_the_server_on_the_object_itself_counts() {
+        let refused = |code, reason: &str| KubeError::Refused {
+            attempted: "apply x".to_owned(),
+            code,
+            reason: reason.to_owned(),
+        };
+        for (error, expected) in [
+            (refused(422, "Invalid: spec.x"), true),
+            (refused(403, "Forbidden: exceeded quota"), true),
+            (refused(400, "BadRequest: unknown field"), true),
+            (refused(400, "BadRequest: admission webhook \"a\" does not support dry run"), false),
+            (refused(401, "Unauthorized"), false),
+            (refused(404, "NotFound: namespaces \"a\" not found"), false),
+            (refused(429, "TooManyRequests"), false),
+            (refused(500, "InternalError: failed calling webhook"), false),
+            (KubeError::connection("apply x", "refused"), false),
+        ] {
+            assert_eq!(is_decided(&error), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_holds_data_is_ever_made_anew() {
+        for kind in [
+            "PersistentVolumeClaim",
+            "Namespace",
+            "CustomResourceDefinition",
+            "Kafka",
+            "KafkaNodePool",
+            "KafkaUser",
+            "StatefulSet",
+        ] {
+            assert!(!RECREATED.contains(&kind), "{kind}");
+        }
+    }
+}

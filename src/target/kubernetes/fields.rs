@@ -1,0 +1,210 @@
+//! Whose fields are whose. The server keeps for each manager which fields it set, and takes a field away from one manager
+//! when another gives it a different value: as long as all of our fields are still ours, they have the values that we gave
+//! them, those of Secrets too, without anybody looking at a value.
+
+use serde_json::{Map, Value};
+
+use super::api::MANAGER;
+use crate::names::{Digest, Json, ObjectKey};
+use crate::target::mask::redact;
+
+/// The annotation with the digest of the manifest that was applied. It tells after a crash whether it was.
+pub(super) const APPLIED: &str = "streamfleet.io/applied";
+
+/// The names that people's tools have as managers: what comes before the `/` of what they call themselves to the server. What
+/// they change on an owned field is undone; all others are taken for controllers, which would change it back. Lens sends its
+/// changes as `node-fetch`, and what people do in a browser (Rancher, the consoles of OpenShift and of clouds) is `Mozilla`.
+const PEOPLE: [&str; 9] =
+    ["kubectl", "oc", "k9s", "Lens", "OpenLens", "node-fetch", "Headlamp", "headlamp", "Mozilla"];
+
+/// Whether a manager of fields is a tool by which people change things.
+pub(super) fn is_people(manager: &str) -> bool {
+    // Whoever uses our own name for an ordinary update is no controller either.
+    // kubectl adds what it does: `kubectl-edit`, `kubectl-client-side-apply`.
+    manager == MANAGER || PEOPLE.contains(&manager) || manager.starts_with("kubectl-")
+}
+
+fn managed(object: &Value) -> impl Iterator<Item = &Value> {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    // Status and scale are no matter of ours.
+    entries.into_iter().flatten().filter(|entry| entry.get("subresource").is_none())
+}
+
+fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_ours(entry: &Value) -> bool {
+    text(entry, "manager") == MANAGER && text(entry, "operation") == "Apply"
+}
+
+/// The digest of the set of our fields; none where we have none.
+pub(super) fn digest(object: &Value) -> Option<Digest> {
+    managed(object).find(|entry| is_ours(entry))?.get("fieldsV1").map(Digest::of_json)
+}
+
+/// The digest of which fields everybody else manages. When they changed them last doesn't count.
+pub(super) fn others(object: &Value) -> Digest {
+    let others = managed(object).filter(|entry| !is_ours(entry));
+    Digest::of_json(&others.map(|it| serde_json::json!([text(it, "manager"), it.get("fieldsV1")])).collect())
+}
+
+/// The digest of the manifest that we applied last, by the object's own word; none where that isn't ours any more.
+pub(super) fn applied(object: &Value) -> Option<Digest> {
+    let ours = managed(object).find(|entry| is_ours(entry))?;
+    ours.get("fieldsV1")?.get("f:metadata")?.get("f:annotations")?.get(format!("f:{APPLIED}"))?;
+    serde_json::from_value(object.pointer("/metadata/annotations")?.get(APPLIED)?.clone()).ok()
+}
+
+/// Whether it was us who made an object: our fields are as old as it is. The server tells both times in whole seconds, so
+/// that what others made in the very second in which we applied it is not told from ours by that alone.
+pub(super) fn is_made_by_us(object: &Value) -> bool {
+    let ours = managed(object).find(|entry| is_ours(entry)).map(|entry| text(entry, "time"));
+    let made = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
+    ours.is_some_and(|ours| made.is_some_and(|made| ours <= made))
+}
+
+/// Who changed the object last beside us; none where nobody is known to have.
+pub(super) fn changed_by(object: &Value) -> Option<String> {
+    let others = managed(object).filter(|entry| !is_ours(entry));
+    let last = others.max_by_key(|entry| (text(entry, "time"), is_people(text(entry, "manager"))))?;
+    Some(text(last, "manager").to_owned()).filter(|manager| !manager.is_empty())
+}
+
+/// An object as plans have it: only what is ours or should be, and of secrets a trace. `desired` is none for an object that
+/// should not be there, which is told whole.
+pub(super) fn shown(key: &ObjectKey, live: &Value, desired: Option<&Value>) -> Json {
+    let mut object = match desired {
+        Some(desired) => only(live, desired),
+        None => live.clone(),
+    };
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"] {
+            metadata.remove(field);
+        }
+    }
+    match object {
+        Value::Object(mut object) => {
+            object.remove("status");
+            let kind = |name: &str| Value::from(name);
+            // Objects in a list don't say what they are.
+            object.entry("kind").or_insert_with(|| kind(&key.kind));
+            object.entry("apiVersion").or_insert_with(|| kind(&key.api_version));
+            Value::Object(if key.kind == "Secret" { redact(object) } else { object }).into()
+        }
+        other => other.into(),
+    }
+}
+
+/// What of a value stands where something stands in another one, too.
+fn only(live: &Value, desired: &Value) -> Value {
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => {
+            let kept =
+                live.iter().filter_map(|(key, value)| Some((key.clone(), only(value, desired.get(key)?))));
+            Value::Object(kept.collect::<Map<_, _>>())
+        }
+        (Value::Array(live), Value::Array(desired)) if live.len() == desired.len() => {
+            live.iter().zip(desired).map(|(live, desired)| only(live, desired)).collect()
+        }
+        _ => live.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, time: &str) -> Value {
+        json!({"manager": manager, "operation": operation, "time": time, "fieldsV1": {"f:spec": {}}})
+    }
+
+    fn object(entries: &[Value]) -> Value {
+        json!({"kind": "Kafka", "metadata": {"managedFields": entries, "uid": "u", "name": "n"},
+            "spec": {"replicas": 1, "defaulted": true, "list": [{"a": 1, "b": 2}]}, "status": {}})
+    }
+
+    #[test]
+    fn the_last_to_change_an_object_is_named() {
+        let ours = entry("streamfleet", "Apply", "2026-01-02T00:00:00Z");
+        let edit = entry("kubectl-edit", "Update", "2026-01-04T00:00:00Z");
+        let older = entry("argocd", "Update", "2026-01-03T00:00:00Z");
+        let mut status = entry("strimzi", "Update", "2026-01-05T00:00:00Z");
+        status["subresource"] = "status".into();
+        assert_eq!(changed_by(&object(&[ours.clone(), status.clone()])), None);
+        assert_eq!(changed_by(&object(&[ours, edit, older, status])), Some("kubectl-edit".to_owned()));
+    }
+
+    #[test]
+    fn only_an_apply_of_ours_makes_fields_ours() {
+        assert_eq!(digest(&object(&[entry("streamfleet", "Update", "")])), None);
+        assert!(digest(&object(&[entry("streamfleet", "Apply", "")])).is_some());
+    }
+
+    #[test]
+    fn an_object_says_what_was_applied_only_as_long_as_that_is_ours() {
+        let mut ours = entry("streamfleet", "Apply", "");
+        let mut object = object(&[ours.clone()]);
+        object["metadata"]["annotations"] = json!({APPLIED: "d"});
+        assert_eq!(applied(&object), None);
+        ours["fieldsV1"] = json!({"f:metadata": {"f:annotations": {"f:streamfleet.io/applied": {}}}});
+        object["metadata"]["managedFields"] = json!([ours]);
+        assert_eq!(applied(&object).as_ref().map(Digest::as_str), Some("d"));
+    }
+
+    #[test]
+    fn what_is_older_than_our_fields_was_made_by_others() {
+        for (ours, made, expected) in [
+            ("2026-01-02T00:00:00Z", "2026-01-02T00:00:00Z", true),
+            ("2026-01-02T00:00:00Z", "2026-01-02T00:00:01Z", true),
+            ("2026-01-02T00:00:01Z", "2026-01-02T00:00:00Z", false),
+        ] {
+            let mut object = object(&[entry("streamfleet", "Apply", ours)]);
+            object["metadata"]["creationTimestamp"] = made.into();
+            assert_eq!(is_made_by_us(&object), expected, "{ours} {made}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_not_shown() {
+        let key = ObjectKey {
+            namespace: None,
+            kind: "Kafka".to_owned(),
+            name: "n".to_owned(),
+            api_version: "kafka.strimzi.io/v1".to_owned(),
+        };
+        let desired = json!({"kind": "Kafka", "apiVersion": "kafka.strimzi.io/v1", "metadata": {"name": "n"},
+            "spec": {"replicas": 3, "list": [{"a": 1}], "gone": 1}});
+        let shown = shown(&key, &object(&[]), Some(&desired));
+        assert_eq!(
+            shown,
+            json!({"kind": "Kafka", "apiVersion": "kafka.strimzi.io/v1", "metadata": {"name": "n"},
+                "spec": {"replicas": 1, "list": [{"a": 1}]}})
+        );
+    }
+
+    #[test]
+    fn people_are_told_from_controllers() {
+        for (manager, people) in [
+            ("kubectl-edit", true),
+            ("kubectl", true),
+            ("kubectl-client-side-apply", true),
+            ("oc", true),
+            ("k9s", true),
+            ("node-fetch", true),
+            ("Mozilla", true),
+            ("streamfleet", true),
+            ("ocm-agent", false),
+            ("k9s-operator", false),
+            ("rancher", false),
+            ("helm", false),
+            ("kube-controller-manager", false),
+            ("argocd-controller", false),
+            ("", false),
+        ] {
+            assert_eq!(is_people(manager), people, "{manager}");
+        }
+    }
+}

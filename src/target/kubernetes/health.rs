@@ -1,0 +1,440 @@
+//! Looks at everything by which clusters are judged: all objects of a few kinds, each kind with one call for the whole fleet.
+//!
+//! Where the objects come from is the caller's affair: calls to the server, or, in a process that runs on, what a watch tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use serde_json::Value;
+
+use super::{KubeError, KubernetesTarget};
+use crate::catalog::Condition;
+use crate::health::view::Operator;
+use crate::health::{FleetSeen, Seen, Wanted};
+use crate::names::ResourceKey;
+
+/// A kind of which all objects are asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// Its group and version.
+    pub api_version: &'static str,
+    /// Its name.
+    pub kind: &'static str,
+    /// Its name in roles.
+    pub resource: &'static str,
+    /// Which of them, as a query; empty for all.
+    pub selector: &'static str,
+}
+
+const fn kind(
+    api_version: &'static str,
+    kind: &'static str,
+    resource: &'static str,
+    selector: &'static str,
+) -> Kind {
+    Kind { api_version, kind, resource, selector }
+}
+
+/// Strimzi's label on everything that is of one of its clusters.
+const OF_A_CLUSTER: &str = "labelSelector=strimzi.io%2Fcluster";
+
+const STRIMZI: &str = "kafka.strimzi.io/v1";
+
+/// Without these two nothing can be judged.
+const KAFKA: Kind = kind(STRIMZI, "Kafka", "kafkas.kafka.strimzi.io", "");
+const NODE_POOL: Kind = kind(STRIMZI, "KafkaNodePool", "kafkanodepools.kafka.strimzi.io", OF_A_CLUSTER);
+/// Of these two, one is enough.
+pub(super) const POD: Kind = kind("v1", "Pod", "pods", OF_A_CLUSTER);
+const POD_SET: Kind =
+    kind("core.strimzi.io/v1", "StrimziPodSet", "strimzipodsets.core.strimzi.io", OF_A_CLUSTER);
+const USER: Kind = kind(STRIMZI, "KafkaUser", "kafkausers.kafka.strimzi.io", OF_A_CLUSTER);
+const CLAIM: Kind = kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", OF_A_CLUSTER);
+/// The operator as Strimzi's own files and chart label it, and, where there is none, as anybody may have installed it.
+const OPERATOR: Kind = kind("apps/v1", "Deployment", "deployments.apps", "labelSelector=app%3Dstrimzi");
+const ANY_OPERATOR: Kind = kind("apps/v1", "Deployment", "deployments.apps", "");
+/// What tells why something isn't well.
+const EVENT: Kind = kind("v1", "Event", "events", "fieldSelector=type%3DWarning");
+const CLASS: Kind = kind("storage.k8s.io/v1", "StorageClass", "storageclasses.storage.k8s.io", "");
+/// How clients come in.
+const GATEWAY: Kind =
+    kind("gateway.networking.k8s.io/v1", "Gateway", "gateways.gateway.networking.k8s.io", "");
+
+/// What is always looked at.
+const ALWAYS: [&Kind; 6] = [&KAFKA, &NODE_POOL, &POD_SET, &POD, &CLAIM, &USER];
+
+/// What else may be left of a cluster that is being deleted.
+const LEFT: [Kind; 4] = [
+    kind("v1", "Service", "services", OF_A_CLUSTER),
+    kind("apps/v1", "Deployment", "deployments.apps", OF_A_CLUSTER),
+    kind("apps/v1", "ReplicaSet", "replicasets.apps", OF_A_CLUSTER),
+    kind(STRIMZI, "KafkaTopic", "kafkatopics.kafka.strimzi.io", OF_A_CLUSTER),
+];
+
+/// Whether objects of ours are of a kind by which clusters are judged.
+pub(super) fn is_of_ours(api_version: &str, kind: &str) -> bool {
+    [&KAFKA, &NODE_POOL, &USER].iter().any(|known| (known.api_version, known.kind) == (api_version, kind))
+}
+
+impl KubernetesTarget {
+    /// Looks at everything by which the fleet's clusters are judged. A process that runs on is told of it; only what is left
+    /// while something is being deleted is asked for.
+    pub(in crate::target) async fn see(
+        &self,
+        wanted: &BTreeMap<ResourceKey, Wanted>,
+    ) -> Result<FleetSeen, KubeError> {
+        let api = self.api().await?;
+        let view = self.view.as_deref();
+        let list = |kind: &'static Kind| async move {
+            if let Some(view) = view.filter(|_| !LEFT.contains(kind))
+                && let Some(told) = view.signs(kind).await?
+            {
+                return Ok(told);
+            }
+            let objects = api.list_where((kind.api_version, kind.kind), None, kind.selector).await?;
+            Ok(named(kind, objects))
+        };
+        see(list, wanted).await
+    }
+}
+
+/// All objects of a kind, which say what they are.
+type Listed = Result<Vec<Arc<Value>>, KubeError>;
+
+/// Objects in a list don't say what they are.
+fn named(kind: &Kind, objects: Vec<Value>) -> Vec<Arc<Value>> {
+    let name = |mut object: Value| {
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("kind".to_owned(), kind.kind.into());
+        }
+        Arc::new(object)
+    };
+    objects.into_iter().map(name).collect()
+}
+
+/// Looks at a fleet. `list` gives all objects of a kind.
+pub(super) async fn see<R>(
+    list: impl Fn(&'static Kind) -> R,
+    wanted: &BTreeMap<ResourceKey, Wanted>,
+) -> Result<FleetSeen, KubeError>
+where
+    R: Future<Output = Listed>,
+{
+    let mut look = Look::new(list, wanted);
+    look.at([&OPERATOR]).await?;
+    if look.objects(&OPERATOR).is_some_and(<[_]>::is_empty) {
+        look.at([&ANY_OPERATOR]).await?;
+    }
+    if wanted.is_empty() {
+        return Ok(look.seen());
+    }
+    look.at(ALWAYS).await?;
+    if look.is_leaving() {
+        look.at(&LEFT).await?;
+    }
+    if wanted.values().any(|wanted| wanted.gateway.is_some()) {
+        look.at([&GATEWAY]).await?;
+    }
+    if look.is_amiss() {
+        look.at([&EVENT, &CLASS]).await?;
+    }
+    Ok(look.seen())
+}
+
+/// A look at a fleet, as far as it has come.
+struct Look<'a, F> {
+    list: F,
+    wanted: &'a BTreeMap<ResourceKey, Wanted>,
+    namespaces: BTreeSet<&'a str>,
+    /// What was found of each kind, or why nothing can be told of it.
+    found: Vec<(&'static Kind, Listed)>,
+}
+
+impl<'a, F, R> Look<'a, F>
+where
+    F: Fn(&'static Kind) -> R,
+    R: Future<Output = Listed>,
+{
+    fn new(list: F, wanted: &'a BTreeMap<ResourceKey, Wanted>) -> Self {
+        let namespaces = wanted.values().map(|wanted| wanted.namespace.as_str()).collect();
+        Self { list, wanted, namespaces, found: Vec::new() }
+    }
+
+    /// Looks at some kinds at once. What the server refuses to show is unknown, and nothing more; but who isn't known there any
+    /// more sees nothing at all.
+    async fn at(&mut self, kinds: impl IntoIterator<Item = &'static Kind>) -> Result<(), KubeError> {
+        let looks = kinds.into_iter().map(|kind| {
+            let objects = (self.list)(kind);
+            async move {
+                match objects.await {
+                    Err(error) if error.is_code(401) || !matches!(error, KubeError::Refused { .. }) => {
+                        Err(error)
+                    }
+                    answer => Ok((kind, answer)),
+                }
+            }
+        });
+        for (kind, objects) in try_join_all(looks.collect::<Vec<_>>()).await? {
+            let objects = objects.map(|objects| self.ours(kind, objects));
+            self.found.push((kind, objects));
+        }
+        Ok(())
+    }
+
+    /// What may matter here.
+    fn ours(&self, kind: &Kind, mut objects: Vec<Arc<Value>>) -> Vec<Arc<Value>> {
+        let anywhere = [&OPERATOR, &ANY_OPERATOR, &CLASS, &GATEWAY].contains(&kind);
+        objects.retain(|object| anywhere || self.namespaces.contains(text(object, "/metadata/namespace")));
+        objects
+    }
+
+    /// The objects of a kind; none where it was not, or may not be, looked at.
+    fn objects(&self, kind: &Kind) -> Option<&[Arc<Value>]> {
+        self.found.iter().find(|(found, _)| *found == kind)?.1.as_deref().ok()
+    }
+
+    /// Whether a cluster is being deleted, by us or by somebody else.
+    fn is_leaving(&self) -> bool {
+        let kafkas = self.objects(&KAFKA).unwrap_or_default();
+        self.wanted.values().any(|wanted| wanted.deleting)
+            || kafkas.iter().any(|kafka| kafka.pointer("/metadata/deletionTimestamp").is_some())
+    }
+
+    /// Whether anything is such that its cause has to be looked for: a pod that isn't ready, a disk that isn't there.
+    fn is_amiss(&self) -> bool {
+        let pods = self.objects(&POD).unwrap_or_default();
+        let claims = self.objects(&CLAIM).unwrap_or_default();
+        pods.iter().any(|pod| !is_ready(pod))
+            || claims.iter().any(|claim| text(claim, "/status/phase") != "Bound")
+    }
+
+    fn seen(&self) -> FleetSeen {
+        let operators = [&OPERATOR, &ANY_OPERATOR].map(|kind| self.objects(kind));
+        let may_look = operators.iter().any(Option::is_some);
+        let operators: Vec<&Value> = operators.into_iter().flatten().flatten().map(Arc::as_ref).collect();
+        let operator = |namespace: &str| match may_look {
+            true => Operator::of_namespace(operators.iter().copied(), namespace),
+            false => Operator::Unknown,
+        };
+        let any = self.wanted.values().next().map_or("", |wanted| &wanted.namespace);
+        FleetSeen {
+            operator: operator(any),
+            clusters: if self.is_enough() { self.clusters(operator) } else { BTreeMap::new() },
+            hidden: self.hidden(),
+            gateway: self.gateway(),
+        }
+    }
+
+    fn hidden(&self) -> Vec<Condition> {
+        let failed = self.found.iter().filter_map(|(kind, objects)| Some((kind, objects.as_ref().err()?)));
+        failed.map(|(kind, error)| hidden(kind, error)).collect()
+    }
+
+    /// Whether enough may be looked at to judge clusters by it.
+    fn is_enough(&self) -> bool {
+        let known = |kind| self.objects(kind).is_some();
+        known(&KAFKA) && known(&NODE_POOL) && (known(&POD) || known(&POD_SET))
+    }
+
+    fn clusters(&self, operator: impl Fn(&str) -> Operator) -> BTreeMap<ResourceKey, Seen> {
+        let mut places: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for object in self.found.iter().filter_map(|(_, objects)| objects.as_ref().ok()).flatten() {
+            places.entry(text(object, "/metadata/namespace")).or_default().push(object);
+        }
+        let cluster = |(key, wanted): (&ResourceKey, &Wanted)| {
+            let Wanted { namespace, cluster, .. } = wanted;
+            let objects = places.get(namespace.as_str()).into_iter().flatten().copied();
+            let seen = Seen::of(namespace, cluster, operator(namespace), objects);
+            let seen = if self.objects(&POD).is_some() { seen.watching_pods() } else { seen };
+            let seen = match self.objects(&CLASS) {
+                Some(classes) => seen.knowing_storage_classes(classes.iter().map(|class| name(class))),
+                None => seen,
+            };
+            (key.clone(), seen)
+        };
+        self.wanted.iter().map(cluster).collect()
+    }
+
+    /// The first address of the Gateway that clusters are reached through.
+    fn gateway(&self) -> Option<String> {
+        let (namespace, name) = self.wanted.values().find_map(|wanted| wanted.gateway.as_ref())?;
+        let is_it = |object: &&Arc<Value>| {
+            text(object, "/metadata/namespace") == namespace && text(object, "/metadata/name") == name
+        };
+        let gateway = self.objects(&GATEWAY)?.iter().find(is_it)?;
+        Some(text(gateway, "/status/addresses/0/value").to_owned()).filter(|address| !address.is_empty())
+    }
+}
+
+fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn name(object: &Value) -> String {
+    text(object, "/metadata/name").to_owned()
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+/// That a kind can't be looked at, and what to do about it.
+fn hidden(kind: &Kind, error: &KubeError) -> Condition {
+    let Kind { kind, resource, .. } = kind;
+    let partly = "how clusters are can't be told in full";
+    match error.is_code(403) {
+        true => Condition {
+            kind: "PermissionMissing".to_owned(),
+            degraded: true,
+            message: format!(
+                "{partly}: the user of the fleet's `kubeconfig` may not list {kind} objects; allow it `list` on \
+                 `{resource}` by a ClusterRole"
+            ),
+        },
+        false => Condition {
+            kind: "NotSeen".to_owned(),
+            degraded: false,
+            message: format!("{partly}: {error}; {}", error.hint()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::future::ready;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::preflight::{Extras, Permission, permissions};
+
+    /// What a server answers, by kind, and what it was asked for.
+    struct Server {
+        objects: BTreeMap<&'static str, Vec<Value>>,
+        refused: BTreeMap<&'static str, u16>,
+        asked: RefCell<Vec<String>>,
+    }
+
+    impl Server {
+        fn list(&self, kind: &'static Kind) -> Listed {
+            self.asked.borrow_mut().push(format!("{} {}", kind.kind, kind.selector));
+            let attempted = format!("list objects of kind {}", kind.kind);
+            match self.refused.get(kind.kind) {
+                Some(&code) => Err(KubeError::Refused { attempted, code, reason: "no".to_owned() }),
+                None => Ok(named(kind, self.objects.get(kind.kind).cloned().unwrap_or_default())),
+            }
+        }
+
+        async fn see(&self, wanted: &Wanted) -> Result<FleetSeen, KubeError> {
+            self.asked.borrow_mut().clear();
+            let wanted = [(cluster(), wanted.clone())].into();
+            see(|kind| ready(self.list(kind)), &wanted).await
+        }
+    }
+
+    fn cluster() -> ResourceKey {
+        "Cluster/acme/orders".to_owned().try_into().unwrap()
+    }
+
+    fn object(name: &str, namespace: &str, status: &Value) -> Value {
+        let labels = json!({"strimzi.io/cluster": "orders", "app": "strimzi"});
+        json!({"metadata": {"name": name, "namespace": namespace, "labels": labels}, "status": status})
+    }
+
+    fn healthy() -> (Server, Wanted) {
+        let ready = json!({"conditions": [{"type": "Ready", "status": "True"}], "readyReplicas": 1});
+        let of = |name| vec![object(name, "kafka-acme--orders", &ready), object(name, "theirs", &ready)];
+        let gateway = object("kafka", "streamfleet", &json!({"addresses": [{"value": "gw.example.net"}]}));
+        let objects = [
+            ("Deployment", vec![object("strimzi-cluster-operator", "ops", &ready)]),
+            ("Kafka", of("orders")),
+            ("KafkaNodePool", of("broker")),
+            ("Pod", of("orders-broker-0")),
+            ("Gateway", vec![gateway]),
+        ];
+        let server = Server { objects: objects.into(), refused: BTreeMap::new(), asked: RefCell::default() };
+        let wanted = Wanted {
+            namespace: "kafka-acme--orders".to_owned(),
+            cluster: "orders".to_owned(),
+            ..Wanted::default()
+        };
+        (server, wanted)
+    }
+
+    #[tokio::test]
+    async fn no_more_is_asked_than_it_takes() {
+        let (mut server, mut wanted) = healthy();
+        let seen = server.see(&wanted).await.unwrap();
+        assert_eq!(server.asked.borrow().len(), 7, "{:?}", server.asked);
+        assert_eq!(
+            seen.operator,
+            Operator::Found { name: "ops/strimzi-cluster-operator".into(), wanted: 1, ready: 1 }
+        );
+        let of_ours = &seen.clusters[&cluster()];
+        assert_eq!((of_ours.objects.len(), of_ours.pods.as_ref().unwrap().len()), (3, 1));
+        assert_eq!(of_ours.storage_classes, None);
+
+        wanted.gateway = Some(("streamfleet".to_owned(), "kafka".to_owned()));
+        server.objects.insert("Pod", vec![object("orders-broker-0", "kafka-acme--orders", &json!({}))]);
+        let seen = server.see(&wanted).await.unwrap();
+        assert_eq!(seen.gateway.as_deref(), Some("gw.example.net"));
+        assert!(seen.clusters[&cluster()].storage_classes.is_some());
+        assert_eq!(server.asked.borrow().len(), 7 + 3, "why a pod isn't ready, and the Gateway");
+
+        server.objects.remove("Deployment");
+        wanted.deleting = true;
+        assert_eq!(server.see(&wanted).await.unwrap().operator, Operator::Missing);
+        assert_eq!(
+            server.asked.borrow().len(),
+            7 + 3 + 1 + LEFT.len(),
+            "an operator elsewhere, and what is left"
+        );
+    }
+
+    #[test]
+    fn every_kind_may_be_listed_with_the_role_that_is_printed() {
+        let some = [&OPERATOR, &ANY_OPERATOR, &EVENT, &CLASS, &GATEWAY];
+        for Kind { kind, resource, .. } in ALWAYS.into_iter().chain(some).chain(&LEFT) {
+            let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+            let is_it = |it: Permission| (it.group, it.resource, it.verb) == (group, plural, "list");
+            assert!(permissions(Extras::default()).into_iter().any(is_it), "{kind}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_server_does_not_show_is_unknown_and_said() {
+        let (mut server, wanted) = healthy();
+        let partly = "how clusters are can't be told in full";
+        for (refused, clusters, message) in [
+            (
+                vec![("Pod", 403)],
+                1,
+                "the user of the fleet's `kubeconfig` may not list Pod objects; allow it `list` on `pods` by a ClusterRole",
+            ),
+            (
+                vec![("Pod", 403), ("StrimziPodSet", 403)],
+                0,
+                "the user of the fleet's `kubeconfig` may not list StrimziPodSet objects; allow it `list` on `strimzipodsets.core.strimzi.io` by a ClusterRole",
+            ),
+            (
+                vec![("Kafka", 500)],
+                0,
+                "cannot list objects of kind Kafka: the server refused it with 500 no; see to what the server says, then do it again",
+            ),
+        ] {
+            server.refused = refused.iter().copied().collect();
+            let seen = server.see(&wanted).await.unwrap();
+            assert_eq!((seen.clusters.len(), seen.hidden.len()), (clusters, refused.len()));
+            assert_eq!(seen.hidden[0].message, format!("{partly}: {message}"));
+        }
+        server.refused = [("Deployment", 403)].into();
+        assert_eq!(server.see(&wanted).await.unwrap().operator, Operator::Unknown);
+        server.refused = [("User", 403), ("Kafka", 401)].into();
+        assert!(server.see(&wanted).await.unwrap_err().is_code(401), "who isn't known sees nothing");
+    }
+}

@@ -1,0 +1,89 @@
+//! The connection to a cluster that a running process keeps from round to round.
+
+use std::sync::Arc;
+
+use secrecy::ExposeSecret as _;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, OnceCell};
+
+use super::api::Api;
+use super::facts::Known;
+use super::watch::View;
+use super::{Cluster, KubernetesTarget, access};
+use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
+
+/// A connection, with what it was made from and what is told over it.
+pub(in crate::target) struct Kept {
+    cluster: Arc<Cluster>,
+    api: Arc<Api>,
+    view: Arc<View>,
+    facts: Arc<Known>,
+}
+
+impl Kept {
+    /// Forgets what is known of the cluster beside our own objects.
+    pub(in crate::target) fn forget_facts(&self) {
+        self.facts.forget();
+    }
+}
+
+impl KubernetesTarget {
+    /// Goes on with a connection of an earlier round where it leads to the same place as the same user, and makes one
+    /// otherwise. Gives the one to keep; none where there is nothing to connect with, which is told when somebody looks.
+    pub(in crate::target) fn keep(
+        &mut self,
+        kept: Option<Kept>,
+        runtime: &Handle,
+        wake: &Arc<Notify>,
+    ) -> Option<Kept> {
+        let kept = match kept.filter(|kept| kept.cluster.leads_where(&self.cluster)) {
+            Some(kept) => {
+                kept.view.renew(Arc::clone(&self.cluster));
+                Kept { cluster: Arc::clone(&self.cluster), ..kept }
+            }
+            None => self.connect(runtime, wake)?,
+        };
+        self.api = Arc::new(OnceCell::new_with(Some(Arc::clone(&kept.api))));
+        self.view = Some(Arc::clone(&kept.view));
+        self.facts = Arc::clone(&kept.facts);
+        Some(kept)
+    }
+
+    fn connect(&self, runtime: &Handle, wake: &Arc<Notify>) -> Option<Kept> {
+        // The client starts tasks of its own.
+        let _inside = runtime.enter();
+        let Cluster { access, allowed, .. } = &*self.cluster;
+        let client = access::client(access.as_ref().ok()?, allowed).ok()?;
+        let (api, cluster) = (Arc::new(Api::remembering(client)), Arc::clone(&self.cluster));
+        let whose = (self.fleet.clone(), self.installation);
+        let view =
+            View::start(whose, Arc::clone(&cluster), Arc::clone(&api), runtime.clone(), Arc::clone(wake));
+        Some(Kept { cluster, api, view: Arc::new(view), facts: Arc::default() })
+    }
+}
+
+impl Cluster {
+    /// Whether both are reached in the same way as the same user.
+    fn leads_where(&self, other: &Cluster) -> bool {
+        match (&self.access, &other.access) {
+            (Ok(a), Ok(b)) => same_access(a, b) && self.allowed == other.allowed,
+            _ => false,
+        }
+    }
+}
+
+fn same_access(a: &KubeAccess, b: &KubeAccess) -> bool {
+    let KubeAccess { server, host: _, tls_server_name, certificate_authority, auth, namespace: _ } = a;
+    let same_auth = match (auth, &b.auth) {
+        (KubeAuth::Token(a), KubeAuth::Token(b)) => a.expose_secret() == b.expose_secret(),
+        (
+            KubeAuth::ClientCertificate { certificate: a, key: a_key },
+            KubeAuth::ClientCertificate { certificate: b, key: b_key },
+        ) => a == b && a_key.expose_secret() == b_key.expose_secret(),
+        _ => false,
+    };
+    same_auth
+        && *server == b.server
+        && *tls_server_name == b.tls_server_name
+        && *certificate_authority == b.certificate_authority
+}

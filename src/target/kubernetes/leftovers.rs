@@ -1,0 +1,269 @@
+//! What the Strimzi operator made for a cluster of ours and leaves behind when that goes: the disks of brokers that were
+//! removed earlier, and the ClusterRoleBinding by which brokers learn their zone.
+//!
+//! It is looked for when a cluster is to go, so that the plan says what becomes of it, and recorded as the cluster's before
+//! anything is deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::join_all;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::KubeError;
+use super::api::{Api, uid};
+use super::inventory::{Entry, Inventory, Written, namespace_key};
+use super::session::{INTERVAL, PATIENCE};
+use crate::catalog::RecordedResource;
+use crate::names::{Digest, ObjectKey, ResourceKey};
+use crate::plan::{ObservedFleet, ObservedObject};
+use crate::render::Objects;
+
+const CLAIM: &str = "PersistentVolumeClaim";
+const BINDING: &str = "ClusterRoleBinding";
+
+/// What somebody may have put into a cluster's namespace, as far as the role that is asked for lets us list it.
+const OTHERS: [(&str, &str); 8] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "Pod"),
+    ("apps/v1", "Deployment"),
+    ("kafka.strimzi.io/v1", "Kafka"),
+    ("kafka.strimzi.io/v1", "KafkaNodePool"),
+    ("kafka.strimzi.io/v1", "KafkaUser"),
+];
+
+/// What controllers put into every namespace.
+const EVERYWHERE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
+
+/// The label by which the operator knows what is whose.
+const CLUSTER: &str = "strimzi.io/cluster";
+
+/// Adds to what is seen of a fleet what the operator made for the clusters that are [`going`]. A claim of somebody else in
+/// their namespaces is added as such.
+pub(super) async fn add(
+    api: &Api,
+    inventory: &Inventory,
+    going: BTreeMap<&str, &ResourceKey>,
+    fleet: &mut ObservedFleet,
+) -> Result<(), KubeError> {
+    for (namespace, owner) in going {
+        let is_ours = |key: &ObjectKey| fleet.objects.get(key).is_some_and(|there| there.ours);
+        // What stands where our Kafka was has disks of its own.
+        let is_replaced = |(key, entry): (&ObjectKey, &Entry)| {
+            entry.owner == *owner && is_kafka(key) && fleet.objects.get(key).is_some_and(|there| !there.ours)
+        };
+        if !is_ours(&namespace_key(namespace)) || inventory.objects.iter().any(is_replaced) {
+            continue;
+        }
+        let mut found = read(api, namespace, owner).await?;
+        found.extend(others(api, inventory, namespace, owner).await?);
+        for (key, live) in found {
+            let Some(uid) = uid(&live) else { continue };
+            let known = Entry { written: Some(written(uid)), ..entry(owner) }.recorded();
+            fleet.inventory.extend(known.map(|known| (key.clone(), known)));
+            let there = ObservedObject {
+                uid: uid.to_owned(),
+                ours: is_operators(&key) && is_of(&live, owner),
+                unchanged: true,
+                manifest: None,
+                changed_by: None,
+                contested: Vec::new(),
+            };
+            fleet.objects.insert(key, there);
+        }
+    }
+    Ok(())
+}
+
+/// The clusters that are still there and that nobody asks for any more, by namespace. Of one that was deleted a namespace
+/// may be left on purpose.
+pub(super) fn going<'i>(
+    inventory: &'i Inventory,
+    desired: Option<&Objects>,
+    there: &BTreeMap<ResourceKey, RecordedResource>,
+) -> BTreeMap<&'i str, &'i ResourceKey> {
+    let wanted: BTreeSet<&ResourceKey> =
+        desired.into_iter().flat_map(BTreeMap::values).map(|manifest| &manifest.owner).collect();
+    let is_going = |owner: &ResourceKey| there.contains_key(owner) && !wanted.contains(owner);
+    let left = inventory.objects.iter().filter(|(_, entry)| is_going(&entry.owner));
+    let namespaces = left.filter_map(|(key, entry)| match key.kind.as_str() {
+        "Namespace" => Some((key.name.as_str(), &entry.owner)),
+        _ if is_kafka(key) => Some((key.namespace.as_deref()?, &entry.owner)),
+        _ => None,
+    });
+    namespaces.collect()
+}
+
+fn is_kafka(key: &ObjectKey) -> bool {
+    ["Kafka", "KafkaNodePool"].contains(&key.kind.as_str())
+}
+
+/// Whether an object is one that only the operator makes for clusters.
+pub(super) fn is_operators(key: &ObjectKey) -> bool {
+    let is_zones =
+        key.kind == BINDING && key.name.starts_with("strimzi-") && key.name.ends_with("-kafka-init");
+    key.kind == CLAIM || is_zones
+}
+
+/// What somebody else has put into a cluster's namespace, which would go with it. What belongs to another object, to the
+/// cluster by the operator's label, or to every namespace is nobody's own; what may not be read isn't known.
+async fn others(
+    api: &Api,
+    inventory: &Inventory,
+    namespace: &str,
+    owner: &ResourceKey,
+) -> Result<Vec<(ObjectKey, Value)>, KubeError> {
+    let lists = OTHERS.map(|kind| async move { (kind, api.list(kind, Some(namespace), "").await) });
+    let mut found = Vec::new();
+    for ((api_version, kind), listed) in join_all(lists).await {
+        let listed = match listed {
+            Err(error) if error.is_code(403) => continue,
+            listed => listed?,
+        };
+        for live in listed {
+            let Some(name) = live.pointer("/metadata/name").and_then(Value::as_str) else { continue };
+            let key = ObjectKey {
+                namespace: Some(namespace.to_owned()),
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+                api_version: api_version.to_owned(),
+            };
+            let belongs =
+                live.pointer("/metadata/ownerReferences").is_some_and(|owners| owners[0].is_object());
+            let is_known = inventory.find(&key).is_some() || is_of(&live, owner);
+            if !belongs && !is_known && !EVERYWHERE.contains(&name) && !is_token(&live) {
+                found.push((key, live));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a Secret is the token of a service account, which goes with that.
+fn is_token(live: &Value) -> bool {
+    live["type"] == "kubernetes.io/service-account-token"
+}
+
+/// All claims of a namespace, and the binding of its cluster. Where they may not be read there are none to delete, and the
+/// namespace isn't deleted either.
+async fn read(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<Vec<(ObjectKey, Value)>, KubeError> {
+    let claims = match api.list(("v1", CLAIM), Some(namespace), "").await {
+        Err(error) if error.is_code(403) => Vec::new(),
+        claims => claims?,
+    };
+    let name = |live: &Value| Some(live.pointer("/metadata/name")?.as_str()?.to_owned());
+    let mut found: Vec<(ObjectKey, Value)> =
+        claims.into_iter().filter_map(|live| Some((claim_key(namespace, name(&live)?), live))).collect();
+    let binding = binding_key(namespace, owner);
+    match api.get(&binding).await {
+        Err(error) if !error.is_code(403) => return Err(error),
+        // One of somebody else's that only has its name is none of ours to tell of.
+        Ok(Some(live)) if is_of(&live, owner) => found.push((binding, live)),
+        _ => {}
+    }
+    Ok(found)
+}
+
+/// Whether the operator made an object for a cluster. Only claims in a namespace of the cluster's own, and the one binding
+/// that is named after both, are ever asked about.
+fn is_of(live: &Value, owner: &ResourceKey) -> bool {
+    live.pointer("/metadata/labels").and_then(|labels| labels.get(CLUSTER)?.as_str()) == Some(&owner.name)
+}
+
+/// The entry of something that is to be deleted and isn't in the inventory; none where the operator didn't make it for a
+/// cluster that is.
+pub(super) async fn entry_of(
+    api: &Api,
+    inventory: &Inventory,
+    key: &ObjectKey,
+) -> Result<Option<Entry>, KubeError> {
+    let namespaces = inventory.objects.iter().filter(|(known, _)| known.kind == "Namespace");
+    let mut owners = namespaces.map(|(namespace, entry)| (namespace.name.as_str(), &entry.owner));
+    let owner = owners.find(|(namespace, owner)| match key.kind.as_str() {
+        CLAIM => key.namespace.as_deref() == Some(namespace),
+        BINDING => *key == binding_key(namespace, owner),
+        _ => false,
+    });
+    let Some((_, owner)) = owner else { return Ok(None) };
+    let live = api.get(key).await?.filter(|live| is_of(live, owner));
+    Ok(live.as_ref().and_then(uid).map(|uid| Entry { written: Some(written(uid)), ..entry(owner) }))
+}
+
+fn entry(owner: &ResourceKey) -> Entry {
+    Entry { owner: owner.clone(), written: None, intended: None, deleting: true }
+}
+
+/// It never was applied, so that it has no digest of its own.
+fn written(uid: &str) -> Written {
+    Written { uid: uid.to_owned(), applied: Digest::of("made by the operator"), fields: None, left: None }
+}
+
+/// A cluster as its operator knows it.
+pub(super) struct Cluster {
+    namespace: String,
+    name: String,
+}
+
+/// The cluster that an operator made an object for; none for an object of ours.
+pub(super) fn cluster_of(inventory: &Inventory, key: &ObjectKey) -> Option<Cluster> {
+    if !is_operators(key) {
+        return None;
+    }
+    let owner = &inventory.objects.get(key)?.owner;
+    let mut namespaces = inventory.objects.iter();
+    let is_its = |(known, entry): &(&ObjectKey, &Entry)| known.kind == "Namespace" && entry.owner == *owner;
+    let (namespace, _) = namespaces.find(is_its)?;
+    Some(Cluster { namespace: namespace.name.clone(), name: owner.name.clone() })
+}
+
+/// Waits until nothing of a cluster runs any more: before that, the operator may make anew what is deleted, and a disk is in
+/// use.
+pub(super) async fn wait_until_quiet(api: &Api, key: &ObjectKey, cluster: &Cluster) -> Result<(), KubeError> {
+    let selector = format!("strimzi.io%2Fcluster%3D{}", cluster.name);
+    let since = Instant::now();
+    loop {
+        let pods = api.list(("v1", "Pod"), Some(&cluster.namespace), &selector).await?;
+        let Some(pod) = pods.first() else { return Ok(()) };
+        if since.elapsed() >= PATIENCE {
+            let pod = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            return Err(KubeError::StillRuns { object: Box::new(key.clone()), pod });
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+fn claim_key(namespace: &str, name: String) -> ObjectKey {
+    ObjectKey {
+        namespace: Some(namespace.to_owned()),
+        kind: CLAIM.to_owned(),
+        name,
+        api_version: "v1".to_owned(),
+    }
+}
+
+fn binding_key(namespace: &str, owner: &ResourceKey) -> ObjectKey {
+    ObjectKey {
+        namespace: None,
+        kind: BINDING.to_owned(),
+        name: format!("strimzi-{namespace}-{}-kafka-init", owner.name),
+        api_version: "rbac.authorization.k8s.io/v1".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::preflight::NEEDS;
+
+    #[test]
+    fn the_role_that_is_printed_allows_to_find_and_delete_what_is_left() {
+        // What stands in the inventory is watched, too.
+        let ends = ["get", "list", "watch", "delete"];
+        for (kind, verbs) in [(CLAIM, &ends[..]), (BINDING, &ends[..]), ("Pod", &["list"])] {
+            let mut needs = NEEDS.iter().filter(|need| need.kind == kind && need.extra.is_none());
+            assert!(needs.any(|need| verbs.iter().all(|verb| need.verbs.contains(verb))), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! What is on the cluster: ours, changed, gone, or somebody else's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::AT_ONCE;
+use super::api::Api;
+use super::fields;
+use super::inventory::{Entry, Inventory, Written, namespace_key};
+use super::leftovers;
+use super::live::Live;
+use super::watch::{SELECTOR, Sight, View};
+use super::{KubeError, KubernetesTarget};
+use crate::catalog::{RecordedFleet, RecordedObject, RecordedResource};
+use crate::names::{Digest, Json, ObjectKey, ResourceKey};
+use crate::plan::{ObservedFleet, ObservedObject, Reach, manifest_digest};
+use crate::render::Objects;
+
+/// From how many objects of a kind on all of them are listed, instead of each being asked for.
+const LIST_FROM: usize = 16;
+
+/// How long reading the objects that differ may take where all others are known. A server that hangs holds up all fleets
+/// that are planned in the same round.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An object that is there.
+struct Found {
+    live: Live,
+    /// All of it; none where it needn't be known.
+    whole: Option<Arc<Value>>,
+}
+
+impl From<Value> for Found {
+    fn from(object: Value) -> Self {
+        Found { live: Live::of(&object), whole: Some(Arc::new(object)) }
+    }
+}
+
+impl KubernetesTarget {
+    /// Looks at the cluster. What can't be read makes the whole fleet unreachable, since it is not the same as nothing.
+    pub(in crate::target) async fn observe(
+        &self,
+        recorded: &RecordedFleet,
+        desired: Option<&Objects>,
+        there: &BTreeMap<ResourceKey, RecordedResource>,
+    ) -> ObservedFleet {
+        self.look_at_all(recorded, desired, there).await.unwrap_or_else(|error| {
+            ObservedFleet::unknown(Reach::Unreachable {
+                reason: error.to_string(),
+                hint: error.hint().to_owned(),
+                refused: error.is_final(),
+                lost: error.may_be_lost(),
+                last_seen: recorded.observed_at,
+            })
+        })
+    }
+
+    async fn look_at_all(
+        &self,
+        recorded: &RecordedFleet,
+        desired: Option<&Objects>,
+        there: &BTreeMap<ResourceKey, RecordedResource>,
+    ) -> Result<ObservedFleet, KubeError> {
+        let (cluster, inventory) = self.base().await?;
+        let wanted = desired.into_iter().flat_map(BTreeMap::keys).chain(recorded.objects.keys());
+        // An object that moved to another version of its API is known by the one that it was made in.
+        let others = wanted.filter(|key| inventory.find(key).is_none());
+        let keys: BTreeSet<&ObjectKey> = others.chain(inventory.objects.keys()).collect();
+        let look = Look { inventory: &inventory, recorded, desired };
+        let live = self.find(&keys, &look).await?;
+        let ahead = keys.iter().filter(|key| look.is_ahead(key, live.get(*key)));
+        self.swap_ahead(ahead.map(|key| (*key).clone()).collect());
+        let mut fleet = ObservedFleet {
+            reach: Reach::Reached,
+            cluster: Some(cluster),
+            inventory: BTreeMap::new(),
+            marks: inventory.marks(),
+            objects: BTreeMap::new(),
+            health: None,
+        };
+        for key in keys {
+            let (known, object) = look.at(key, live.get(key));
+            fleet.inventory.extend(known.map(|known| (key.clone(), known)));
+            fleet.objects.extend(object.map(|object| (key.clone(), object)));
+        }
+        let going = leftovers::going(&inventory, desired, there);
+        leftovers::add(self.api().await?, &inventory, going, &mut fleet).await?;
+        Ok(fleet)
+    }
+
+    /// The objects that are there: as the server told, where it is watched, and otherwise as it answers.
+    async fn find<'k>(
+        &self,
+        keys: &BTreeSet<&'k ObjectKey>,
+        look: &Look<'_>,
+    ) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+        let api = self.api().await?;
+        if let Some(view) = &self.view {
+            view.follow_kinds(keys.iter().copied());
+            if view.is_complete().await? {
+                return view_all(view, api, keys, look).await;
+            }
+        }
+        let found = fetch(api, keys, look.inventory).await?;
+        Ok(found.into_iter().map(|(key, object)| (key, Found::from(object))).collect())
+    }
+}
+
+/// What the server told of objects. What it told nothing of, and what isn't as it should be, is read.
+async fn view_all<'k>(
+    view: &View,
+    api: &Api,
+    keys: &BTreeSet<&'k ObjectKey>,
+    look: &Look<'_>,
+) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+    let (mut found, mut unseen, mut differing) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+    for key in keys {
+        match view.find(key) {
+            Some(Sight::There(live, None)) if look.needs_all(key, &live) => differing.push(*key),
+            Some(Sight::There(live, whole)) => drop(found.insert(*key, Found { live, whole })),
+            Some(Sight::Unseen) | None => drop(unseen.insert(*key)),
+        }
+    }
+    let read = async {
+        let mut read = fetch_kinds(api, differing, look.inventory).await?;
+        read.extend(fetch(api, &unseen, look.inventory).await?);
+        Ok(read)
+    };
+    let read = timeout(PATIENCE, read).await.unwrap_or_else(|_| {
+        let reason = format!("no answer came within {} s", PATIENCE.as_secs());
+        Err(KubeError::connection("read what is not as it should be", reason))
+    })?;
+    for (key, object) in read {
+        view.keep(key, &object);
+        found.insert(key, Found::from(object));
+    }
+    Ok(found)
+}
+
+/// What an object is compared with.
+struct Look<'a> {
+    inventory: &'a Inventory,
+    recorded: &'a RecordedFleet,
+    desired: Option<&'a Objects>,
+}
+
+impl Look<'_> {
+    /// What is known of an object, and what stands there.
+    fn at(&self, key: &ObjectKey, found: Option<&Found>) -> (Option<RecordedObject>, Option<ObservedObject>) {
+        let entry = self.inventory.objects.get(key).filter(|_| !leftovers::is_operators(key));
+        let Some(entry) = entry else {
+            return (None, found.map(|found| self.foreign(key, found)));
+        };
+        let settled = judge(key, entry, found.map(|found| &found.live));
+        let known = match &settled {
+            Settled::Gone => None,
+            Settled::Written(written) => {
+                let entry = Entry { written: Some(written.clone()), ..entry.clone() };
+                entry.recorded()
+            }
+            Settled::Intended | Settled::Foreign => entry.recorded().or_else(|| intended(entry)),
+        };
+        let object = found.map(|found| match &settled {
+            Settled::Written(written) => self.ours(key, written, found),
+            _ => self.foreign(key, found),
+        });
+        let manifest = known.as_ref().and_then(|known| self.applied(key, &known.applied));
+        (known.map(|known| RecordedObject { manifest, ..known }), object)
+    }
+
+    /// Whether an object of ours says itself that another manifest was applied last than the inventory has.
+    fn is_ahead(&self, key: &ObjectKey, found: Option<&Found>) -> bool {
+        let entry = self.inventory.objects.get(key);
+        let Some((entry, known)) = entry.and_then(|entry| Some((entry, entry.written.as_ref()?))) else {
+            return false;
+        };
+        let settled = judge(key, entry, found.map(|found| &found.live));
+        matches!(settled, Settled::Written(written) if written.applied != known.applied)
+    }
+
+    /// Whether more of an object has to be known than whether it is as it was applied.
+    fn needs_all(&self, key: &ObjectKey, live: &Live) -> bool {
+        let Some(entry) = self.inventory.objects.get(key) else { return true };
+        let Settled::Written(written) = judge(key, entry, Some(live)) else { return true };
+        !is_unchanged(&written, live) || self.applied(key, &written.applied).is_none()
+    }
+
+    /// The manifest that was applied, where the record still has it or nothing else is desired.
+    fn applied(&self, key: &ObjectKey, applied: &Digest) -> Option<Json> {
+        let recorded = self.recorded.objects.get(key).filter(|recorded| recorded.applied == *applied);
+        recorded.and_then(|recorded| recorded.manifest.clone()).or_else(|| {
+            let desired = self.desired?.get(key)?;
+            (manifest_digest(desired) == *applied).then(|| desired.body.clone())
+        })
+    }
+
+    fn ours(&self, key: &ObjectKey, written: &Written, found: &Found) -> ObservedObject {
+        let same = is_as_applied(written, &found.live);
+        let left = written.left.as_ref().filter(|_| same);
+        ObservedObject {
+            unchanged: is_unchanged(written, &found.live),
+            changed_by: found.live.changed_by.clone().filter(|_| !same),
+            contested: left.map(|left| left.contests.clone()).unwrap_or_default(),
+            ours: true,
+            ..self.foreign(key, found)
+        }
+    }
+
+    fn foreign(&self, key: &ObjectKey, found: &Found) -> ObservedObject {
+        let desired = self.desired.and_then(|desired| desired.get(key)).map(|desired| desired.body.value());
+        let shown = |whole: &Arc<Value>| fields::shown(key, whole, desired.as_ref());
+        ObservedObject {
+            uid: found.live.uid.clone(),
+            ours: false,
+            unchanged: false,
+            manifest: found.whole.as_ref().map(shown),
+            changed_by: None,
+            contested: Vec::new(),
+        }
+    }
+}
+
+fn is_unchanged(written: &Written, live: &Live) -> bool {
+    is_as_applied(written, live) && !live.is_leaving
+}
+
+/// Whether all of our fields are ours still. Where another controller gave a field back, it is ours to set again.
+fn is_as_applied(written: &Written, live: &Live) -> bool {
+    let still = written.left.as_ref().is_none_or(|left| left.managers == live.others);
+    written.fields.is_some() && written.fields == live.fields && still
+}
+
+/// An object that is only intended: it may have to be forgotten, and nothing is there to delete.
+fn intended(entry: &Entry) -> Option<RecordedObject> {
+    let applied = entry.intended.clone()?;
+    Some(RecordedObject { owner: entry.owner.clone(), uid: None, applied, manifest: None })
+}
+
+/// What came of an object that is in the inventory.
+pub(super) enum Settled {
+    /// It is, or was, ours as it was applied.
+    Written(Written),
+    /// It was to be made, and nothing is there.
+    Intended,
+    /// Something else has its name.
+    Foreign,
+    /// It was to be deleted, and is.
+    Gone,
+}
+
+/// Tells by the object itself what came of what was written down. It says which manifest was applied last, which after a
+/// crash is another one than is known.
+pub(super) fn settled(key: &ObjectKey, entry: &Entry, object: Option<&Value>) -> Settled {
+    judge(key, entry, object.map(Live::of).as_ref())
+}
+
+fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Settled {
+    let Some(live) = live else {
+        return match &entry.written {
+            _ if entry.deleting => Settled::Gone,
+            Some(written) => Settled::Written(written.clone()),
+            None => Settled::Intended,
+        };
+    };
+    // Whoever can write to our ConfigMaps could name any object there, but can't make fields of it ours.
+    let known = entry.written.as_ref().filter(|written| written.uid == live.uid);
+    let known = known.filter(|_| live.fields.is_some() || leftovers::is_operators(key));
+    let is_new = live.applied.is_some() && live.applied == entry.intended && live.is_made_by_us;
+    match (known, live.applied.clone()) {
+        (Some(written), Some(applied)) if applied != written.applied => {
+            Settled::Written(recovered(applied, live))
+        }
+        (Some(written), _) => Settled::Written(written.clone()),
+        (None, Some(applied)) if is_new => Settled::Written(recovered(applied, live)),
+        (None, _) => Settled::Foreign,
+    }
+}
+
+/// An object of ours whose applying nobody noted. Somebody may have come between, so that it isn't known which fields were
+/// ours then.
+fn recovered(applied: Digest, live: &Live) -> Written {
+    let fields = live.fields.clone().filter(|_| live.changed_by.is_none());
+    Written { uid: live.uid.clone(), applied, fields, left: None }
+}
+
+/// Reads the objects that are there. What is in a namespace that isn't there isn't asked for.
+async fn fetch<'k>(
+    api: &Api,
+    keys: &BTreeSet<&'k ObjectKey>,
+    inventory: &Inventory,
+) -> Result<BTreeMap<&'k ObjectKey, Value>, KubeError> {
+    let is_namespace = |key: &ObjectKey| key.kind == "Namespace" && key.namespace.is_none();
+    let around = |key: &ObjectKey| match &key.namespace {
+        Some(namespace) => Some(namespace_key(namespace)),
+        None => is_namespace(key).then(|| key.clone()),
+    };
+    let namespaces: BTreeSet<ObjectKey> = keys.iter().filter_map(|key| around(key)).collect();
+    let namespaces = fetch_kinds(api, namespaces.iter().collect(), inventory).await?;
+    let mut namespaces: BTreeMap<String, Value> =
+        namespaces.into_iter().map(|(key, object)| (key.name.clone(), object)).collect();
+    let is_inside = |key: &ObjectKey| match &key.namespace {
+        Some(namespace) => namespaces.contains_key(namespace),
+        None => !is_namespace(key),
+    };
+    let inside = keys.iter().copied().filter(|key| is_inside(key)).collect();
+    let mut found = fetch_kinds(api, inside, inventory).await?;
+    for key in keys.iter().filter(|key| is_namespace(key)) {
+        found.extend(namespaces.remove(&key.name).map(|object| (*key, object)));
+    }
+    Ok(found)
+}
+
+async fn fetch_kinds<'k>(
+    api: &Api,
+    keys: Vec<&'k ObjectKey>,
+    inventory: &Inventory,
+) -> Result<BTreeMap<&'k ObjectKey, Value>, KubeError> {
+    let mut kinds: BTreeMap<(&str, &str), Vec<&ObjectKey>> = BTreeMap::new();
+    for key in keys {
+        kinds.entry((&key.api_version, &key.kind)).or_default().push(key);
+    }
+    let mut found = BTreeMap::new();
+    let mut single = Vec::new();
+    for (kind, keys) in kinds {
+        // Namespaces are listed whatever their labels, since each of a first apply would be asked for otherwise.
+        let (selector, whole) = if kind == ("v1", "Namespace") { ("", true) } else { (SELECTOR, false) };
+        let listed = match keys.len() {
+            0..LIST_FROM => None,
+            _ => list(api, kind, selector).await?,
+        };
+        // A listing that was cut short on the way looks as one that has less: what should be there is asked for all the same.
+        let known = match whole && listed.is_some() {
+            true => Some(inventory.namespaces()),
+            false => None,
+        };
+        let mut listed = listed.unwrap_or_default();
+        for key in keys {
+            match listed.remove(&(key.namespace.clone(), key.name.clone())) {
+                Some(object) => drop(found.insert(key, object)),
+                None if known.as_ref().is_some_and(|known| !known.contains(key.name.as_str())) => {}
+                None => single.push(key),
+            }
+        }
+    }
+    let get = |key: &'k ObjectKey| async move { Ok::<_, KubeError>((key, api.get(key).await?)) };
+    let gets: Vec<_> = single.into_iter().map(get).collect();
+    let gets: Vec<_> = stream::iter(gets).buffer_unordered(AT_ONCE).try_collect().await?;
+    found.extend(gets.into_iter().filter_map(|(key, object)| Some((key, object?))));
+    Ok(found)
+}
+
+/// Objects by namespace and name.
+type Listed = BTreeMap<(Option<String>, String), Value>;
+
+/// All of a kind with these labels. None where whoever we are may only ask for single objects.
+async fn list(api: &Api, kind: (&str, &str), selector: &str) -> Result<Option<Listed>, KubeError> {
+    let objects = match api.list(kind, None, selector).await {
+        Err(error) if error.is_code(403) => return Ok(None),
+        objects => objects?,
+    };
+    let name =
+        |object: &Value, field: &str| object.pointer("/metadata")?.get(field)?.as_str().map(str::to_owned);
+    let named = objects
+        .into_iter()
+        .filter_map(|object| Some(((name(&object, "namespace"), name(&object, "name")?), object)));
+    Ok(Some(named.collect()))
+}

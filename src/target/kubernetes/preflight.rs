@@ -1,0 +1,157 @@
+//! What a fleet's Kubernetes cluster has beside our own objects: a handful of calls, all at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::api::{Api, unasked};
+use super::{KubeError, KubernetesTarget};
+use crate::plan::preflight::{
+    Extras, Facts, LoadBalancers, Operator, Permission, Room, StorageClass, Version, name_of, permissions,
+};
+
+/// How many permissions are asked about at a time.
+const AT_ONCE: usize = 16;
+
+/// How long a fact is waited for. None is needed to go on, so that a call that hangs holds no plan up for longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The API version of whose kinds it matters whether they are there.
+const STRIMZI: &str = "kafka.strimzi.io/v1";
+
+/// The same, for a fleet with a Gateway.
+const GATEWAYS: &str = "gateway.networking.k8s.io/v1";
+
+/// What Strimzi's own manifests label the operator's Deployment with, as a selector has it in a URL.
+const OPERATOR: &str = "app%3Dstrimzi";
+
+/// What Strimzi labels the Services of Kafka clusters with.
+const SERVICES: &str = "strimzi.io%2Fkind%3DKafka";
+
+impl KubernetesTarget {
+    /// Finds out what the cluster has; none where there is no way to it, which looking at its objects tells. What can't be
+    /// read is left out of the facts.
+    pub(in crate::target) async fn preflight(&self, extras: Extras) -> Option<Facts> {
+        let api = self.api().await.ok()?;
+        let (version, denied, groups, kinds, classes, gateways, operators, nodes, services) = tokio::join!(
+            known(api.call("read the server's version", Method::GET, "/version", None, &Value::Null)),
+            known(denied(api, extras)),
+            known(groups(api)),
+            kinds(api, extras),
+            known(api.list(("storage.k8s.io/v1", "StorageClass"), None, "")),
+            known(gateway_classes(api)),
+            known(operators(api)),
+            known(api.list(("v1", "Node"), None, "")),
+            known(api.list(("v1", "Service"), None, SERVICES)),
+        );
+        Some(Facts {
+            version: version.as_ref().and_then(Version::of),
+            denied,
+            groups,
+            kinds,
+            storage_classes: classes.map(|it| it.iter().filter_map(named).map(class).collect()),
+            gateway_classes: gateways,
+            operators,
+            room: nodes.map(|nodes| Room::of(&nodes)),
+            load_balancers: services.map(|services| LoadBalancers::of(&services)),
+        })
+    }
+}
+
+/// What could be read in time. That something could not be is said where it is needed to go on.
+async fn known<T>(read: impl Future<Output = Result<T, KubeError>>) -> Option<T> {
+    let read = timeout(PATIENCE, read).await.unwrap_or_else(|_| {
+        let reason = format!("no answer came within {} s", PATIENCE.as_secs());
+        Err(KubeError::connection("look around", reason))
+    });
+    read.inspect_err(|error| tracing::debug!(%error, "preflight goes on without")).ok()
+}
+
+/// An answer, if it is of the kind that was asked for and not what something in between may have said.
+fn of_kind(attempted: &str, kind: &str, answer: Value) -> Result<Value, KubeError> {
+    if answer["kind"] == kind { Ok(answer) } else { Err(unasked(attempted)) }
+}
+
+/// What we may not do. Whoever may do everything is asked once.
+async fn denied(api: &Api, extras: Extras) -> Result<BTreeSet<Permission>, KubeError> {
+    if is_allowed(api, "*", "*", "*").await? {
+        return Ok(BTreeSet::new());
+    }
+    let ask = |permission: Permission| async move {
+        let Permission { group, resource, verb } = permission;
+        let allowed = is_allowed(api, group, resource, verb).await?;
+        Ok::<_, KubeError>((!allowed).then_some(permission))
+    };
+    let asked: Vec<_> = permissions(extras).into_iter().map(ask).collect();
+    let denied: Vec<_> = stream::iter(asked).buffer_unordered(AT_ONCE).try_collect().await?;
+    Ok(denied.into_iter().flatten().collect())
+}
+
+async fn is_allowed(api: &Api, group: &str, resource: &str, verb: &str) -> Result<bool, KubeError> {
+    // No namespace stands for all of them.
+    let kind = "SelfSubjectAccessReview";
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": kind,
+        "spec": {"resourceAttributes": {"group": group, "resource": resource, "verb": verb}},
+    });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let attempted = format!("ask whether the fleet's user may {verb} {resource}");
+    let answer = api.call(&attempted, Method::POST, path, Some("application/json"), &review).await?;
+    let answer = of_kind(&attempted, kind, answer)?;
+    Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
+}
+
+/// The versions of each API group.
+async fn groups(api: &Api) -> Result<BTreeMap<String, Vec<String>>, KubeError> {
+    let attempted = "read which API groups there are";
+    let list = api.call(attempted, Method::GET, "/apis", None, &Value::Null).await?;
+    let list = of_kind(attempted, "APIGroupList", list)?;
+    let items = |value: &Value, field: &str| value.get(field).and_then(Value::as_array).cloned();
+    let groups = items(&list, "groups").unwrap_or_default();
+    let versions = |group: &Value| {
+        let versions = items(group, "versions").unwrap_or_default();
+        let versions = versions.iter().filter_map(|it| it.get("version")?.as_str().map(str::to_owned));
+        Some((group.get("name")?.as_str()?.to_owned(), versions.collect()))
+    };
+    Ok(groups.iter().filter_map(versions).collect())
+}
+
+/// The kinds of the API versions that matter. One that can't be read is left out.
+async fn kinds(api: &Api, extras: Extras) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found = BTreeMap::new();
+    for api_version in std::iter::once(STRIMZI).chain(extras.gateway.then_some(GATEWAYS)) {
+        let kinds = known(api.kinds(api_version)).await.map(Option::unwrap_or_default);
+        found.extend(kinds.map(|kinds| (api_version.to_owned(), kinds.into_keys().collect())));
+    }
+    found
+}
+
+async fn gateway_classes(api: &Api) -> Result<BTreeSet<String>, KubeError> {
+    let classes = api.list(("gateway.networking.k8s.io/v1", "GatewayClass"), None, "").await?;
+    Ok(classes.iter().filter_map(named).map(|(name, _)| name).collect())
+}
+
+/// The operators. One that isn't labelled as Strimzi's own is looked for among all Deployments.
+async fn operators(api: &Api) -> Result<Vec<Operator>, KubeError> {
+    for labels in [OPERATOR, ""] {
+        let deployments = api.list(("apps/v1", "Deployment"), None, labels).await?;
+        let found: Vec<Operator> = deployments.iter().filter_map(Operator::of).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn named(object: &Value) -> Option<(String, &Value)> {
+    Some((name_of(object)?, object))
+}
+
+fn class((name, object): (String, &Value)) -> (String, StorageClass) {
+    (name, StorageClass::of(object))
+}

@@ -1,0 +1,400 @@
+//! One round of writing: what is intended is written down on the cluster, then done, then settled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, FuturesUnordered, StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::AT_ONCE;
+use super::api::{Api, ApplyError, Mode, uid};
+use super::definition;
+use super::fields;
+use super::inventory::{Entry, Inventory, Left, Mark, Written};
+use super::leftovers::{self, Cluster};
+use super::observe::{Settled, settled};
+use super::write::{self, Applied};
+use super::{KubeError, KubernetesTarget};
+use crate::catalog::RecordedObject;
+use crate::names::{ObjectKey, ResourceKey};
+use crate::target::{Intent, ResourceMark, Taken, TargetError, Task, Write};
+
+/// How long the end of an object is waited for. What holds it longer is reported.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether an object is gone.
+pub(super) const INTERVAL: Duration = Duration::from_millis(200);
+
+/// A round of writing to one fleet's cluster.
+pub struct Session {
+    target: KubernetesTarget,
+    inventory: Inventory,
+    /// What will be applied.
+    ready: BTreeMap<ObjectKey, Write>,
+    /// The tasks that were begun.
+    running: FuturesUnordered<BoxFuture<'static, Came>>,
+}
+
+/// What came of a task: the object as it was applied, or none when it is gone.
+struct Came {
+    number: usize,
+    key: ObjectKey,
+    result: Result<Option<Written>, KubeError>,
+}
+
+impl KubernetesTarget {
+    /// Writes down what is about to happen, after finding out what came of what was written down before.
+    pub(in crate::target) async fn begin(&self, intent: Intent) -> Result<Session, KubeError> {
+        let (_, inventory) = self.load().await?;
+        let mut session = Session {
+            target: self.clone(),
+            inventory,
+            ready: BTreeMap::new(),
+            running: FuturesUnordered::new(),
+        };
+        session.settle(self.swap_ahead(BTreeSet::new()), &[]).await?;
+        for (resource, ResourceMark { id, protected }) in intent.marks {
+            let mark = session.inventory.resources.entry(resource).or_insert(Mark { id, protected });
+            // Protection ends when what lifts it is done, and begins at once.
+            mark.protected |= protected;
+        }
+        for write in intent.writes {
+            session.intend(write);
+        }
+        for key in &intent.deletes {
+            if let Some(known) = session.inventory.find(key).cloned() {
+                session.inventory.objects.entry(known).and_modify(|entry| entry.deleting = true);
+            } else if let Some(entry) =
+                leftovers::entry_of(self.api().await?, &session.inventory, key).await?
+            {
+                session.inventory.objects.insert(key.clone(), entry);
+            }
+        }
+        session.save().await?;
+        Ok(session)
+    }
+}
+
+impl Session {
+    /// Whether another task can be begun.
+    pub(in crate::target) fn has_room(&self) -> bool {
+        self.running.len() < AT_ONCE
+    }
+
+    /// Begins a task. [`Session::next`] goes on with it.
+    pub(in crate::target) fn start(&mut self, number: usize, task: Task) {
+        let Task { object, uid, deletes } = task;
+        let key = self.inventory.find(&object).cloned().unwrap_or(object);
+        let ours = self.inventory.objects.get(&key).and_then(|entry| entry.written.clone());
+        let (target, write) = (self.target.clone(), self.ready.remove(&key));
+        let cluster = leftovers::cluster_of(&self.inventory, &key);
+        self.running.push(Box::pin(async move {
+            let result = match write {
+                _ if deletes => delete(&target, &key, uid, ours, cluster).await.map(|()| None),
+                Some(write) => apply(&target, write, uid, ours).await.map(Some),
+                None => Err(KubeError::NotIntended { object: key.clone() }),
+            };
+            Came { number, key, result }
+        }));
+    }
+
+    /// Waits for the next of the tasks that were begun, and gives its number and what came of it; none when there is no other.
+    pub(in crate::target) async fn next(&mut self) -> Option<(usize, Taken)> {
+        let Came { number, key, result } = self.running.next().await?;
+        match &result {
+            Ok(Some(written)) => drop(self.inventory.objects.entry(key).and_modify(|entry| {
+                entry.written = Some(written.clone());
+                entry.intended = None;
+            })),
+            Ok(None) => drop(self.inventory.objects.remove(&key)),
+            Err(_) => {}
+        }
+        let taken = result.map(|written| written.map(|written| written.uid));
+        Some((number, taken.map_err(TargetError::from)))
+    }
+
+    /// The objects that are known to be on the cluster.
+    pub(in crate::target) fn known(&self) -> BTreeSet<ObjectKey> {
+        let written = self.inventory.objects.iter().filter(|(_, entry)| entry.written.is_some());
+        written.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The resources that the cluster remembers as protected.
+    pub(in crate::target) fn protected(&self) -> BTreeSet<ResourceKey> {
+        let marks = self.inventory.resources.iter().filter(|(_, mark)| mark.protected);
+        marks.map(|(resource, _)| resource.clone()).collect()
+    }
+
+    /// What the cluster itself can tell of an object of ours, for a record that was lost. It doesn't keep manifests.
+    pub(in crate::target) fn recall(&self, key: &ObjectKey) -> Option<RecordedObject> {
+        self.inventory.objects.get(key)?.recorded()
+    }
+
+    /// Writes down what came of the round. `mark` gives what is now recorded of a resource.
+    pub(in crate::target) async fn finish(
+        mut self,
+        mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
+    ) -> Result<(), KubeError> {
+        // Of what nobody knows any more, what was removed by hand is forgotten.
+        let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
+        let orphans: Vec<ObjectKey> = orphans.map(|(key, _)| key.clone()).collect();
+        self.settle(BTreeSet::new(), &orphans).await?;
+        self.refresh_marks(mark);
+        self.save().await
+    }
+
+    /// Writes down that an object is about to be applied. What is made has to be known before it is there. What is ours
+    /// already says itself which manifest was applied last.
+    fn intend(&mut self, write: Write) {
+        let key = write.key.clone();
+        let before = self.inventory.find(&key).cloned();
+        let before = before.and_then(|known| self.inventory.objects.remove(&known));
+        let entry = Entry {
+            owner: write.owner.clone(),
+            written: before.and_then(|entry| entry.written),
+            intended: (write.new || write.recreate).then(|| write.applied.clone()),
+            deleting: false,
+        };
+        self.inventory.objects.insert(key.clone(), entry);
+        self.ready.insert(key, write);
+    }
+
+    /// Finds out what came of everything that was intended, of what is ahead of the inventory, and of objects of nobody's,
+    /// which are forgotten where they are gone.
+    async fn settle(&mut self, ahead: BTreeSet<ObjectKey>, orphans: &[ObjectKey]) -> Result<(), KubeError> {
+        let api = self.target.api().await?;
+        let open = self.inventory.objects.iter();
+        let open = open.filter(|(_, entry)| entry.intended.is_some() || entry.deleting).map(|(key, _)| key);
+        let open: BTreeSet<ObjectKey> = open.chain(orphans).cloned().chain(ahead).collect();
+        let look = |key: ObjectKey| async move { Ok::<_, KubeError>((api.get(&key).await?, key)) };
+        let looks: Vec<_> = open.into_iter().map(look).collect();
+        let looks: Vec<_> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+        for (live, key) in looks {
+            let Some(entry) = self.inventory.objects.get_mut(&key) else { continue };
+            let is_orphan = live.is_none() && orphans.contains(&key);
+            match settled(&key, entry, live.as_ref()) {
+                Settled::Written(written) if !is_orphan => {
+                    *entry =
+                        Entry { written: Some(written), intended: None, deleting: false, ..entry.clone() };
+                }
+                // What is there is somebody else's; what we had is gone.
+                Settled::Written(_) | Settled::Intended | Settled::Gone | Settled::Foreign => {
+                    let entry = self.inventory.objects.remove(&key);
+                    let intended = entry.and_then(|entry| entry.intended);
+                    if let Some(live) =
+                        live.filter(|live| intended.is_some() && fields::applied(live) == intended)
+                    {
+                        release(api, &key, &live).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a mark for each resource that still has an object here, as it is recorded now.
+    fn refresh_marks(&mut self, mark: impl Fn(&ResourceKey) -> Option<ResourceMark>) {
+        let owners: BTreeSet<&ResourceKey> =
+            self.inventory.objects.values().map(|entry| &entry.owner).collect();
+        self.inventory.resources.retain(|resource, _| owners.contains(resource));
+        for owner in owners {
+            if let Some(ResourceMark { id, protected }) = mark(owner) {
+                self.inventory.resources.insert(owner.clone(), Mark { id, protected });
+            }
+        }
+    }
+
+    async fn save(&mut self) -> Result<(), KubeError> {
+        self.inventory.save(self.target.api().await?).await
+    }
+}
+
+/// Makes or changes an object, and gives it as it is then. `planned` is the uid that was planned for; none where nothing was
+/// there. `ours` is what is known of it.
+async fn apply(
+    target: &KubernetesTarget,
+    write: Write,
+    planned: Option<String>,
+    ours: Option<Written>,
+) -> Result<Written, KubeError> {
+    let Write { key, applied, filled, recreate, .. } = write;
+    let api = target.api().await?;
+    if let Some(planned) = &planned
+        && ours.as_ref().is_none_or(|ours| ours.uid != *planned)
+    {
+        return Err(KubeError::Changed { attempted: "apply", object: key });
+    }
+    let planned = match planned {
+        Some(uid) if recreate => {
+            end(api, &key, &uid).await?;
+            None
+        }
+        planned => planned,
+    };
+    let body = write::body(filled, &applied, planned.as_deref());
+    let Applied { object, left, .. } = match planned {
+        None => make(api, &key, &body, ours.as_ref()).await?,
+        Some(_) => write::apply(api, &key, body, false).await?,
+    };
+    definition::wait_until_served(api, &key, &object).await?;
+    let uid = uid(&object).unwrap_or_default().to_owned();
+    let left = (!left.is_empty()).then(|| Left { contests: left, managers: fields::others(&object) });
+    Ok(Written { uid, applied, fields: fields::digest(&object), left })
+}
+
+/// Makes an object where nothing was when it was planned. Only the server's answer tells whether somebody else was quicker.
+/// `known` is what is known of one of ours: where that is what answers, the plan only couldn't see it.
+async fn make(
+    api: &Api,
+    key: &ObjectKey,
+    body: &Value,
+    known: Option<&Written>,
+) -> Result<Applied, KubeError> {
+    let is_known = |object: &Value| known.is_some_and(|known| uid(object) == Some(known.uid.as_str()));
+    let foreign = || KubeError::Foreign { object: key.clone() };
+    let applied = match api.apply(key, body, Mode { force: false, dry: false }).await {
+        Ok(applied) => applied,
+        Err(ApplyError::Conflict(_)) if known.is_none() => return Err(foreign()),
+        Err(ApplyError::Conflict(_)) => {
+            let there = api.get(key).await?;
+            return Err(match there.as_ref().is_some_and(is_known) {
+                true => KubeError::Changed { attempted: "apply", object: key.clone() },
+                false => foreign(),
+            });
+        }
+        Err(ApplyError::Other(error)) => return Err(error),
+    };
+    // Or by this very call, whose first answer got lost.
+    let ours = applied.made
+        || is_known(&applied.object)
+        || (fields::is_made_by_us(&applied.object) && fields::changed_by(&applied.object).is_none());
+    if !ours {
+        release(api, key, &applied.object).await?;
+        return Err(foreign());
+    }
+    Ok(Applied { object: applied.object, overwritten: Vec::new(), left: Vec::new() })
+}
+
+/// Takes all fields back that we gave to somebody else's object. What has no other owner goes.
+async fn release(api: &Api, key: &ObjectKey, object: &Value) -> Result<(), KubeError> {
+    let metadata = json!({"name": key.name, "namespace": key.namespace, "uid": uid(object)});
+    let identity = json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata});
+    match api.apply(key, &identity, Mode { force: false, dry: false }).await {
+        // It is gone or another one is there by now.
+        Ok(_) | Err(ApplyError::Conflict(_)) => Ok(()),
+        Err(ApplyError::Other(error)) => Err(error),
+    }
+}
+
+/// Deletes an object, and waits until it is gone. `planned` is the uid that was planned for, and `ours` what is known of the
+/// object. One that is gone already is no error. One that was planned for and isn't known, or is known and wasn't planned
+/// for, stays, which is one. Of what an operator made for a `cluster`, that has to have ended.
+async fn delete(
+    target: &KubernetesTarget,
+    key: &ObjectKey,
+    planned: Option<String>,
+    ours: Option<Written>,
+    cluster: Option<Cluster>,
+) -> Result<(), KubeError> {
+    let api = target.api().await?;
+    let known = ours.map(|ours| ours.uid);
+    let Some(ours) = planned.clone().filter(|planned| known.as_ref() == Some(planned)) else {
+        // While it is there, neither what was planned for nor what is ours may be reported as gone.
+        let there = api.get(key).await?;
+        let is_either = |uid: &str| [&known, &planned].into_iter().flatten().any(|either| either == uid);
+        return match there.as_ref().and_then(uid).is_some_and(is_either) {
+            true => Err(KubeError::Changed { attempted: "delete", object: key.clone() }),
+            false => Ok(()),
+        };
+    };
+    if let Some(cluster) = cluster {
+        leftovers::wait_until_quiet(api, key, &cluster).await?;
+    }
+    if key.kind == "Namespace" {
+        wait_for_claims(api, &key.name).await?;
+    }
+    end(api, key, &ours).await
+}
+
+/// Deletes this very object, and waits until it is gone.
+async fn end(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), KubeError> {
+    match api.delete(key, ours).await? {
+        true => Ok(()),
+        false => wait_until_gone(api, key, ours).await,
+    }
+}
+
+/// Waits until no disk is in a namespace: those that go with a cluster go a moment after it.
+async fn wait_for_claims(api: &Api, namespace: &str) -> Result<(), KubeError> {
+    let since = Instant::now();
+    loop {
+        let claims = api.list(("v1", "PersistentVolumeClaim"), Some(namespace), "").await?;
+        let Some(claim) = claims.first() else { return Ok(()) };
+        if since.elapsed() >= PATIENCE {
+            let name = claim.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            return Err(KubeError::HasClaims { namespace: namespace.to_owned(), claim: name.to_owned() });
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+/// Waits until an object is gone, or another one has its name.
+async fn wait_until_gone(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), KubeError> {
+    let since = Instant::now();
+    loop {
+        let there = api.get(key).await?;
+        let Some(there) = there.filter(|there| uid(there) == Some(ours)) else { return Ok(()) };
+        if since.elapsed() >= PATIENCE {
+            return Err(KubeError::Held { object: Box::new(key.clone()), holder: holder(&there) });
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+/// What keeps an object that is being deleted, as a clause.
+fn holder(object: &Value) -> String {
+    let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    // A namespace tells itself what is left in it.
+    let remaining = list("/status/conditions").filter(|condition| {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        kind.starts_with("Namespace") && condition["status"] == "True"
+    });
+    let remaining: Vec<&str> = remaining.filter_map(|condition| condition["message"].as_str()).collect();
+    let finalizers: Vec<&str> =
+        list("/metadata/finalizers").chain(list("/spec/finalizers")).filter_map(Value::as_str).collect();
+    match (remaining.is_empty(), finalizers.is_empty()) {
+        (false, _) => format!("not done: {}", remaining.join(" ")),
+        (true, false) => format!("held by {}", finalizers.join(", ")),
+        (true, true) => "nothing says what holds it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whoever_holds_what_is_being_deleted_is_named() {
+        for (object, expected) in [
+            (
+                json!({"metadata": {"finalizers": ["strimzi.io/topic-operator"]}}),
+                "held by strimzi.io/topic-operator",
+            ),
+            (json!({"spec": {"finalizers": ["kubernetes"]}}), "held by kubernetes"),
+            (
+                json!({"spec": {"finalizers": ["kubernetes"]}, "status": {"conditions": [
+                    {"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 left"},
+                    {"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "no"},
+                ]}}),
+                "not done: pods. has 1 left",
+            ),
+            (json!({}), "nothing says what holds it"),
+        ] {
+            assert_eq!(holder(&object), expected);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a watch has told of the objects of one kind, as small as it can be kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::bell::Happened;
+use super::signs;
+use super::topic::{Purpose, Topic, is_labelled};
+use crate::target::kubernetes::live::Live;
+
+/// The namespace and the name of an object.
+pub(in crate::target::kubernetes) type Name = (Option<String>, String);
+
+/// An object as it was last told of.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Whether it is as we applied it; none for what isn't ours.
+    pub(super) live: Option<Live>,
+    /// All of it, where somebody had to look at more than is kept.
+    pub(super) whole: Option<Arc<Value>>,
+    /// What clusters are judged by; none where nothing of it says how they are.
+    pub(super) signs: Option<Arc<Value>>,
+}
+
+/// The objects of one kind.
+pub(super) struct Shelf {
+    purpose: Purpose,
+    kind: String,
+    pub(super) objects: BTreeMap<Name, Seen>,
+    /// The latest version that the server told of.
+    pub(super) version: u64,
+    /// The same in the server's words, from which a watch goes on.
+    pub(super) position: String,
+}
+
+impl Shelf {
+    pub(super) fn new(topic: &Topic) -> Self {
+        Self {
+            purpose: topic.purpose,
+            kind: topic.kind.clone(),
+            objects: BTreeMap::new(),
+            version: 0,
+            position: String::new(),
+        }
+    }
+
+    /// An object of a list or an event, with its name.
+    pub(super) fn take(&self, object: Value) -> Option<(Name, Seen)> {
+        let text = |field: &str| object.pointer("/metadata")?.get(field)?.as_str().map(str::to_owned);
+        let name = (text("namespace"), text("name")?);
+        let is_ours = match self.purpose {
+            Purpose::Ours | Purpose::Inventory => true,
+            Purpose::Health => false,
+            Purpose::OursAndHealth => is_labelled(&object),
+        };
+        let signs = if self.purpose.is_judged() { signs::of(&self.kind, &object) } else { None };
+        let live = is_ours.then(|| Live::of(&object));
+        let whole = (self.purpose == Purpose::Inventory).then(|| Arc::new(trimmed(object)));
+        Some((name, Seen { live, whole, signs: signs.map(Arc::new) }))
+    }
+
+    /// Puts a new list in the place of everything.
+    pub(super) fn replace(&mut self, listed: BTreeMap<Name, Seen>, position: String) -> Happened {
+        let mut before = std::mem::replace(&mut self.objects, listed);
+        let mut happened = Happened::NOTHING;
+        for (name, seen) in &mut self.objects {
+            let known = before.remove(name);
+            happened = happened | differs(self.purpose, &self.kind, known.as_ref(), Some(seen));
+            // What was read of an object that is as it was need not be read again.
+            let known = known.filter(|it| version_of(it) == version_of(seen));
+            seen.whole = seen.whole.take().or_else(|| known?.whole);
+        }
+        for gone in before.values() {
+            happened = happened | differs(self.purpose, &self.kind, Some(gone), None);
+        }
+        self.objects.retain(|_, seen| seen.is_of_use());
+        self.moved(position);
+        happened
+    }
+
+    /// An object was made or changed.
+    pub(super) fn put(&mut self, (name, seen): (Name, Seen), position: String) -> Happened {
+        let happened = differs(self.purpose, &self.kind, self.objects.get(&name), Some(&seen));
+        match seen.is_of_use() {
+            true => drop(self.objects.insert(name, seen)),
+            false => drop(self.objects.remove(&name)),
+        }
+        self.moved(position);
+        happened
+    }
+
+    /// An object is gone, or has lost its label.
+    pub(super) fn remove(&mut self, name: &Name, position: String) -> Happened {
+        self.moved(position);
+        let gone = self.objects.remove(name);
+        differs(self.purpose, &self.kind, gone.as_ref(), None)
+    }
+
+    /// The server has nothing to tell up to this version.
+    pub(super) fn moved(&mut self, position: String) {
+        // Versions are numbers that grow, and a list may be older than what a watch has told already.
+        self.version = self.version.max(position.parse().unwrap_or_default());
+        self.position = position;
+    }
+}
+
+impl Seen {
+    fn is_of_use(&self) -> bool {
+        self.live.is_some() || self.signs.is_some()
+    }
+}
+
+/// What another state of an object may change.
+fn differs(purpose: Purpose, kind: &str, before: Option<&Seen>, after: Option<&Seen>) -> Happened {
+    let plan = match (live(before), live(after)) {
+        (Some(_), Some(_)) if purpose == Purpose::Inventory => content(before) != content(after),
+        (Some(before), Some(after)) => !before.is_same(after),
+        (before, after) => before.is_some() != after.is_some(),
+    };
+    let health = signs::ring(kind) && signs_of(before) != signs_of(after);
+    Happened { plan, health }
+}
+
+fn live(seen: Option<&Seen>) -> Option<&Live> {
+    seen?.live.as_ref()
+}
+
+fn signs_of(seen: Option<&Seen>) -> Option<&Value> {
+    seen?.signs.as_deref()
+}
+
+fn content(seen: Option<&Seen>) -> Option<&Value> {
+    seen?.whole.as_ref()?.get("data")
+}
+
+fn version_of(seen: &Seen) -> Option<&str> {
+    seen.live.as_ref().map(|live| live.version.as_str())
+}
+
+/// An object without the book-keeping of its fields.
+fn trimmed(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+/// The version of an object, as a number that grows.
+pub(super) fn version(object: &Value) -> Option<u64> {
+    position(object)?.parse().ok()
+}
+
+/// The same in the server's words.
+pub(super) fn position(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
+}

@@ -1,0 +1,148 @@
+//! Edits that look innocent and would lose data, or the way to it: each is stopped in the plan, which says what to do
+//! instead.
+
+use std::fs;
+
+use crate::support::{Tree, copy, examples, stable};
+
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const FLEET: &str = "acme/fleets/eu.yaml";
+const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
+
+/// An edit and how it is told.
+struct Edit {
+    what: &'static str,
+    /// Files with what stands in them and what it becomes; the settings are [`SETTINGS`].
+    edits: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// A file of settings beside the tree.
+const SETTINGS: &str = "../config.toml";
+
+/// The sizes behind a unit, spelled out, as an installation does that has its own.
+const UNITS: &str = "\
+[units.standard]
+brokers_per_unit = 3
+controllers = 3
+replication_factor = 3
+min_insync_replicas = 2
+ingress_bytes_per_second = 52428800
+egress_bytes_per_second = 104857600
+connections = 9000
+connection_rate = 100
+partitions = 1500
+storage_gib = 1000
+broker_cpu_millis = 2900
+broker_memory_mib = 17408
+broker_heap_mib = 6144
+controller_cpu_millis = 500
+controller_memory_mib = 2048
+controller_heap_mib = 1024
+controller_storage_gib = 20
+";
+
+const EDITS: &[Edit] = &[
+    Edit { what: "shrink the disks", edits: &[(ORDERS, "size_gib: 400", "size_gib: 300")] },
+    Edit { what: "change the storage class", edits: &[(ORDERS, "class: gp3", "class: io2")] },
+    Edit { what: "rename the cluster", edits: &[(ORDERS, "identifier: orders", "identifier: sales")] },
+    Edit {
+        what: "drop the pool of controllers",
+        edits: &[(SETTINGS, "\ncontrollers = 3", "\ncontrollers = 0")],
+    },
+    Edit { what: "have fewer controllers", edits: &[(SETTINGS, "\ncontrollers = 3", "\ncontrollers = 1")] },
+    Edit { what: "go back to an older version", edits: &[(ORDERS, "version: 4.3.1", "version: 4.2.1")] },
+    Edit {
+        what: "turn off tiered storage",
+        edits: &[(
+            ORDERS,
+            "  tiered_storage_bucket_name: acme-log\n  tiered_storage_provider: {cloud_account: minio}\n",
+            "",
+        )],
+    },
+    Edit {
+        what: "change the tenancy of fleet and cluster",
+        edits: &[(FLEET, "Shared", "Isolated"), (ORDERS, "Shared", "Isolated")],
+    },
+    Edit {
+        what: "change the base domain's name",
+        edits: &[
+            (DOMAIN, "domain: kafka.acme.example.com", "domain: streams.acme.example.com"),
+            (FLEET, "domain: kafka.acme.example.com", "domain: streams.acme.example.com"),
+        ],
+    },
+    Edit {
+        what: "give the fleet another base domain",
+        edits: &[(FLEET, "domain: kafka.acme.example.com", "domain: stream.example.com")],
+    },
+    Edit {
+        what: "move the cluster to another fleet",
+        edits: &[(ORDERS, "infrastructure: eu", "infrastructure: us")],
+    },
+    // And those that lead to the same by another way.
+    Edit {
+        what: "change the fleet's storage class",
+        edits: &[(FLEET, "max_tenants: 5", "max_tenants: 5\nadvanced_config: {storage_class: io2}")],
+    },
+    Edit {
+        what: "have smaller disks behind a unit",
+        edits: &[(SETTINGS, "controller_storage_gib = 20", "controller_storage_gib = 10")],
+    },
+    Edit {
+        what: "have fewer brokers behind a unit",
+        edits: &[
+            (SETTINGS, "brokers_per_unit = 3", "brokers_per_unit = 2"),
+            (SETTINGS, "\nreplication_factor = 3", "\nreplication_factor = 2"),
+        ],
+    },
+    Edit { what: "have fewer units", edits: &[(ORDERS, "kafka_units: 2", "kafka_units: 1")] },
+    Edit {
+        what: "become a cluster to try things on",
+        edits: &[
+            (ORDERS, "kafka_units: 2", "kafka_units: 1"),
+            (ORDERS, "  version: 4.3.1", "  version: 4.3.1\n  profile: dev"),
+        ],
+    },
+    Edit { what: "use another bucket", edits: &[(ORDERS, "acme-log", "acme-log-2")] },
+];
+
+/// A tree with everything that the edits take, applied.
+fn applied() -> Tree {
+    let tree = Tree::example("quickstart");
+    copy(&examples().join("tiered-storage/acme/cloud-accounts"), &tree.path().join("acme/cloud-accounts"));
+    let other =
+        fs::read_to_string(examples().join("oauth/acme/base-domains/stream.example.com.yaml")).unwrap();
+    tree.write("acme/base-domains/stream.example.com.yaml", other);
+    tree.write("acme/fleets/us.yaml", tree.read(FLEET).replace("identifier: eu", "identifier: us"));
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    // Any number of brokers fits one zone.
+    tree.edit(ORDERS, "number_of_zones: 3", "number_of_zones: 1");
+    let more = "  tiered_storage_bucket_name: acme-log\n  tiered_storage_provider: {cloud_account: minio}\n  \
+                storage:\n    class: gp3\n    size_gib: 400\n";
+    tree.write(ORDERS, tree.read(ORDERS) + more);
+    tree.write(SETTINGS, UNITS);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    tree
+}
+
+#[test]
+fn each_is_stopped_in_the_plan_with_what_to_do_instead() {
+    let tree = applied();
+    let before = tree.output();
+    let mut all = String::new();
+    for Edit { what, edits } in EDITS {
+        let mut kept = Vec::new();
+        for (file, from, to) in *edits {
+            kept.push(tree.read(file));
+            tree.edit(file, from, to);
+        }
+        let plan = tree.run("plan tree --config config.toml").expect(1);
+        assert_eq!(plan.err.matches("= help: ").count(), plan.err.matches("error: ").count(), "{what}");
+        tree.run("apply tree --yes --config config.toml").expect(1);
+        assert_eq!(tree.output(), before, "{what}");
+        all += &format!("=== {what}\n\n{}\n{}\n", stable(&plan.out), plan.err);
+        // From the last to the first, since a file may be edited twice.
+        edits.iter().zip(kept).rev().for_each(|((file, ..), text)| tree.write(file, text));
+        tree.run("plan tree --config config.toml").expect(0);
+    }
+    insta::assert_snapshot!("stopped", all);
+}

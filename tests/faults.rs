@@ -1,0 +1,7 @@
+//! `byok` fleets on a real API server, with everything between the two that can go wrong.
+
+mod aside;
+mod kills;
+mod silence;
+mod stage;
+mod table;

@@ -1,0 +1,42 @@
+//! Calls that nothing depends on: what a plan asks beside what it has to know.
+
+use super::stage::{Phase, Stage};
+use crate::support::proxy::{Fault, Rule};
+
+/// What a plan asks for its reader's sake: what the cluster lacks, what may be done there, and what it would say to each step.
+const ASIDE: [&str; 7] = [
+    "/version",
+    "/selfsubjectaccessreviews",
+    "/apis/storage.k8s.io",
+    "/apis/gateway.networking.k8s.io",
+    "/nodes",
+    "/api/v1/services",
+    "dryRun=All",
+];
+
+/// Whatever stays wrong with one of them, everything is made as planned, and the plan says what it could not find out.
+#[test]
+fn what_is_only_asked_aside_holds_up_nothing() {
+    let stage = Stage::new();
+    let phases = [Phase::Create, Phase::Update].map(|phase| (phase, stage.undisturbed(phase).0));
+    for (turn, path) in ASIDE.iter().enumerate() {
+        for (phase, expected) in &phases {
+            let phase = *phase;
+            let fault = match (turn + phase as usize) % 4 {
+                0 => Fault::refusal(503, "ServiceUnavailable", ""),
+                1 => Fault::answer("404 Not Found", "content-type: text/html\r\n", "default backend"),
+                2 => Fault::answer("200 OK", "content-type: application/json\r\n", "{}"),
+                _ => Fault::Lost,
+            };
+            stage.begin(phase);
+            stage.proxy.inject(Rule::always(fault.clone()).to(path));
+            let when = format!("{path}, {phase:?}, {fault:?}");
+            let run = stage.apply();
+            assert_eq!(run.code, 0, "{when}\n{}{}", run.out, run.err);
+            assert!(run.out.contains(", 0 waiting."), "{when}\n{}", run.out);
+            let unasked = run.out.contains("1 object unverified since the server could not be asked: ");
+            assert_eq!(unasked, *path == "dryRun=All", "{when}\n{}", run.out);
+            stage.recover(expected, phase, &when);
+        }
+    }
+}

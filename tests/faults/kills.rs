@@ -1,0 +1,90 @@
+//! Runs that are killed between any two calls, and calls that fail once.
+
+use std::process::Stdio;
+
+use super::stage::{APPLY, End, Phase, Stage};
+use crate::support::proxy::{Fault, Rule, Side};
+
+/// At how many of a run's calls that only read it is killed. Between two of these nothing happens on the server.
+const READS: usize = 6;
+
+/// Kills the run at each of its calls that changes anything: before the server has seen it, and after the server has answered
+/// and before the run knows. Other calls are under way then, which the server may or may not come to. Of the calls that only
+/// read, some are taken, evenly spread. One more run must end where nothing would have come between.
+fn kill_everywhere(phase: Phase) {
+    let stage = Stage::new();
+    let (expected, calls) = stage.undisturbed(phase);
+    let changes = calls.iter().filter(|call| call.changes).count();
+    let reads = calls.len() - changes;
+    assert!(changes > 1 && reads > 10, "{calls:#?}");
+    let places = (1..=changes).flat_map(|number| [(true, number, Side::Before), (true, number, Side::After)]);
+    let reads = (1..=reads).step_by(reads.div_ceil(READS)).map(|number| (false, number, Side::Before));
+    for (changing, number, side) in places.chain(reads) {
+        stage.begin(phase);
+        let which = if changing { "change" } else { "read" };
+        let when = format!("killed at {which} {number}, {side:?}, {phase:?}");
+        stage.proxy.inject(Rule::always(Fault::Hold(side)).changing(changing).from(number).times(1));
+        kill_when_held(&stage, &expected, phase, &when);
+    }
+}
+
+fn kill_when_held(stage: &Stage, expected: &End, phase: Phase, when: &str) {
+    let mut run = stage.tree.command(APPLY);
+    let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let held = stage.proxy.holds_unless(|| run.try_wait().unwrap().is_some());
+    assert!(held, "{when}: there was no such call");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    stage.recover(expected, phase, when);
+}
+
+#[test]
+fn a_first_apply_is_killed_between_any_two_calls() {
+    kill_everywhere(Phase::Create);
+}
+
+#[test]
+fn a_change_is_killed_between_any_two_calls() {
+    kill_everywhere(Phase::Update);
+}
+
+#[test]
+fn a_deletion_is_killed_between_any_two_calls() {
+    kill_everywhere(Phase::Delete);
+}
+
+/// Whatever happens to one call, once, the run comes to its end by itself. The faults are spread over all calls; the worst, an
+/// answer that is lost, happens to each call that changes anything.
+#[test]
+fn what_happens_once_is_made_good_in_the_same_run() {
+    let stage = Stage::new();
+    for phase in [Phase::Create, Phase::Update, Phase::Delete] {
+        let (expected, calls) = stage.undisturbed(phase);
+        let faults = [
+            Fault::Lost,
+            Fault::Reset,
+            Fault::ResetInBody,
+            Fault::Cut,
+            Fault::refusal(503, "ServiceUnavailable", ""),
+            Fault::CutChunked,
+            Fault::refusal(429, "TooManyRequests", "retry-after: 0\r\n"),
+            Fault::answer("200 OK", "content-type: text/html\r\n", "<html>Log in</html>"),
+            Fault::Half,
+        ];
+        let changes = calls.iter().filter(|call| call.changes).count();
+        let lost = (1..=changes).map(|number| Rule::always(Fault::Lost).changing(true).from(number));
+        // Each phase begins with another fault, so that each happens to early calls and late ones.
+        let turns = (0..faults.len()).map(|turn| {
+            let fault = faults[(turn + 3 * phase as usize) % faults.len()].clone();
+            Rule::always(fault).from(1 + turn * calls.len() / faults.len())
+        });
+        for rule in lost.chain(turns) {
+            let when = format!("{rule:?}, {phase:?}");
+            stage.begin(phase);
+            stage.proxy.inject(rule.times(1));
+            let run = stage.apply();
+            assert_eq!(run.code, 0, "{when}\n{}{}", run.out, run.err);
+            stage.recover(&expected, phase, &when);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! A fleet behind a proxy, a fleet that is a folder, and things of somebody else's beside them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::interrupted::output;
+use crate::pipeline::{Surroundings, plan_round};
+use crate::support::control_plane::ControlPlane;
+use crate::support::proxy::{Call, Proxy};
+use crate::support::{Run, Tree, copy, memory_folder};
+
+pub const APPLY: &str = "apply tree --yes --config config.toml";
+const PLAN: &str = "plan tree --config config.toml";
+const FLEET: &str = "acme/fleets/eu.yaml";
+const CLUSTERS: [&str; 2] = ["acme/clusters/sandbox.yaml", "acme/clusters/logs.yaml"];
+
+/// Where what we make can be, as collections of the API.
+const COLLECTIONS: [&str; 10] = [
+    "/api/v1/configmaps",
+    "/api/v1/limitranges",
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/resourcequotas",
+    "/api/v1/secrets",
+    "/apis/networking.k8s.io/v1/networkpolicies",
+    "/apis/kafka.strimzi.io/v1/kafkanodepools",
+    "/apis/kafka.strimzi.io/v1/kafkas",
+    "/apis/kafka.strimzi.io/v1/kafkausers",
+    NAMESPACES,
+];
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+
+/// Objects of somebody else's, with names and labels like ours.
+const FOREIGN: [(&str, &str); 4] = [
+    (NAMESPACES, THEIRS),
+    ("/api/v1/namespaces/kafka-acme--sandbox-eu/resourcequotas", "sandbox"),
+    ("/api/v1/namespaces/kafka-acme--sandbox-eu/secrets", "sandbox-tls"),
+    ("/api/v1/namespaces/kafka-acme--sandbox-eu/configmaps", "inventory"),
+];
+
+const THEIRS: &str = "kafka-acme--sandbox-eu";
+
+/// Where it stands what is about to be made.
+const INTENTS: &str = "/namespaces/streamfleet-system/configmaps/intents-";
+
+/// What a run has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// To make everything.
+    Create,
+    /// To change what is there, of both fleets.
+    Update,
+    /// To delete a cluster of both fleets.
+    Delete,
+}
+
+/// What a run leaves behind, without what is another each time.
+#[derive(Debug, PartialEq)]
+pub struct End {
+    objects: BTreeMap<String, Value>,
+    folder: Vec<(String, String)>,
+}
+
+pub struct Stage {
+    pub proxy: Proxy,
+    pub tree: Tree,
+    _plane: Arc<ControlPlane>,
+    /// The installation before its first apply: it has its id and keys.
+    fresh: TempDir,
+    /// The specs of the clusters.
+    specs: [String; 2],
+    foreign: Vec<Value>,
+}
+
+impl Stage {
+    /// On a control plane of its own. Nothing is applied yet.
+    pub fn new() -> Stage {
+        let mut stage = Stage::on(Arc::new(ControlPlane::start()));
+        stage.make_foreign();
+        stage
+    }
+
+    /// With nothing of somebody else's.
+    pub fn on(plane: Arc<ControlPlane>) -> Stage {
+        let proxy = Proxy::before(&plane);
+        let tree = Tree::example("quickstart");
+        tree.remove("acme/clusters/orders.yaml");
+        let config =
+            "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n[policy]\ncluster_deletions_per_hour = 1000\n";
+        fs::write(tree.beside("config.toml"), config).unwrap();
+        let (fleet, cluster) = (tree.read(FLEET), tree.read(CLUSTERS[0]));
+        let folder = fleet.replace("identifier: eu", "identifier: files");
+        tree.write("acme/fleets/files.yaml", folder.replace("domain: kafka.acme.example.com\n", ""));
+        let fleet = fleet.replace("infra_type: directory", "infra_type: byok");
+        tree.write(FLEET, format!("{fleet}advanced_config:\n  kubeconfig: '{}'\n", proxy.kubeconfig()));
+        // Only controllers would end a namespace.
+        let cluster = cluster.replace("on_delete: Delete", "on_delete: Retain");
+        let logs = cluster.replace("infrastructure: eu", "infrastructure: files");
+        let sandbox = cluster.replace("cluster_type", "cloud_provider: byok\ncluster_type");
+        // One that stays, so that never a whole folder is gone.
+        tree.write("acme/clusters/kept.yaml", logs.replace("identifier: sandbox", "identifier: kept"));
+        let specs = [sandbox, logs.replace("identifier: sandbox", "identifier: logs")];
+        // A look that makes an installation, and may not go to this host.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        drop(runtime.block_on(plan_round(&tree, &Surroundings::default())));
+        let fresh = memory_folder();
+        copy(&tree.path().join(".streamfleet"), fresh.path());
+        let stage = Stage { proxy, tree, _plane: plane, fresh, specs, foreign: Vec::new() };
+        stage.write_specs();
+        stage
+    }
+
+    pub fn plan(&self) -> Run {
+        self.tree.run(PLAN)
+    }
+
+    pub fn apply(&self) -> Run {
+        self.tree.run(APPLY)
+    }
+
+    /// Brings everything to where a run has just this to do.
+    pub fn begin(&self, phase: Phase) {
+        self.proxy.reset();
+        self.clear();
+        self.write_specs();
+        if phase != Phase::Create {
+            self.apply().expect(0);
+        }
+        for (file, spec) in CLUSTERS.iter().zip(&self.specs) {
+            match phase {
+                Phase::Create => {}
+                Phase::Update => self.tree.write(file, format!("{spec}    size_gib: 40\n")),
+                Phase::Delete => self.tree.remove(file),
+            }
+        }
+        self.proxy.reset();
+    }
+
+    /// What a run that nothing comes between leaves behind, and the calls that it makes.
+    pub fn undisturbed(&self, phase: Phase) -> (End, Vec<Call>) {
+        self.begin(phase);
+        self.apply().expect(0);
+        let calls = self.proxy.reset();
+        self.plan().expect(0);
+        (self.end(), calls)
+    }
+
+    /// When all is well again, one run ends where an undisturbed one does, and nothing was lost or touched on the way.
+    pub fn recover(&self, expected: &End, phase: Phase, when: &str) {
+        self.proxy.reset();
+        self.proxy.wait_until_quiet();
+        let run = self.apply();
+        assert_eq!(run.code, 0, "{when}\n{}{}", run.out, run.err);
+        let calls = self.proxy.reset();
+        // What was intended is forgotten when it is known what came of it.
+        let deletes = |call: &Call| call.text.starts_with("DELETE") && !call.text.contains(INTENTS);
+        assert!(phase == Phase::Delete || !calls.iter().any(deletes), "{when}: {calls:#?}");
+        let plan = self.plan();
+        assert_eq!(plan.code, 0, "{when}\n{}{}", plan.out, plan.err);
+        let end = self.end();
+        assert_eq!(
+            end.objects.keys().collect::<Vec<_>>(),
+            expected.objects.keys().collect::<Vec<_>>(),
+            "{when}"
+        );
+        for (path, object) in &end.objects {
+            assert_eq!(object, &expected.objects[path], "{path}, {when}");
+        }
+        assert_eq!(end.folder, expected.folder, "{when}");
+    }
+
+    /// What must not be printed: the token of the kubeconfig, and the key of the domain.
+    pub fn secrets(&self) -> [String; 2] {
+        let kubeconfig: Value = serde_json::from_str(&self.proxy.kubeconfig()).unwrap();
+        let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap().to_owned();
+        [token, "PRIVATE KEY".to_owned()]
+    }
+
+    /// What stands in the fleet that is a folder.
+    pub fn folder(&self) -> Vec<(String, String)> {
+        output(&self.tree)
+    }
+
+    /// What the folder has to have in the end.
+    pub fn assert_folder(&self, expected: &End, when: &str) {
+        assert_eq!(self.folder(), expected.folder, "the fleet of files, {when}");
+    }
+
+    /// What is there now. Asserts that all of it is in the inventory, and that nothing of somebody else's was touched.
+    fn end(&self) -> End {
+        let all = self.objects();
+        let (foreign, ours): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            all.into_iter().partition(|(path, _)| path.contains(THEIRS));
+        for object in &self.foreign {
+            assert!(foreign.values().any(|found| found == object), "{object:#}\n{foreign:#?}");
+        }
+        let uids = self.assert_owned(&ours);
+        let objects = ours.into_iter().map(|(path, object)| (path, comparable(object, &uids)));
+        End { objects: objects.collect(), folder: self.folder() }
+    }
+
+    /// Asserts that the inventory knows every object that we made by its uid, and nothing else. Gives the uids.
+    fn assert_owned(&self, ours: &BTreeMap<String, Value>) -> Vec<String> {
+        let (own, others): (Vec<_>, Vec<_>) =
+            ours.iter().partition(|(path, _)| path.contains("/streamfleet-system"));
+        let texts = own.iter().filter_map(|(_, map)| map["data"]["inventory.json"].as_str());
+        let mut known: Vec<String> = Vec::new();
+        for text in texts {
+            let inventory: Value = serde_json::from_str(text).unwrap();
+            for (key, entry) in inventory["objects"].as_object().unwrap() {
+                let uid = entry["written"]["uid"].as_str();
+                known.push(uid.unwrap_or_else(|| panic!("{key} is only intended: {entry}")).to_owned());
+                assert!(entry["intended"].is_null() && entry["deleting"] == false, "{key} is open: {entry}");
+            }
+        }
+        let made = others.iter().filter(|(_, object)| object["metadata"]["annotations"].is_object());
+        let mut made: Vec<String> =
+            made.map(|(_, object)| object["metadata"]["uid"].as_str().unwrap().to_owned()).collect();
+        known.sort();
+        made.sort();
+        assert_eq!(known, made, "the inventory has what is there\n{others:#?}");
+        made
+    }
+
+    /// Every object in namespaces with names like ours, by path.
+    fn objects(&self) -> BTreeMap<String, Value> {
+        let mut objects = BTreeMap::new();
+        for collection in COLLECTIONS {
+            let (code, list) = self.proxy.ask("GET", collection, &Value::Null);
+            assert_eq!(code, 200, "{collection}");
+            for object in list["items"].as_array().unwrap() {
+                let path = path(collection, &object["metadata"]);
+                if path.contains("/kafka-") || path.contains("/streamfleet-") {
+                    objects.insert(path, object.clone());
+                }
+            }
+        }
+        objects
+    }
+
+    /// Removes everything of ours, and puts the installation back to what it was before it applied anything.
+    fn clear(&self) {
+        let ours = self.objects().into_keys().filter(|path| !path.contains(THEIRS));
+        let (namespaces, others): (Vec<_>, Vec<_>) = ours.partition(|path| path.matches('/').count() == 4);
+        for path in others.iter().chain(&namespaces) {
+            assert!(matches!(self.proxy.ask("DELETE", path, &Value::Null).0, 200 | 202), "{path}");
+        }
+        // What controllers would do.
+        for path in &namespaces {
+            let name = path.rsplit('/').next().unwrap();
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            assert_eq!(self.proxy.ask("PUT", &format!("{path}/finalize"), &body).0, 200, "{path}");
+        }
+        let state = self.tree.path().join(".streamfleet");
+        fs::remove_dir_all(&state).unwrap();
+        copy(self.fresh.path(), &state);
+    }
+
+    fn write_specs(&self) {
+        for (file, spec) in CLUSTERS.iter().zip(&self.specs) {
+            self.tree.write(file, spec);
+        }
+    }
+
+    fn make_foreign(&mut self) {
+        let labels =
+            json!({"app.kubernetes.io/managed-by": "streamfleet", "streamfleet.io/inventory": "true"});
+        for (collection, name) in FOREIGN {
+            let body = json!({"apiVersion": "v1", "metadata": {"name": name, "labels": labels}});
+            let (code, object) = self.proxy.ask("POST", collection, &body);
+            assert_eq!(code, 201, "{object}");
+        }
+        // As lists have them.
+        let theirs = self.objects().into_iter().filter(|(path, _)| path.contains(THEIRS));
+        self.foreign = theirs.map(|(_, object)| object).collect();
+        assert_eq!(self.foreign.len(), FOREIGN.len());
+    }
+}
+
+fn path(collection: &str, metadata: &Value) -> String {
+    let name = metadata["name"].as_str().unwrap();
+    match metadata["namespace"].as_str() {
+        Some(namespace) => {
+            let (root, plural) = collection.rsplit_once('/').unwrap();
+            format!("{root}/namespaces/{namespace}/{plural}/{name}")
+        }
+        None => format!("{collection}/{name}"),
+    }
+}
+
+/// An object without times, versions and uids, also where others name them.
+fn comparable(mut object: Value, uids: &[String]) -> Value {
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+        metadata.remove(field);
+    }
+    for entry in metadata["managedFields"].as_array_mut().unwrap() {
+        entry.as_object_mut().unwrap().remove("time");
+    }
+    if let Some(Value::String(text)) = object.pointer_mut("/data/inventory.json") {
+        *text = uids.iter().fold(text.clone(), |text, uid| text.replace(uid, "…"));
+    }
+    object
+}

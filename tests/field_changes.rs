@@ -1,0 +1,338 @@
+//! Every field of every kind is changed by itself: what the table of fields says of it is what the plan comes to, its
+//! objects change by more than a label, and the difference is recorded for whoever reviews a rendering.
+
+mod cases;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+use std::thread;
+
+use serde_json::{Map, Value};
+use streamfleet::catalog::Hold;
+use streamfleet::config::{Config, Content, OperatorRelease};
+use streamfleet::names::{Digest, Kind};
+use streamfleet::plan::field_effects::{FIELD_EFFECTS, FieldEffect, effect_of};
+use streamfleet::plan::{Change, FieldChange, Plan, Reader, Step, Verdict, Waiting, display};
+use streamfleet::problem;
+use streamfleet::render::yaml::to_yaml;
+use tokio::runtime::Builder;
+
+use crate::pipeline::{Surroundings, converge, plan_round};
+use crate::support::{Tree, examples, stable, without_own};
+use cases::{CASES, Case};
+
+/// The documents of the tree, by what the cases call them: a name, a file, and the example's file that it begins as.
+const DOCUMENTS: &[(&str, &str, &str)] = &[
+    ("organization", "organizations.yaml", "quickstart/organizations.yaml"),
+    ("domain", "acme/domain.yaml", "quickstart/acme/base-domains/kafka.acme.example.com.yaml"),
+    ("stream", "acme/stream.yaml", "oauth/acme/base-domains/stream.example.com.yaml"),
+    ("keycloak", "acme/keycloak.yaml", "oauth/acme/identity-providers/keycloak.yaml"),
+    ("minio", "acme/minio.yaml", "tiered-storage/acme/cloud-accounts/minio.yaml"),
+    ("dns", "acme/dns.yaml", "dedicated-tenancy/acme/cloud-accounts/dns.yaml"),
+    ("eu", "acme/eu.yaml", "quickstart/acme/fleets/eu.yaml"),
+    ("us", "acme/us.yaml", "tiered-storage/acme/fleets/eu.yaml"),
+    ("orders", "acme/orders.yaml", "quickstart/acme/clusters/orders.yaml"),
+    ("sandbox", "acme/sandbox.yaml", "quickstart/acme/clusters/sandbox.yaml"),
+];
+
+/// The document of each kind that the cases change.
+fn changed(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Organization => "organization",
+        Kind::BaseDomain => "domain",
+        Kind::IdentityProvider => "keycloak",
+        Kind::CloudAccount => "minio",
+        Kind::Fleet => "eu",
+        Kind::Cluster => "orders",
+    }
+}
+
+/// Fields that are only recorded, as the interface has them: nothing that runs follows from them.
+const RECORDED_ONLY: &[(Kind, &str)] = &[
+    (Kind::Cluster, "cloud_provider"),
+    (Kind::Cluster, "region"),
+    (Kind::Cluster, "tags"),
+    (Kind::Cluster, "provisioner_name"),
+    (Kind::Fleet, "placement_config"),
+    (Kind::BaseDomain, "dns_base_domain"),
+    (Kind::BaseDomain, "cloud_account"),
+    (Kind::IdentityProvider, "token_endpoint"),
+    (Kind::Organization, "display_name"),
+    (Kind::Organization, "members"),
+];
+
+/// Limits and words that say what may be done later, with the test that runs into them.
+const SHOWN_ELSEWHERE: &[(Kind, &str, &str, &str)] = &[
+    (Kind::Organization, "quotas.fleets", CAPACITY, "1 of 0 quotas.fleets"),
+    (Kind::Organization, "quotas.clusters", CAPACITY, "1 of 1 quotas.clusters"),
+    (Kind::Organization, "quotas.kafka_units", CAPACITY, "2 of 2 quotas.kafka_units"),
+    (
+        Kind::Cluster,
+        "advanced_config.scale_down_to",
+        include_str!("../src/plan/tests/decisions.rs"),
+        "fn brokers_are_removed_where_the_spec_confirms_it",
+    ),
+];
+const CAPACITY: &str = include_str!("../src/catalog/tests/capacity.rs");
+
+/// A field that is remembered, on the target by an annotation, and decides what is deleted.
+const PROTECTION: &str = "deletion_protection";
+
+/// Fields of which a change needs a Kubernetes cluster, with the test that makes it.
+const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
+    (
+        Kind::Fleet,
+        "advanced_config.kubeconfig",
+        include_str!("kubernetes/access.rs"),
+        "fn a_client_certificate_does_as_well_as_a_token",
+    ),
+    (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn patch_releases_are_followed_as_far_as_the_operator_runs_them"),
+    (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn a_cluster_that_no_longer_follows_patch_releases"),
+];
+const AUTO_UPGRADE: &str = "advanced_config.auto_upgrade";
+const UPGRADE: &str = include_str!("../src/plan/tests/upgrade.rs");
+
+/// A planned case.
+struct Planned {
+    case: &'static Case,
+    row: &'static FieldEffect,
+    plan: Plan,
+}
+
+/// Every case, planned once for all tests.
+static PLANNED: LazyLock<Vec<Planned>> = LazyLock::new(|| {
+    let (first, second) = CASES.split_at(CASES.len() / 2);
+    thread::scope(|scope| {
+        let second = scope.spawn(|| plan_all(second));
+        plan_all(first).into_iter().chain(second.join().unwrap()).collect()
+    })
+});
+
+fn plan_all(cases: &'static [Case]) -> Vec<Planned> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    cases.iter().map(|case| runtime.block_on(planned(case))).collect()
+}
+
+/// Applies the tree with the field as it is before, and plans it with what it becomes.
+async fn planned(case: &'static Case) -> Planned {
+    let around = Surroundings { config: offers_operators(), ..Surroundings::default() };
+    let tree = Tree::empty();
+    let mut documents = documents();
+    for (name, patch) in yaml(case.given).as_object().unwrap() {
+        merge(documents.get_mut(name.as_str()).unwrap(), patch);
+    }
+    let mut set = |value: &str, also: &str| {
+        let document = documents.get_mut(changed(case.kind)).unwrap();
+        merge(document, &yaml(also));
+        merge(document, &patch(case, value));
+        write(&tree, &documents);
+    };
+    if case.after_first {
+        set(case.after, "{}");
+        drop(converge(&tree, &around).await);
+    }
+    set(case.before, "{}");
+    drop(converge(&tree, &around).await);
+    set(case.after, case.also);
+    let plan = plan_round(&tree, &around).await.plan;
+    Planned { case, row: row(case), plan }
+}
+
+fn row(case: &Case) -> &'static FieldEffect {
+    let [before, after] = [case.before, case.after].map(yaml);
+    let change = FieldChange { field: case.field.to_owned(), before, after };
+    effect_of(case.kind, &change).unwrap_or_else(|| panic!("{}: no row", name(case)))
+}
+
+fn name(case: &Case) -> String {
+    format!("{} {}: {} → {}", case.kind.noun(), case.field, case.before, case.after)
+}
+
+fn documents() -> BTreeMap<&'static str, Value> {
+    let read = |&(name, _, example): &(&'static str, &str, &str)| {
+        let text = std::fs::read_to_string(examples().join(example)).unwrap();
+        (name, serde_saphyr::from_str(&text).unwrap())
+    };
+    let mut documents: BTreeMap<&str, Value> = DOCUMENTS.iter().map(read).collect();
+    merge(documents.get_mut("us").unwrap(), &yaml("{identifier: us}"));
+    documents
+}
+
+fn write(tree: &Tree, documents: &BTreeMap<&str, Value>) {
+    for (name, file, _) in DOCUMENTS {
+        tree.write(file, to_yaml(&documents[name]));
+    }
+}
+
+/// Two versions of the operator.
+fn offers_operators() -> Config {
+    let mut config = Config::default();
+    for version in ["1.2.0", "1.3.0"] {
+        let manifests = include_str!("../src/config/release/strimzi.yaml");
+        let manifests = manifests.replace("operator:1.2.0", &format!("operator:{version}"));
+        let release = OperatorRelease {
+            manifests: format!("strimzi-{version}.yaml"),
+            sha256: Digest::of(&manifests).as_str().to_owned(),
+            images: vec!["quay.io/strimzi/".to_owned()],
+            content: Content::of(Ok(manifests.into_bytes())),
+        };
+        config.operators.strimzi.insert(version.to_owned(), release);
+    }
+    config
+}
+
+fn yaml(text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// `a.b: value` as a patch of the document. `$certificate NAME` stands for one of `certificates.yaml`, or its key.
+fn patch(case: &Case, value: &str) -> Value {
+    // The name of a broker's option has dots of its own.
+    const OPTIONS: &str = "advanced_config.config.";
+    let names: Vec<&str> = match case.field.strip_prefix(OPTIONS) {
+        Some(option) => OPTIONS.split_terminator('.').chain([option]).collect(),
+        None => case.field.split('.').collect(),
+    };
+    let value = match value.strip_prefix("$certificate ") {
+        Some(name) => certificate(name)[if case.field == "tls_key" { "tls_key" } else { "tls_cert" }].clone(),
+        None => yaml(value),
+    };
+    let around = |value: Value, key: &str| Value::Object(Map::from_iter([(key.to_owned(), value)]));
+    names.into_iter().rev().fold(value, around)
+}
+
+fn certificate(name: &str) -> Value {
+    yaml(include_str!("field_changes/certificates.yaml"))[name].clone()
+}
+
+/// RFC 7396, but that a list or an empty mapping replaces what was there; `$certificate` stands for its fields.
+fn merge(target: &mut Value, patch: &Value) {
+    let (Value::Object(fields), Value::Object(patch)) = (&mut *target, patch) else {
+        *target = patch.clone();
+        return;
+    };
+    for (key, value) in patch {
+        match (key.as_str(), value) {
+            ("$certificate", Value::String(name)) => {
+                fields.extend(certificate(name).as_object().unwrap().clone());
+            }
+            (_, Value::Null) => drop(fields.remove(key)),
+            (_, Value::Object(inner)) if !inner.is_empty() => {
+                merge(fields.entry(key).or_insert_with(|| Value::Object(Map::new())), value);
+            }
+            _ => drop(fields.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+/// What a plan comes to as a whole.
+fn verdict(plan: &Plan) -> Verdict {
+    let stopped = plan.problems.iter().any(|problem| problem.is_error())
+        || plan.changes().flat_map(|change| &change.waiting).any(is_refusal);
+    let worst = plan.changes().map(|change| change.verdict).max();
+    if stopped { Verdict::Refused } else { worst.unwrap_or(Verdict::NoOp) }
+}
+
+fn is_refusal(waiting: &Waiting) -> bool {
+    matches!(waiting, Waiting::Refused { .. } | Waiting::Absence { .. } | Waiting::Held(Hold::Invalid { .. }))
+}
+
+/// Whether a step changes more than labels and annotations.
+fn is_functional(step: &Step) -> bool {
+    let (Some(before), Some(after)) = (&step.before, &step.after) else { return true };
+    let [before, after] = [before, &after.body].map(|body| {
+        let mut body = body.value();
+        for section in ["labels", "annotations"] {
+            body["metadata"].as_object_mut().unwrap().remove(section);
+        }
+        body
+    });
+    before != after
+}
+
+#[test]
+fn what_the_table_says_of_a_field_is_what_the_plan_comes_to() {
+    let wrong: Vec<String> = PLANNED
+        .iter()
+        .filter(|planned| verdict(&planned.plan) != planned.row.verdict)
+        .map(|Planned { case, row, plan }| {
+            format!("{}: the table says {:?}, the plan {:?}", name(case), row.verdict, verdict(plan))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_row_of_the_table_is_planned() {
+    let missing: Vec<String> = FIELD_EFFECTS
+        .iter()
+        .filter(|row| !PLANNED.iter().any(|planned| planned.row == *row))
+        .filter(|row| {
+            !NEEDS_KUBERNETES.iter().any(|(kind, field, ..)| (*kind, *field) == (row.kind, row.field))
+        })
+        .map(|row| format!("{} {} {}", row.kind.noun(), row.field, row.when.words()))
+        .collect();
+    assert!(missing.is_empty(), "without a line in tests/field_changes/cases.rs:\n{}", missing.join("\n"));
+    for (_, field, file, test) in NEEDS_KUBERNETES.iter().chain(SHOWN_ELSEWHERE) {
+        assert!(file.contains(test), "{field} is no longer shown by `{test}`");
+    }
+}
+
+/// Nothing is accepted and then ignored: each field changes what runs, is refused, or changes what may be done, and the plan
+/// shows it.
+#[test]
+fn every_field_that_is_not_only_recorded_does_something() {
+    let fields: BTreeSet<(Kind, &str)> = CASES.iter().map(|case| (case.kind, case.field)).collect();
+    for field in fields {
+        let cases = || PLANNED.iter().filter(move |planned| (planned.case.kind, planned.case.field) == field);
+        let steps = |planned: &Planned| {
+            planned.plan.changes().flat_map(|change| change.steps.clone()).collect::<Vec<_>>()
+        };
+        if RECORDED_ONLY.contains(&field) {
+            assert!(
+                cases().all(|planned| steps(planned).is_empty()),
+                "{field:?} is said to be recorded only"
+            );
+            continue;
+        }
+        let does = |planned: &Planned| {
+            let held = planned
+                .plan
+                .changes()
+                .any(|change| change.waiting.iter().any(|it| matches!(it, Waiting::Held(_))));
+            let told = planned.plan.fleets.iter().any(|fleet| !fleet.conditions.is_empty());
+            let steps = steps(planned);
+            let protects =
+                |change: &Change| change.record.as_ref().map(|record| record.protected.to_string());
+            let protected = field.1 == PROTECTION
+                && planned
+                    .plan
+                    .changes()
+                    .any(|change| protects(change).as_deref() == Some(planned.case.after));
+            steps.iter().any(is_functional)
+                || protected
+                || held
+                || told
+                || verdict(&planned.plan) == Verdict::Refused
+        };
+        let elsewhere = SHOWN_ELSEWHERE.iter().any(|(kind, name, ..)| (*kind, *name) == field);
+        assert!(elsewhere || cases().any(does), "{field:?} has no effect");
+    }
+}
+
+/// The plan of each change, with the difference that it makes to the objects.
+#[test]
+fn the_difference_that_each_field_makes_is_recorded() {
+    for kind in Kind::ALL {
+        let mut all = String::new();
+        for Planned { case, plan, .. } in PLANNED.iter().filter(|planned| planned.case.kind == kind) {
+            let reader = Reader { color: false, width: 100, tree: "tree" };
+            let errors: Vec<_> = plan.problems.iter().filter(|problem| problem.is_error()).cloned().collect();
+            let page = display(plan, reader) + "\n" + &problem::render(&errors, false);
+            let page = without_own(&stable(&page));
+            writeln!(all, "=== {} ({})\n\n{}\n", name(case), verdict(plan).words(), page.trim_end()).unwrap();
+        }
+        insta::assert_snapshot!(format!("changes_{}", kind.singular()), all);
+    }
+}

@@ -1,0 +1,119 @@
+//! Specs that have every value of every field, and each together with every value of every other: what is rendered of them
+//! passes the strict validation of a real API server.
+
+mod documents;
+mod pairs;
+mod schema;
+mod table;
+
+use std::thread;
+
+use serde_json::Value;
+
+use crate::accepted_by_kubernetes::{documents as in_one, lost};
+use crate::support::Tree;
+use crate::support::control_plane::ControlPlane;
+use documents::{Author, parse};
+use table::{Choice, ELSEWHERE, FIELDS, REFUSED};
+
+/// Whether all of something that is refused is among the choices.
+fn is_refused(chosen: &[pairs::Choice]) -> bool {
+    let is = |&(field, value): &pairs::Choice, &(kind, path, refused): &Choice| {
+        let field = &FIELDS[field];
+        field.kinds.contains(&kind) && field.path == path && field.values[value] == refused
+    };
+    REFUSED.iter().any(|refused| refused.iter().all(|one| chosen.iter().any(|choice| is(choice, one))))
+}
+
+/// The choices of every row.
+fn rows() -> Vec<Vec<Choice>> {
+    let counts: Vec<usize> = FIELDS.iter().map(|field| field.values.len()).collect();
+    let choices = |row: Vec<usize>| {
+        let chosen = FIELDS.iter().zip(row);
+        chosen.flat_map(|(field, value)| {
+            field.kinds.iter().map(move |kind| (*kind, field.path, field.values[value]))
+        })
+    };
+    pairs::rows(&counts, is_refused).into_iter().map(|row| choices(row).collect()).collect()
+}
+
+/// The objects of every row, as they are written for fleets that are folders.
+fn manifests() -> Vec<Value> {
+    let (tree, author) = (Tree::empty(), Author::new());
+    let rows = rows();
+    rows.iter().enumerate().for_each(|(number, row)| author.write(&tree, &format!("row{number}"), row));
+    tree.run("apply tree --yes").expect(0).says(&["0 waiting"]);
+    let files = tree.output().into_iter().filter(|(path, _)| path.ends_with(".yaml"));
+    files.map(|(_, bytes)| serde_saphyr::from_slice(&bytes).unwrap()).collect()
+}
+
+#[test]
+fn whatever_the_specs_say_the_server_takes_what_is_rendered() {
+    let plane = ControlPlane::shared();
+    plane.serve_gateways();
+    let (namespaces, rest): (Vec<_>, Vec<_>) =
+        manifests().into_iter().partition(|manifest| manifest["kind"] == "Namespace");
+    let rows = rows();
+    let routed: Choice = ("Fleet", "advanced_config/exposure", r#""tlsroute""#);
+    let gateways = rows.iter().filter(|row| row.contains(&routed)).count();
+    assert_eq!(namespaces.len(), rows.len() + gateways);
+    // A dry run finds only what is really there.
+    assert_eq!(plane.apply(&in_one(&namespaces)).expect(0).err, "");
+    thread::scope(|scope| {
+        for some in rest.chunks(rest.len().div_ceil(4)) {
+            scope.spawn(move || is_taken(plane, some));
+        }
+    });
+}
+
+/// Asserts that the server would store objects as they are, and warns of none.
+fn is_taken(plane: &ControlPlane, manifests: &[Value]) {
+    let words =
+        "apply --server-side --validate=strict --field-manager=streamfleet --dry-run=server -o json -f -";
+    let answer = plane.kubectl(words, &in_one(manifests)).expect(0);
+    assert_eq!(answer.err, "", "the server warns");
+    let list: Value = serde_json::from_str(&answer.out).unwrap();
+    let taken = list["items"].as_array().unwrap();
+    assert_eq!(taken.len(), manifests.len());
+    for (sent, taken) in manifests.iter().zip(taken) {
+        let name = format!("{} {}", sent["kind"], sent["metadata"]);
+        assert_eq!(lost(sent, taken, ""), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn what_the_table_leaves_out_is_refused() {
+    let (tree, author) = (Tree::empty(), Author::new());
+    for (number, refused) in REFUSED.iter().enumerate() {
+        author.write(&tree, &format!("refused{number}"), refused);
+    }
+    let said = tree.run("validate tree").expect(1);
+    let said = format!("{}{}", said.out, said.err);
+    let taken: Vec<_> = REFUSED
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| !said.contains(&format!("refused{number}/all.yaml:")))
+        .map(|(_, refused)| refused)
+        .collect();
+    assert!(taken.is_empty(), "these are taken, so they belong into the table: {taken:?}\n{said}");
+}
+
+#[test]
+fn the_table_has_every_field_and_value_of_the_schemas() {
+    let mut known: Vec<String> = Author::new().names("row0", &[]);
+    for field in FIELDS {
+        for (kind, value) in field.kinds.iter().flat_map(|kind| field.values.iter().map(move |it| (kind, it)))
+        {
+            known.extend(schema::names_in(kind, &field.path.replace('/', "."), &parse(value)));
+        }
+    }
+    for &(kind, path, value) in REFUSED.iter().copied().flatten() {
+        known.extend(schema::names_in(kind, &path.replace('/', "."), &parse(value)));
+    }
+    known.extend(ELSEWHERE.iter().map(|(name, _)| (*name).to_owned()));
+    let all = schema::names();
+    let missing: Vec<_> = all.iter().filter(|name| !known.contains(name)).collect();
+    assert!(missing.is_empty(), "tests/generated/table.rs lacks {missing:#?}");
+    let gone: Vec<_> = ELSEWHERE.iter().map(|(name, _)| *name).filter(|name| !all.contains(*name)).collect();
+    assert!(gone.is_empty(), "there is no {gone:?} any more");
+}

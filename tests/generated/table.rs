@@ -1,0 +1,223 @@
+//! The fields of specs, and the values of each that make a difference to what is rendered.
+
+/// A field, or several kinds' fields that must be the same, and its values as JSON. `null` is a field that isn't there.
+pub struct Field {
+    /// Whose field it is.
+    pub kinds: &'static [&'static str],
+    /// Where it is in a document.
+    pub path: &'static str,
+    /// What it can be.
+    pub values: &'static [&'static str],
+}
+
+const fn field(kinds: &'static [&'static str], path: &'static str, values: &'static [&'static str]) -> Field {
+    Field { kinds, path, values }
+}
+
+const CLUSTER: &[&str] = &["Cluster"];
+const FLEET: &[&str] = &["Fleet"];
+const DOMAIN: &[&str] = &["BaseDomain"];
+const PROVIDER: &[&str] = &["IdentityProvider"];
+const ACCOUNT: &[&str] = &["CloudAccount"];
+
+/// The text of an audience in which every character means something to one of its readers.
+const HOSTILE: &str = r#""kafka's \"own\" \\ ${secrets:/etc:passwd} ü\n""#;
+
+const PUBLIC_GATEWAY: &str = r#"{"class": "envoy"}"#;
+const PRIVATE_GATEWAY: &str = r#"{"class": "envoy", "private": true}"#;
+
+/// Every option of brokers that needs no tiered storage.
+const OPTIONS: &str = r#"{
+    "auto.create.topics.enable": true, "compression.type": "zstd", "connections.max.idle.ms": 60000,
+    "delete.topic.enable": false, "fetch.max.bytes": 1048576, "group.initial.rebalance.delay.ms": 0,
+    "group.max.session.timeout.ms": 60000, "group.max.size": 100, "log.cleaner.delete.retention.ms": 0,
+    "log.cleaner.max.compaction.lag.ms": 9223372036854775807, "log.cleaner.min.compaction.lag.ms": 1,
+    "log.cleanup.policy": "delete,compact", "log.message.timestamp.after.max.ms": 0,
+    "log.message.timestamp.before.max.ms": 0, "log.message.timestamp.type": "LogAppendTime",
+    "log.retention.bytes": -1, "log.retention.check.interval.ms": 1000, "log.retention.ms": -1,
+    "log.roll.ms": 60000, "log.segment.bytes": 1048576, "log.segment.delete.delay.ms": 0,
+    "message.max.bytes": 1024, "min.insync.replicas": 1, "num.partitions": 1, "offsets.retention.minutes": 1,
+    "producer.id.expiration.ms": 1, "replica.fetch.max.bytes": 1024, "replica.lag.time.max.ms": 1000,
+    "transaction.max.timeout.ms": 1, "transactional.id.expiration.ms": 1
+}"#;
+
+/// Every option of brokers that needs tiered storage, and other words of those that take words.
+const TIERING_OPTIONS: &str = r#"{
+    "log.local.retention.bytes": -2, "log.local.retention.ms": -2,
+    "remote.log.manager.copy.max.bytes.per.second": 9223372036854775807,
+    "remote.log.manager.fetch.max.bytes.per.second": 1,
+    "compression.type": "producer", "log.cleanup.policy": "delete", "log.message.timestamp.type": "CreateTime"
+}"#;
+
+/// The fields that are varied.
+pub const FIELDS: &[Field] = &[
+    field(&["Fleet", "Cluster"], "tenancy_mode", &[r#""Shared""#, r#""Isolated""#, r#""Dedicated""#]),
+    field(CLUSTER, "kafka_units", &["1", "2"]),
+    field(CLUSTER, "cloud_provider", &["null", r#""directory""#]),
+    field(CLUSTER, "region", &["null", r#""eu""#]),
+    field(CLUSTER, "tags", &["null", r#"[{"key": "team", "value": "checkout"}]"#]),
+    field(CLUSTER, "provisioner_name", &["null", r#""somebody""#]),
+    field(CLUSTER, "deletion_protection", &["null", "true", "false"]),
+    field(CLUSTER, "advanced_config/number_of_zones", &["null", r#""3""#, "2"]),
+    field(
+        CLUSTER,
+        "advanced_config/cluster_access",
+        &["null", r#""Internal""#, r#""External""#, r#""Internal & External""#],
+    ),
+    field(CLUSTER, "advanced_config/private_access", &["null", "true"]),
+    field(CLUSTER, "advanced_config/version", &[r#""4.3.1""#, r#""4.3.0""#, r#""4.2.1""#, r#""4.2.0""#]),
+    field(CLUSTER, "advanced_config/oauth", &["null", r#""own""#]),
+    field(CLUSTER, "advanced_config/authentication", &["null", r#""scram-sha-512""#, r#""mtls""#]),
+    field(CLUSTER, "advanced_config/tiered_storage_bucket_name", &["null", r#""history""#]),
+    field(
+        CLUSTER,
+        "advanced_config/tiered_storage_provider",
+        &["null", r#"{"cloud_account": "store"}"#, r#"{"cloud_account": "store", "cloud_region": "eu-2"}"#],
+    ),
+    field(CLUSTER, "advanced_config/tiered_storage_create_bucket", &["null", "false"]),
+    field(CLUSTER, "advanced_config/auto_upgrade", &["null", "false"]),
+    field(CLUSTER, "advanced_config/storage/class", &["null", r#""gp3""#]),
+    field(CLUSTER, "advanced_config/storage/size_gib", &["null", "65536"]),
+    field(CLUSTER, "advanced_config/storage/on_delete", &["null", r#""Retain""#, r#""Delete""#]),
+    field(CLUSTER, "advanced_config/profile", &["null", r#""standard""#, r#""dev""#]),
+    field(CLUSTER, "advanced_config/scale_down_to", &["null", "2"]),
+    field(CLUSTER, "advanced_config/operations/metrics", &["null", "true"]),
+    field(CLUSTER, "advanced_config/operations/kafka_exporter", &["null", "true"]),
+    field(CLUSTER, "advanced_config/operations/topic_operator", &["null", "true"]),
+    field(CLUSTER, "advanced_config/config", &["null", OPTIONS, TIERING_OPTIONS]),
+    field(FLEET, "placement_config", &["null", r#"{"region": "eu"}"#]),
+    field(FLEET, "deletion_protection", &["null", "false"]),
+    field(FLEET, "advanced_config/exposure", &["null", r#""loadbalancer""#, r#""tlsroute""#]),
+    field(FLEET, "advanced_config/gateway", &["null", PUBLIC_GATEWAY, PRIVATE_GATEWAY]),
+    field(FLEET, "advanced_config/components/strimzi", &["null", r#""existing""#]),
+    field(FLEET, "advanced_config/storage_class", &["null", r#""standard""#]),
+    field(FLEET, "advanced_config/path", &["null", r#""in/manifests""#]),
+    field(DOMAIN, "dns_provider", &["null", r#""None""#, r#""external-dns""#]),
+    field(DOMAIN, "dns_base_domain", &["null", r#""example.com""#]),
+    field(DOMAIN, "cloud_account", &["null", r#""store""#]),
+    field(PROVIDER, "token_endpoint", &["null", r#""https://id.example.com/token""#]),
+    field(PROVIDER, "audience", &[r#""kafka""#, HOSTILE]),
+    field(PROVIDER, "username_claim", &["null", r#""email""#, r#""['user'].['id']""#]),
+    field(PROVIDER, "groups_claim", &["null", r#""$.roles""#]),
+    field(PROVIDER, "ca_cert", &["null", r#""CERTIFICATE""#]),
+    field(ACCOUNT, "provider", &[r#""s3""#, r#""aws""#]),
+    field(ACCOUNT, "endpoint", &[r#""https://s3.example.com:9000""#, "null"]),
+];
+
+/// A field and a value of it.
+pub type Choice = (&'static str, &'static str, &'static str);
+
+/// What is refused together, or alone.
+pub const REFUSED: &[&[Choice]] = &[
+    &[("Cluster", "advanced_config/profile", r#""dev""#), ("Cluster", "kafka_units", "2")],
+    // A unit is three brokers.
+    &[("Cluster", "kafka_units", "1"), ("Cluster", "advanced_config/number_of_zones", "2")],
+    &[
+        ("Cluster", "advanced_config/profile", r#""dev""#),
+        ("Cluster", "advanced_config/number_of_zones", r#""3""#),
+    ],
+    &[
+        ("Cluster", "advanced_config/profile", r#""dev""#),
+        ("Cluster", "advanced_config/number_of_zones", "2"),
+    ],
+    &[
+        ("Cluster", "advanced_config/private_access", "true"),
+        ("Cluster", "advanced_config/cluster_access", "null"),
+    ],
+    &[
+        ("Cluster", "advanced_config/private_access", "true"),
+        ("Cluster", "advanced_config/cluster_access", r#""Internal""#),
+    ],
+    &[
+        ("Cluster", "advanced_config/tiered_storage_bucket_name", r#""history""#),
+        ("Cluster", "advanced_config/tiered_storage_provider", "null"),
+    ],
+    &[
+        ("Cluster", "advanced_config/tiered_storage_bucket_name", "null"),
+        ("Cluster", "advanced_config/tiered_storage_provider", r#"{"cloud_account": "store"}"#),
+    ],
+    &[
+        ("Cluster", "advanced_config/tiered_storage_bucket_name", "null"),
+        (
+            "Cluster",
+            "advanced_config/tiered_storage_provider",
+            r#"{"cloud_account": "store", "cloud_region": "eu-2"}"#,
+        ),
+    ],
+    &[("BaseDomain", "dns_provider", r#""external-dns""#), ("BaseDomain", "cloud_account", "null")],
+    &[("BaseDomain", "dns_provider", "null"), ("BaseDomain", "cloud_account", r#""store""#)],
+    &[("BaseDomain", "dns_provider", r#""None""#), ("BaseDomain", "cloud_account", r#""store""#)],
+    &[
+        ("CloudAccount", "provider", r#""aws""#),
+        ("CloudAccount", "endpoint", r#""https://s3.example.com:9000""#),
+    ],
+    &[("CloudAccount", "provider", r#""s3""#), ("CloudAccount", "endpoint", "null")],
+    &[
+        ("Cluster", "advanced_config/oauth", r#""own""#),
+        ("Cluster", "advanced_config/authentication", r#""mtls""#),
+    ],
+    &[("Cluster", "kafka_units", "1"), ("Cluster", "advanced_config/scale_down_to", "2")],
+    &[("Cluster", "advanced_config/profile", r#""dev""#), ("Cluster", "advanced_config/scale_down_to", "2")],
+    &[
+        ("Cluster", "advanced_config/tiered_storage_bucket_name", "null"),
+        ("Cluster", "advanced_config/config", TIERING_OPTIONS),
+    ],
+    &[
+        ("Cluster", "advanced_config/tiered_storage_provider", "null"),
+        ("Cluster", "advanced_config/config", TIERING_OPTIONS),
+    ],
+    &[("Fleet", "advanced_config/exposure", r#""tlsroute""#), ("Fleet", "advanced_config/gateway", "null")],
+    &[("Fleet", "advanced_config/exposure", "null"), ("Fleet", "advanced_config/gateway", PUBLIC_GATEWAY)],
+    &[("Fleet", "advanced_config/exposure", "null"), ("Fleet", "advanced_config/gateway", PRIVATE_GATEWAY)],
+    &[
+        ("Fleet", "advanced_config/exposure", r#""loadbalancer""#),
+        ("Fleet", "advanced_config/gateway", PUBLIC_GATEWAY),
+    ],
+    &[
+        ("Fleet", "advanced_config/exposure", r#""loadbalancer""#),
+        ("Fleet", "advanced_config/gateway", PRIVATE_GATEWAY),
+    ],
+    // A private cluster is reached from outside, and so through the Gateway.
+    &[
+        ("Cluster", "advanced_config/private_access", "true"),
+        ("Fleet", "advanced_config/gateway", PUBLIC_GATEWAY),
+    ],
+    &[
+        ("Cluster", "advanced_config/private_access", "null"),
+        ("Cluster", "advanced_config/cluster_access", r#""External""#),
+        ("Fleet", "advanced_config/gateway", PRIVATE_GATEWAY),
+    ],
+    &[
+        ("Cluster", "advanced_config/private_access", "null"),
+        ("Cluster", "advanced_config/cluster_access", r#""Internal & External""#),
+        ("Fleet", "advanced_config/gateway", PRIVATE_GATEWAY),
+    ],
+    // The fleet of each row is a folder, and nothing tells what its operator runs.
+    &[("Cluster", "advanced_config/auto_upgrade", "true")],
+    &[("Cluster", "advanced_config/tiered_storage_create_bucket", "true")],
+];
+
+const WORD: &str = "the server looks at no option of brokers, and other words are rendered alike";
+
+/// What needs no row: a field, or a value of one, and why.
+pub const ELSEWHERE: &[(&str, &str)] = &[
+    ("cluster suspend", "a suspended cluster is not rendered"),
+    ("fleet suspend", "nothing of a suspended fleet is rendered"),
+    ("cluster advanced_config.config.compression.type uncompressed", WORD),
+    ("cluster advanced_config.config.compression.type gzip", WORD),
+    ("cluster advanced_config.config.compression.type snappy", WORD),
+    ("cluster advanced_config.config.compression.type lz4", WORD),
+    ("cluster advanced_config.config.log.cleanup.policy compact", WORD),
+    ("fleet infra_type byok", "the objects are those of a folder"),
+    ("cluster cloud_provider byok", "it is the fleet's infra_type"),
+    ("fleet advanced_config.kubeconfig", "it leads to a byok fleet"),
+    ("fleet advanced_config.kubeconfig.from_file", "a way to give a secret"),
+    ("fleet advanced_config.kubeconfig.from_env", "a way to give a secret"),
+    ("fleet advanced_config.kubeconfig.encrypted", "a way to give a secret"),
+    ("base-domain tls_key.from_file", "a way to give a secret"),
+    ("base-domain tls_key.from_env", "a way to give a secret"),
+    ("base-domain tls_key.encrypted", "a way to give a secret"),
+    ("cloud-account credentials.from_file", "a way to give a secret"),
+    ("cloud-account credentials.from_env", "a way to give a secret"),
+    ("cloud-account credentials.encrypted", "a way to give a secret"),
+];

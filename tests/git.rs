@@ -1,0 +1,254 @@
+//! Specs from a git repository: what is pushed is done, and what can't be fetched changes nothing.
+
+mod https;
+
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::support::serve::Serve;
+use crate::support::{Tree, approval_id};
+
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+const POOL: &str = "kafka-acme--orders/kafkanodepool-broker.yaml";
+
+const SERVE: &str = "serve --config config.toml";
+
+/// A working copy with the quickstart's specs, pushed to a bare repository beside it, and settings that name that.
+struct Specs {
+    tree: Tree,
+}
+
+impl Specs {
+    fn new() -> Self {
+        let specs = Specs { tree: Tree::example("quickstart") };
+        specs.git("init --quiet --bare --initial-branch=main ../specs.git");
+        specs.git("--git-dir=../specs.git config receive.denyDeleteCurrent ignore");
+        specs.git("init --quiet --initial-branch=main");
+        specs.set(&format!("git = \"{}\"", specs.remote().display()), true);
+        specs.push("first");
+        specs
+    }
+
+    fn remote(&self) -> PathBuf {
+        self.tree.beside("specs.git")
+    }
+
+    /// Writes the settings.
+    fn set(&self, source: &str, allow_plain: bool) {
+        let text = format!(
+            "state_dir = \"state\"\noutput_dir = \"output\"\n\n[source]\n{source}\ninterval_seconds = 5\n\n\
+             [secrets]\nallow_plain_in_git = {allow_plain}\n"
+        );
+        fs::write(self.tree.beside("config.toml"), text).unwrap();
+    }
+
+    /// Runs git in the working copy.
+    #[track_caller]
+    fn git(&self, words: &str) -> String {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false"]);
+        git.args(words.split_whitespace()).current_dir(self.tree.path());
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        let output = git.output().expect("the tests of git need git");
+        assert!(output.status.success(), "git {words}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Commits everything, pushes it by force if need be, and gives the commit.
+    #[track_caller]
+    fn push(&self, message: &str) -> String {
+        self.git("add --all");
+        self.git(&format!("commit --quiet --message={message}"));
+        self.git("push --quiet --force ../specs.git main");
+        self.git("rev-parse HEAD")
+    }
+
+    /// What is on the target.
+    fn target(&self) -> Vec<(String, Vec<u8>)> {
+        crate::support::files(&self.tree.beside("output"))
+    }
+
+    fn pool(&self) -> String {
+        fs::read_to_string(self.tree.beside("output/acme/eu").join(POOL)).unwrap_or_default()
+    }
+}
+
+fn replicas(serve: &Serve<'_>, specs: &Specs, count: &str) {
+    let line = format!("replicas: {count}\n");
+    serve.until(&format!("there are {count} brokers"), || specs.pool().contains(&line).then_some(()));
+}
+
+#[test]
+fn what_is_pushed_is_done_and_each_decision_names_its_commit_and_author() {
+    let specs = Specs::new();
+    let serve = Serve::start(&specs.tree, SERVE);
+    replicas(&serve, &specs, "3");
+
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    let commit = specs.push("grow");
+    serve.signal("HUP");
+    replicas(&serve, &specs, "6");
+    let named = format!("commit=\"{commit}\"");
+    serve.says(&["decided", "cluster acme/orders", &named, "author=\"Ada <ada@example.com>\""]);
+    serve.says(&["done", "cluster acme/orders", &named]);
+    let audit = fs::read_to_string(specs.tree.beside("state/audit.jsonl")).unwrap();
+    let last = audit.lines().last().unwrap();
+    let by = format!("{{\"author\":\"Ada <ada@example.com>\",\"id\":\"{commit}\"}}");
+    assert!(last.contains(&by) && last.contains("changed cluster acme/orders"), "{last}");
+
+    // Without anybody asking, it is looked at every few seconds; and what was rewritten is taken as it is.
+    specs.git("reset --quiet --hard HEAD~1");
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 3");
+    specs.push("other");
+    replicas(&serve, &specs, "9");
+    serve.says(&["the branch was rewritten"]);
+
+    // A commit is whole: what it removes is removed without a pause.
+    specs.tree.remove(SANDBOX);
+    specs.push("less");
+    serve.signal("HUP");
+    let has_sandbox = || specs.target().iter().any(|(path, _)| path.contains("sandbox"));
+    serve.until("the sandbox is gone", || (!has_sandbox()).then_some(()));
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn what_was_fetched_before_is_not_done_until_it_is_known_what_there_is_now() {
+    let specs = Specs::new();
+    specs.tree.run("apply --yes --config config.toml").expect(0);
+    let spec = specs.tree.read(ORDERS);
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    specs.push("grow");
+    specs.tree.run("plan --config config.toml").expect(2);
+    specs.tree.write(ORDERS, spec);
+    specs.push("back");
+    let serve = Serve::start(&specs.tree, SERVE);
+    serve.says(&["planned", "looked="]);
+    assert!(!serve.log().contains("decided"), "{}", serve.log());
+    assert!(specs.pool().contains("replicas: 3\n"));
+    assert_eq!(serve.stop(), Some(0));
+
+    // Where that can't be known, what was fetched last is in force.
+    fs::rename(specs.remote(), specs.tree.beside("away.git")).unwrap();
+    let serve = Serve::start(&specs.tree, SERVE);
+    serve.says(&["stays in force"]);
+    serve.says(&["planned", "looked="]);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_fetched_is_told_once_and_changes_nothing() {
+    let specs = Specs::new();
+    let serve = Serve::start(&specs.tree, SERVE);
+    serve.says(&["done", "cluster acme/sandbox"]);
+    serve.says(&["done", "cluster acme/orders"]);
+    let before = specs.target();
+
+    specs.git("push --quiet ../specs.git main:other");
+    specs.git("push --quiet --delete ../specs.git main");
+    serve.signal("HUP");
+    serve.says(&["stays in force", "it has no branch `main`"]);
+
+    let away = specs.tree.beside("away.git");
+    fs::rename(specs.remote(), &away).unwrap();
+    serve.signal("HUP");
+    let told = || serve.log().lines().filter(|line| line.contains("stays in force")).count();
+    serve.until("it says that the remote is away", || (told() == 2).then_some(()));
+    // What is served meanwhile is served with its commit.
+    fs::remove_file(specs.tree.beside("output/acme/eu").join(POOL)).unwrap();
+    serve.signal("HUP");
+    replicas(&serve, &specs, "3");
+    let rounds = serve.rounds();
+    serve.signal("HUP");
+    serve.until("there was another round", || (serve.rounds() > rounds).then_some(()));
+    assert_eq!(told(), 2, "{}", serve.log());
+
+    fs::rename(&away, specs.remote()).unwrap();
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    assert_eq!(specs.target().len(), before.len());
+    specs.push("grow");
+    serve.signal("HUP");
+    replicas(&serve, &specs, "6");
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn an_emptied_branch_and_another_source_delete_nothing_that_nobody_approved() {
+    let specs = Specs::new();
+    specs.tree.run("apply --config config.toml --yes").expect(0);
+    let before = specs.target();
+    specs.git("rm --quiet -r .");
+    specs.tree.write("README.md", "moved");
+    specs.push("oops");
+    let plan = specs.tree.run("plan --config config.toml").expect(3).says(&["approval"]);
+    specs.tree.run("apply --config config.toml --yes").expect(3);
+    assert_eq!(specs.target(), before);
+
+    // What approves it is what the plan says, word for word.
+    let id = approval_id(&plan.out);
+    let words = format!("approve {id} --config config.toml");
+    assert!(plan.out.contains(&format!("streamfleet {words}")), "{}", plan.out);
+
+    specs.git("revert --no-edit --no-commit HEAD");
+    specs.git("rm --quiet --force acme/clusters/sandbox.yaml");
+    specs.push("back");
+    specs.git("push --quiet ../specs.git main:other");
+    let remote = specs.remote();
+    specs.set(&format!("git = \"{}\"\nbranch = \"other\"", remote.display()), true);
+    specs.tree.run("plan --config config.toml").expect(3).says(&["the spec tree was", "(branch other)"]);
+    specs.tree.run("apply --config config.toml --yes").expect(3);
+    assert_eq!(specs.target(), before);
+}
+
+#[test]
+fn a_plain_secret_in_git_is_refused_and_a_folder_of_the_same_specs_is_not() {
+    let specs = Specs::new();
+    specs.set(&format!("git = \"{}\"", specs.remote().display()), false);
+    let said = ["`tls_key` is a plain secret in a git repository", "streamfleet secret encrypt"];
+    specs.tree.run("validate --config config.toml").expect(1).says(&said).says_nothing_of(&["BEGIN PRIVATE"]);
+    specs.tree.run("validate tree --config config.toml").expect(0);
+}
+
+#[test]
+fn a_saved_plan_of_a_commit_is_applied_as_long_as_the_commit_is_the_last() {
+    let specs = Specs::new();
+    specs.tree.run("plan --config config.toml --out saved.json").expect(2);
+    specs.tree.run("apply saved.json --config config.toml --yes").expect(0).says(&["output/acme/eu"]);
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    specs.push("grow");
+    specs.tree.run("plan --config config.toml --out next.json").expect(2);
+    specs.tree.edit(ORDERS, "kafka_units: 2", "kafka_units: 3");
+    specs.push("more");
+    specs.tree.run("apply next.json --config config.toml --yes").expect(1).says(&["no longer fits"]);
+}
+
+#[test]
+fn a_remote_that_says_nothing_holds_up_nothing() {
+    let specs = Specs::new();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    specs.set(&format!("git = \"https://{address}/specs.git\"\ntimeout_seconds = 1"), true);
+    let late = "it took longer than 1 s";
+    specs.tree.run("plan --config config.toml").expect(1).says(&[late, "raise `source.timeout_seconds`"]);
+    let serve = Serve::start(&specs.tree, SERVE);
+    serve.says(&[late, "nothing is done"]);
+    assert_eq!(serve.stop(), Some(0));
+    // It was asked, and it was asked in TLS.
+    let mut hello = [0];
+    silent.accept().unwrap().0.read_exact(&mut hello).unwrap();
+    assert_eq!(hello, [22]);
+}
+
+#[test]
+fn settings_with_a_password_are_refused_without_showing_it() {
+    let specs = Specs::new();
+    specs.set("git = \"https://ada:hunter2@git.example.com/specs.git\"", true);
+    for words in ["plan --config config.toml", "config check config.toml", SERVE] {
+        let said = ["`source.git` holds a user or a password"];
+        specs.tree.run(words).expect(1).says(&said).says_nothing_of(&["hunter2"]);
+    }
+}

@@ -1,0 +1,215 @@
+//! A real Kafka broker takes what is rendered, and real clients reach it with the files that `client-properties` prints.
+
+mod identity_provider;
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::kubernetes::{SANDBOX, on};
+use crate::support::Tree;
+use crate::support::control_plane::{ControlPlane, Writer};
+use crate::support::kafka::{Broker, Client};
+use identity_provider::{FORGER, IdentityProvider};
+
+/// The namespace of the example's small cluster.
+const NAMESPACE: &str = "kafka-acme--sandbox";
+/// Where clients outside of Kubernetes find it, and its only node.
+const OUTSIDE: [&str; 2] = ["sandbox.kafka.acme.example.com", "broker-0--sandbox.kafka.acme.example.com"];
+/// The cluster's administrator, with a password.
+const ADMIN: (&str, &str) = ("sandbox-admin", "open-sesame");
+/// Somebody whom nobody gave any right.
+const STRANGER: (&str, &str) = ("stranger", "let-me-in");
+
+const TOPICS: &str = "org.apache.kafka.tools.TopicCommand";
+const RIGHTS: &str = "org.apache.kafka.tools.AclCommand";
+const CONFIGS: &str = "kafka.admin.ConfigCommand";
+const PRODUCE: &str = "org.apache.kafka.tools.ProducerPerformance";
+const CONSUME: &str = "org.apache.kafka.tools.consumer.ConsoleConsumer";
+
+/// A broker with what clients are told of it.
+struct Stage {
+    broker: Broker,
+    /// What they are told, by listener.
+    told: BTreeMap<&'static str, String>,
+}
+
+impl Stage {
+    /// The example's small cluster, reached from inside and outside.
+    fn set(more: impl FnOnce(&Tree)) -> Stage {
+        let plane = ControlPlane::start();
+        let tree = on(&plane);
+        tree.edit(SANDBOX, "cluster_access: Internal", "cluster_access: Internal & External");
+        tree.remove("acme/clusters/orders.yaml");
+        more(&tree);
+        tree.run("apply tree --yes --config config.toml").expect(0);
+        let broker = Broker::start(&plane, NAMESPACE, &[ADMIN, STRANGER], &OUTSIDE);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { Writer::to(&plane).await.put_status(&broker.with_status()).await });
+        let told = ["tls", "external", "admin"].map(|listener| {
+            let words = format!("client-properties sandbox tree --config config.toml --listener {listener}");
+            (listener, tree.run(&words).expect(0).out)
+        });
+        Stage { broker, told: told.into() }
+    }
+
+    /// A client with the properties of a listener, as they are.
+    fn client(&self, listener: &str) -> Client {
+        Client::new(&self.told[listener])
+    }
+
+    /// The administrator, at the listener of its own.
+    fn admin(&self) -> Client {
+        self.client("admin").user(ADMIN)
+    }
+
+    /// What a tool says that does what it is asked to.
+    #[track_caller]
+    fn run(&self, client: &Client, class: &str, words: &str) -> String {
+        self.broker.tool(client, class, words).succeeds()
+    }
+
+    /// Makes a topic with as many copies as the broker gives one.
+    #[track_caller]
+    fn make(&self, topic: &str) {
+        self.run(&self.admin(), TOPICS, &format!("--create --topic {topic}"));
+    }
+
+    /// Sends numbers from zero.
+    #[track_caller]
+    fn send(&self, client: &Client, topic: &str, more: &str) {
+        let words = format!("--topic {topic} --num-records 3 --payload-monotonic --throughput -1 {more}");
+        let said = self.run(client, PRODUCE, &words);
+        assert!(said.contains("3 records sent"), "{said}");
+    }
+
+    /// Takes what was sent, as a group.
+    #[track_caller]
+    fn take(&self, client: &Client, topic: &str) {
+        let words =
+            format!("--topic {topic} --group {topic} --from-beginning --isolation-level read_committed");
+        let said = self.run(client, CONSUME, &format!("{words} --max-messages 3 --timeout-ms 60000"));
+        assert!(said.contains("0\n1\n2\n"), "{said}");
+    }
+
+    /// Asserts that the broker, or the client itself, ends the conversation for this reason.
+    #[track_caller]
+    fn is_refused(&self, client: &Client, why: &str) {
+        let outcome = self.broker.tool(client, TOPICS, "--list").says(why);
+        assert!(!outcome.succeeded, "{}", outcome.said);
+    }
+}
+
+#[test]
+fn a_broker_takes_every_option_and_clients_reach_it_as_they_are_told() {
+    let stage = Stage::set(|_| {});
+    let admin = stage.admin();
+    every_option_is_in_force(&stage);
+
+    // From outside and inside, by name, over TLS that is verified; with transactions, and as a group.
+    stage.make("numbers");
+    stage.send(&stage.client("external").user(ADMIN), "numbers", "--transactional-id numbers");
+    stage.take(&stage.client("tls").user(ADMIN), "numbers");
+
+    // A topic isn't made by being named.
+    let missing = stage.broker.tool(&admin, TOPICS, "--describe --topic missing");
+    missing.says("Topic 'missing' does not exist");
+
+    // The quota of 1 MiB a second slows down who sends 11.5 MB; the first seconds are free.
+    let words = "--topic numbers --num-records 1150 --record-size 10000 --throughput -1 --print-metrics \
+                 --command-property linger.ms=100 batch.size=500000";
+    let metrics = stage.run(&stage.client("tls").user(ADMIN), PRODUCE, words);
+    let throttled = metrics.lines().find(|line| line.contains("produce-throttle-time-max"));
+    let most = throttled.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    assert!(most.is_some_and(|milliseconds| milliseconds > 0.0), "{metrics}");
+
+    // Who may do nothing does nothing, and a wrong password or address leads nowhere.
+    let words = "--topic numbers --num-records 1 --record-size 1 --throughput -1";
+    let stranger = stage.client("external").user(STRANGER);
+    stage.broker.tool(&stranger, PRODUCE, words).says("Not authorized to access topics: [numbers]");
+    stage.is_refused(&stage.client("external").user((ADMIN.0, "guess")), "invalid credentials");
+    let by_address =
+        stage.client("external").user(ADMIN).with("bootstrap.servers", &stage.broker.address(9094));
+    stage.is_refused(&by_address, "No subject alternative names matching IP address");
+}
+
+/// The broker knows each option that is rendered, and has the value. One that it doesn't know it keeps as a secret.
+#[track_caller]
+fn every_option_is_in_force(stage: &Stage) {
+    let words = "--describe --all --entity-type brokers --entity-name 0";
+    let said = stage.run(&stage.admin(), CONFIGS, words);
+    let config = stage.broker.kafka()["spec"]["kafka"]["config"].as_object().unwrap();
+    assert!(config.len() > 5, "{config:?}");
+    for (key, value) in config {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let line = format!("\n  {key}={value} sensitive=false ");
+        assert!(said.contains(&line), "{line}is missing in\n{said}");
+    }
+}
+
+#[test]
+fn clients_log_in_with_tokens_and_nobody_becomes_the_administrator_by_one() {
+    // Everything in it means something to one of those who read it on its way to the broker.
+    let audience = r#"kafka's "own" \ ${secrets:/etc:passwd}"#;
+    let claims =
+        |user: &str, audience: &str| json!({"sub": "1", "preferred_username": user, "aud": [audience]});
+    let clients = BTreeMap::from([
+        ("app", claims("alice", audience)),
+        (FORGER, claims("alice", audience)),
+        ("neighbour", claims("alice", "another")),
+        ("usurper", claims(ADMIN.0, audience)),
+    ]);
+    let provider = IdentityProvider::start(clients);
+    let IdentityProvider { url, authority } = &provider;
+    let stage = Stage::set(|tree| {
+        tree.edit(SANDBOX, "  profile: dev", "  profile: dev\n  oauth: own");
+        let spec = json!({
+            "apiVersion": "streamfleet/v1", "kind": "IdentityProvider", "organization": "acme", "identifier": "own",
+            "issuer": url, "jwks_uri": format!("{url}/keys"), "token_endpoint": format!("{url}/token"),
+            "audience": audience, "username_claim": "preferred_username", "ca_cert": authority,
+        });
+        tree.write("acme/own.yaml", spec.to_string());
+    });
+    let login = |listener: &str, id: &str| {
+        let module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule";
+        let trust = r#"ssl.truststore.type="PEM" ssl.truststore.location="authority.pem""#;
+        stage
+            .client(listener)
+            .with(
+                "sasl.jaas.config",
+                &format!(r#"{module} required clientId="{id}" clientSecret="x" {trust};"#),
+            )
+            .option(&format!("-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}/token"))
+    };
+    stage.broker.write("authority.pem", authority);
+    every_option_is_in_force(&stage);
+
+    // The administrator needs no token, and gives rights to a user of the identity provider.
+    stage.make("numbers");
+    let grant = "--add --allow-principal User:alice --operation All --topic numbers --group numbers";
+    stage.run(&stage.admin(), RIGHTS, grant);
+    stage.send(&login("external", "app"), "numbers", "");
+    stage.take(&login("tls", "app"), "numbers");
+
+    // A token for somebody else's service, one that another signed, and one that names a super user.
+    for (id, why) in [
+        ("neighbour", "Expected audience not available in the token"),
+        (FORGER, "Invalid token signature"),
+        ("usurper", "Custom claim check failed"),
+    ] {
+        stage.is_refused(&login("external", id), why);
+    }
+}
+
+#[test]
+fn clients_log_in_with_certificates_of_their_own() {
+    let stage =
+        Stage::set(|tree| tree.edit(SANDBOX, "  profile: dev", "  profile: dev\n  authentication: mtls"));
+    stage.make("numbers");
+    let grant = "--add --allow-principal User:CN=stranger --operation All --topic numbers --group numbers";
+    stage.run(&stage.admin(), RIGHTS, grant);
+    let certified = |listener: &str| stage.broker.certified(stage.client(listener), STRANGER.0);
+    stage.send(&certified("external"), "numbers", "");
+    stage.take(&certified("tls"), "numbers");
+    stage.is_refused(&stage.client("external"), "SslAuthenticationException");
+}

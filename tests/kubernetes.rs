@@ -1,0 +1,225 @@
+//! `plan` and `apply` of `byok` fleets, on a real control plane.
+
+mod access;
+mod hunted;
+mod memory;
+mod refusals;
+pub mod removal;
+
+use std::fs;
+
+use crate::support::Tree;
+use crate::support::control_plane::ControlPlane;
+
+pub const FLEET: &str = "acme/fleets/eu.yaml";
+pub const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+pub const QUOTA: &str = "resourcequota sandbox --namespace=kafka-acme--sandbox";
+
+/// An example whose fleet is on a control plane, with settings beside it that let kubeconfigs lead to this host.
+pub fn on(plane: &ControlPlane) -> Tree {
+    reached_with(&plane.kubeconfig())
+}
+
+/// As [`on`], as whoever a kubeconfig is of.
+pub fn reached_with(kubeconfig: &str) -> Tree {
+    let tree = Tree::example("quickstart");
+    fs::write(tree.beside("config.toml"), "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
+    make_byok(&tree, FLEET, kubeconfig);
+    for cluster in ["orders", "sandbox"] {
+        tree.edit(
+            &format!("acme/clusters/{cluster}.yaml"),
+            "cluster_type",
+            "cloud_provider: byok\ncluster_type",
+        );
+    }
+    tree
+}
+
+fn make_byok(tree: &Tree, fleet: &str, kubeconfig: &str) {
+    tree.edit(fleet, "infra_type: directory", "infra_type: byok");
+    let text = tree.read(fleet);
+    tree.write(fleet, format!("{text}advanced_config:\n  kubeconfig: '{kubeconfig}'\n"));
+}
+
+#[test]
+fn a_fleet_goes_through_its_life() {
+    let mut plane = ControlPlane::start();
+    let tree = on(&plane);
+    let apply = "apply tree --yes --config config.toml";
+    let plan = "plan tree --config config.toml";
+
+    // Everything is made, and then there is nothing to do.
+    tree.run(plan).expect(2).says(&["fleet acme/eu   byok      units", "0 to change"]);
+    tree.run(apply).expect(0);
+    let get = "get kafkas,kafkanodepools,secrets,resourcequotas --all-namespaces --output=name";
+    plane
+        .kubectl(get, "")
+        .expect(0)
+        .says(&["kafka.kafka.strimzi.io/orders", "kafkanodepool.kafka.strimzi.io/"]);
+    tree.run(plan).expect(0).says(&["Nothing to do"]);
+
+    // What was edited by hand is seen, named and undone; the record may be lost.
+    fs::remove_dir_all(tree.path().join(".streamfleet/state/cache-v1")).unwrap();
+    tree.run(plan).expect(0).says(&["Nothing to do"]);
+    let patch = format!(
+        "patch {QUOTA} --type=merge --field-manager=kubectl-edit -p {{\"spec\":{{\"hard\":{{\"pods\":\"99\"}}}}}}"
+    );
+    plane.kubectl(&patch, "").expect(0);
+    tree.run(plan).expect(2).says(&["kubectl-edit", "ResourceQuota kafka-acme--sandbox/sandbox", "99"]);
+    tree.run(apply).expect(0);
+    let pods = format!("get {QUOTA} --output=jsonpath={{.spec.hard.pods}}");
+    assert_eq!(plane.kubectl(&pods, "").expect(0).out, "14");
+    tree.run(plan).expect(0);
+
+    // So is a Secret, without a word of what is in it.
+    plane
+        .kubectl(
+            "patch secret orders-tls --namespace=kafka-acme--orders -p {\"data\":{\"tls.key\":\"c2VjcmV0\"}}",
+            "",
+        )
+        .expect(0);
+    tree.run(plan)
+        .expect(2)
+        .says(&["kubectl-patch", "Secret kafka-acme--orders/orders-tls"])
+        .says_nothing_of(&["c2VjcmV0", "PRIVATE KEY"]);
+    tree.run(apply).expect(0).says_nothing_of(&["c2VjcmV0"]);
+    tree.run(plan).expect(0);
+
+    // A server that is away is no empty cluster.
+    plane.stop();
+    tree.run(plan).expect(3).says(&[
+        "byok, Unreachable",
+        "  last seen less than a minute ago, at 20",
+        "; what follows is planned against what was recorded then",
+        "cannot read the namespace kube-system",
+    ]);
+    tree.run(apply).expect(3).says(&["Connection refused"]);
+    plane.start_again();
+    tree.run(plan).expect(0);
+
+    // A second fleet may not be here.
+    let fleet = tree.read(FLEET).replace("identifier: eu", "identifier: us");
+    tree.write("acme/fleets/us.yaml", fleet);
+    tree.run(plan).expect(3).says(&["cannot use the Kubernetes cluster: fleet acme/eu is on it"]);
+    tree.remove("acme/fleets/us.yaml");
+
+    // What isn't protected goes when its file does; its namespace and disks stay.
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data-0, namespace: kafka-acme--sandbox}\n\
+         spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+    plane.kubectl("apply -f -", claim).expect(0);
+    tree.edit(SANDBOX, "    on_delete: Delete", "    on_delete: Retain");
+    tree.run(apply).expect(0);
+    tree.remove(SANDBOX);
+    tree.run(apply).expect(0).says(&["1 to delete", "Applied 1 resource"]);
+    plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(1).says(&["not found"]);
+    plane.kubectl("get pvc data-0 --namespace=kafka-acme--sandbox", "").expect(0);
+    tree.run(plan).expect(0);
+
+    // What is protected doesn't, though nothing but the cluster knows of it any more.
+    fs::remove_dir_all(tree.path().join(".streamfleet/state")).unwrap();
+    tree.remove("acme/clusters/orders.yaml");
+    tree.run(apply);
+    plane.kubectl("get kafka orders --namespace=kafka-acme--orders", "").expect(0);
+}
+
+#[test]
+fn nothing_that_is_not_ours_is_touched_and_nothing_is_reached_that_may_not_be() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    let foreign =
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: kafka-acme--orders, labels: {theirs: \"yes\"}}\n";
+    plane.kubectl("apply -f -", foreign).expect(0);
+    let before = plane.kubectl("get namespace kafka-acme--orders --output=json", "").expect(0).out;
+
+    // Only the settings let a kubeconfig lead to this host.
+    tree.run("plan tree").expect(3).says(&[
+        "cannot connect to the `server` of the fleet's `kubeconfig`: 127.0.0.1 is a loopback address",
+        "`allow_addresses` under `[targets]`",
+    ]);
+
+    // An object of theirs where one of ours should be stays as it is, and is told of.
+    tree.run("plan tree --config config.toml").says(&["kafka-acme--orders"]);
+    tree.run("apply tree --yes --config config.toml");
+    let after = plane.kubectl("get namespace kafka-acme--orders --output=json", "").expect(0).out;
+    assert_eq!(after, before);
+    plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(0);
+
+    // A kubeconfig that leads to another cluster than before does nothing there.
+    let another = ControlPlane::start();
+    let (here, there) = (plane.kubeconfig(), another.kubeconfig());
+    tree.edit(FLEET, &here, &there);
+    tree.run("apply tree --yes --config config.toml")
+        .says(&["cannot use the Kubernetes cluster: it is another one than the fleet was made on"]);
+    another.kubectl("get namespace streamfleet-system", "").expect(1).says(&["not found"]);
+}
+
+/// Of two new fleets nobody can say whose the cluster is: neither gets it, and the plan says so already.
+#[test]
+fn two_new_fleets_on_one_cluster_are_both_refused_in_the_plan() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    let second = tree.read(FLEET).replace("identifier: eu", "identifier: us");
+    tree.write("acme/fleets/us.yaml", second);
+    let said = [
+        "cannot use the Kubernetes cluster: the kubeconfig of fleet acme/us leads to it, too",
+        "cannot use the Kubernetes cluster: the kubeconfig of fleet acme/eu leads to it, too",
+        "4 waiting",
+    ];
+    for verb in ["plan tree", "apply tree --yes"] {
+        tree.run(&format!("{verb} --config config.toml")).expect(3).says(&said);
+    }
+    plane.kubectl("get namespace streamfleet-system", "").expect(1).says(&["not found"]);
+
+    // Once it is one fleet's, only the other is refused.
+    tree.remove("acme/fleets/us.yaml");
+    tree.run("apply tree --yes --config config.toml").expect(0);
+}
+
+#[test]
+fn a_run_that_is_killed_or_hangs_is_finished_by_the_next() {
+    let mut plane = ControlPlane::start();
+    let tree = on(&plane);
+    let words = "apply tree --yes --config config.toml";
+    // Later each time, until one comes to its end.
+    for patience in (0..).map(|round| std::time::Duration::from_millis(150 * round)) {
+        let mut run = tree.command(words).stdout(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(patience);
+        if run.try_wait().unwrap().is_some() {
+            break;
+        }
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+    tree.run(words).expect(0);
+    tree.run("plan tree --config config.toml").expect(0);
+    let inventory = "get configmaps --namespace=streamfleet-system --output=jsonpath={.items[*].data}";
+    plane.kubectl(inventory, "").expect(0).says_nothing_of(&["\"deleting\\\":true"]);
+
+    // A deletion that hangs says who holds it, and goes on when it can: only controllers end a namespace.
+    tree.remove(SANDBOX);
+    tree.run(words).expect(1).says(&[
+        "cannot see the end of Namespace kafka-acme--sandbox: it is being deleted and held by kubernetes",
+    ]);
+    plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(1).says(&["not found"]);
+    plane.run_controllers();
+    tree.run(words).expect(0);
+    plane.kubectl("get namespace kafka-acme--sandbox", "").expect(1).says(&["not found"]);
+}
+
+/// What a kubeconfig would run is never run, neither by a plan nor by an apply.
+#[test]
+fn a_kubeconfig_runs_nothing() {
+    let tree = Tree::example("quickstart");
+    let mark = tree.beside("was-run");
+    let kubeconfig = format!(
+        "{{\"current-context\": \"c\", \"contexts\": [{{\"name\": \"c\", \"context\": {{\"cluster\": \"c\", \"user\": \"u\"}}}}], \
+         \"clusters\": [{{\"name\": \"c\", \"cluster\": {{\"server\": \"https://192.0.2.1\"}}}}], \
+         \"users\": [{{\"name\": \"u\", \"user\": {{\"exec\": {{\"apiVersion\": \"client.authentication.k8s.io/v1\", \
+         \"command\": \"touch\", \"args\": [\"{}\"]}}}}}}]}}",
+        mark.display()
+    );
+    make_byok(&tree, FLEET, &kubeconfig);
+    tree.run("plan tree").expect(1).says(&["the kubeconfig's user has `exec`"]);
+    tree.run("apply tree --yes").expect(1);
+    assert!(!mark.exists());
+}

@@ -1,0 +1,199 @@
+//! The Strimzi operator installed by a fleet, on a real control plane: installed, upgraded, given back, refused.
+
+use std::fs;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::kubernetes::{on, reached_with};
+use crate::support::Tree;
+use crate::support::control_plane::{ControlPlane, until};
+
+const FLEET: &str = "acme/fleets/eu.yaml";
+const APPLY: &str = "apply tree --yes --config config.toml";
+const PLAN: &str = "plan tree --config config.toml";
+const DEPLOYMENT: &str = "get deployment strimzi-cluster-operator --namespace=strimzi-operator";
+
+/// The operator's objects as Strimzi publishes them, of version 1.2.0.
+const OPERATOR: &str = include_str!("../src/config/release/strimzi.yaml");
+
+/// The manifests of a version, with the real definitions of Strimzi's resources.
+fn manifests(version: &str) -> String {
+    let definitions = ControlPlane::definitions();
+    format!("{definitions}\n---\n{}", OPERATOR.replace("operator:1.2.0", &format!("operator:{version}")))
+}
+
+/// Settings that have these versions of the operator, with the files that they name.
+fn offer(tree: &Tree, versions: &[&str]) {
+    let mut settings = "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n".to_owned();
+    for version in versions {
+        let manifests = manifests(version);
+        let digest = hex::encode(Sha256::digest(&manifests));
+        fs::write(tree.beside(&format!("strimzi-{version}.yaml")), manifests).unwrap();
+        settings += &format!(
+            "[operators.strimzi.\"{version}\"]\nmanifests = \"strimzi-{version}.yaml\"\nsha256 = \"{digest}\"\n\
+             images = [\"quay.io/strimzi/\"]\n"
+        );
+    }
+    fs::write(tree.beside("config.toml"), settings).unwrap();
+}
+
+/// Makes the fleet ask for an operator, where it asks for none yet.
+fn ask(tree: &Tree, version: &str) {
+    let text = tree.read(FLEET);
+    let component = format!("  components: {{strimzi: {version}}}\n");
+    match text.contains("advanced_config:\n") {
+        true => tree.edit(FLEET, "advanced_config:\n", &format!("advanced_config:\n{component}")),
+        false => tree.write(FLEET, format!("{text}advanced_config:\n{component}")),
+    }
+}
+
+/// Somebody who may do what the role that is printed for installing the operator allows.
+fn installer(plane: &ControlPlane) -> String {
+    who_may(plane, "--operator")
+}
+
+/// Somebody who may do what the role that is printed with these options allows.
+pub fn who_may(plane: &ControlPlane, options: &str) -> String {
+    let role = Tree::empty().run(&format!("role {options} --name installer")).expect(0).out;
+    plane.kubectl("apply -f -", &role).expect(0);
+    let kubeconfig = plane.service_account("default", "installer");
+    let binding =
+        "create clusterrolebinding installer --clusterrole=installer --serviceaccount=default:installer";
+    plane.kubectl(binding, "").expect(0);
+    until("the role holds", || (plane.kubectl_with(&kubeconfig, "get namespaces").code == 0).then_some(()));
+    kubeconfig
+}
+
+#[test]
+fn an_operator_is_installed_upgraded_and_given_back() {
+    let plane = ControlPlane::start();
+    plane.kubectl("delete customresourcedefinitions --all", "").expect(0);
+    let tree = reached_with(&installer(&plane));
+    offer(&tree, &["1.2.0", "1.3.0"]);
+    ask(&tree, "1.2.0");
+
+    // Definitions come first and are awaited, so that one apply makes the operator and the clusters.
+    tree.run(PLAN).expect(2).says(&[
+        "+ Namespace strimzi-operator",
+        "+ CustomResourceDefinition kafkas.kafka.strimzi.io",
+        "+ ClusterRoleBinding strimzi-entity-operator",
+        "+ Deployment strimzi-operator/strimzi-cluster-operator",
+    ]);
+    tree.run(APPLY).expect(0);
+    plane.kubectl("get kafka orders --namespace=kafka-acme--orders", "").expect(0);
+    let watched = format!("{DEPLOYMENT} --output=jsonpath={{.spec.template.spec.containers[0].env[0]}}");
+    assert_eq!(plane.kubectl(&watched, "").expect(0).out, r#"{"name":"STRIMZI_NAMESPACE","value":"*"}"#);
+    let role = "auth can-i watch kafkas.kafka.strimzi.io --all-namespaces \
+                --as=system:serviceaccount:strimzi-operator:strimzi-cluster-operator";
+    plane.kubectl(role, "").expect(0);
+    tree.run(PLAN).expect(0).says(&["Nothing to do"]).says_nothing_of(&["OperatorMissing", "Permissions"]);
+
+    // What somebody changes about it is put back.
+    plane
+        .kubectl("scale deployment strimzi-cluster-operator --replicas=0 --namespace=strimzi-operator", "")
+        .expect(0);
+    tree.run(PLAN).expect(2).says(&["~ Deployment strimzi-operator/strimzi-cluster-operator"]);
+    tree.run(APPLY).expect(0);
+
+    // Another version restarts brokers, and says so.
+    tree.edit(FLEET, "strimzi: 1.2.0", "strimzi: 1.3.0");
+    tree.run(APPLY).expect(0).says(&[
+        "advanced_config.components.strimzi 1.2.0 → 1.3.0",
+        "a new version of the operator restarts the brokers of every cluster",
+        "+         image: quay.io/strimzi/operator:1.3.0",
+    ]);
+    tree.run(PLAN).expect(0);
+    tree.edit(FLEET, "strimzi: 1.3.0", "strimzi: 1.2.0");
+    tree.run(APPLY).expect(1).says(&[
+        "error: the Strimzi operator can't go from 1.3.0 back to 1.2.0",
+        "an older operator doesn't know what a newer one left behind; put 1.3.0 back",
+    ]);
+
+    // Given back, the operator goes; what its definitions define stays, and so does its namespace.
+    tree.edit(FLEET, "strimzi: 1.2.0", "strimzi: existing");
+    tree.run(APPLY).expect(0).says(&["nothing acts on changes until another operator does"]);
+    plane.kubectl(DEPLOYMENT, "").expect(1).says(&["not found"]);
+    plane.kubectl("get namespace strimzi-operator", "").expect(0);
+    plane.kubectl("get kafka orders --namespace=kafka-acme--orders", "").expect(0);
+    tree.run(PLAN).expect(0).says(&["Nothing to do", "install it, or name a version to install"]);
+}
+
+#[test]
+fn what_somebody_else_runs_is_not_installed_over() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    offer(&tree, &["1.2.0"]);
+    ask(&tree, "1.2.0");
+    let theirs = OPERATOR.split("---\n").last().unwrap();
+    plane.kubectl("apply --namespace=default -f -", theirs).expect(0);
+    tree.run(APPLY).expect(3).says(&[
+        "! SecondOperator: Strimzi 1.2.0 in default/strimzi-cluster-operator is on the cluster already, and a second \
+         operator would work against it; write `strimzi: existing` in `advanced_config.components` of the fleet",
+        "! cluster sandbox    waiting: fleet acme/eu is not usable yet",
+        "CustomResourceDefinition kafkas.kafka.strimzi.io is there and isn't ours",
+        "leave it there: every Kafka of the Kubernetes cluster depends on it",
+    ]).says_nothing_of(&["move it away"]);
+    for namespace in ["strimzi-operator", "kafka-acme--sandbox"] {
+        plane.kubectl(&format!("get namespace {namespace}"), "").expect(1).says(&["not found"]);
+    }
+}
+
+#[test]
+fn an_operator_is_written_for_a_folder_too() {
+    let tree = Tree::example("quickstart");
+    for cluster in ["orders", "sandbox"] {
+        tree.remove(&format!("acme/clusters/{cluster}.yaml"));
+    }
+    tree.edit(FLEET, "max_tenants", "deletion_protection: false\nmax_tenants");
+    offer(&tree, &["1.2.0"]);
+    ask(&tree, "1.2.0");
+    tree.run(APPLY).expect(0);
+    let written = |file: &str| tree.output().iter().any(|(path, _)| path == file);
+    let definition = "acme/eu/_cluster/customresourcedefinition-kafkas.kafka.strimzi.io.yaml";
+    let others = [
+        "acme/eu/_cluster/namespace-strimzi-operator.yaml",
+        "acme/eu/strimzi-operator/deployment-strimzi-cluster-operator.yaml",
+    ];
+    assert!(written(definition) && others.iter().all(|file| written(file)), "{:?}", tree.output());
+    tree.run(PLAN).expect(0);
+
+    // It goes with its fleet, but for the definitions.
+    tree.remove(FLEET);
+    tree.run(APPLY).expect(0);
+    assert!(written(definition) && !others.iter().any(|file| written(file)));
+    tree.run(PLAN).expect(0);
+}
+
+#[test]
+fn manifests_that_are_not_what_the_settings_say_install_nothing() {
+    let tree = Tree::example("quickstart");
+    offer(&tree, &["1.2.0"]);
+    ask(&tree, "1.2.0");
+    let file = tree.beside("strimzi-1.2.0.yaml");
+    let whole = fs::read_to_string(&file).unwrap();
+
+    fs::write(&file, format!("{whole}\n")).unwrap();
+    tree.run(APPLY).expect(1).says(&[
+        "error: the manifests of Strimzi 1.2.0 are not the expected ones: their SHA-256 digest is",
+        "acme/fleets/eu.yaml:13:25",
+        "compare the file with the one that Strimzi publishes",
+    ]);
+    fs::remove_file(&file).unwrap();
+    tree.run(PLAN).expect(1).says(&[
+        "error: the manifests of Strimzi 1.2.0 can't be read from `strimzi-1.2.0.yaml`: No such file or directory",
+    ]);
+    fs::write(&file, &whole).unwrap();
+    let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
+    fs::write(tree.beside("config.toml"), settings.replace("quay.io/strimzi/", "registry.example.com/"))
+        .unwrap();
+    tree.run(PLAN).expect(1).says(&[
+        "error: the manifests of Strimzi 1.2.0 use the image `quay.io/strimzi/operator:1.2.0`, which the settings don't allow",
+    ]);
+    fs::write(tree.beside("config.toml"), settings).unwrap();
+    tree.edit(FLEET, "strimzi: 1.2.0", "strimzi: 1.4.0");
+    tree.run(PLAN).expect(1).says(&[
+        "error: the settings of the installation have no manifests of Strimzi 1.4.0",
+        "help: choose one of 1.2.0, or have whoever runs the installation add it",
+    ]);
+    assert_eq!(tree.output(), []);
+}

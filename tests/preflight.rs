@@ -1,0 +1,160 @@
+//! What a Kubernetes cluster lacks is told before anything is made there, on a real control plane.
+
+use crate::kubernetes::removal::LEFT_BY_THE_OPERATOR;
+use crate::kubernetes::{on, reached_with};
+use crate::support::control_plane::{ControlPlane, until};
+use crate::support::{Run, Tree};
+
+const APPLY: &str = "apply tree --yes --config config.toml";
+const PLAN: &str = "plan tree --config config.toml";
+
+/// Applies documents as whoever runs the cluster.
+fn given(plane: &ControlPlane, documents: &str) -> Run {
+    plane.kubectl("apply --server-side --force-conflicts -f -", documents).expect(0)
+}
+
+fn class(name: &str, default: bool, expands: bool) -> String {
+    format!(
+        "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: example.com/disks\n\
+         allowVolumeExpansion: {expands}\nmetadata:\n  name: {name}\n  annotations:\n    \
+         storageclass.kubernetes.io/is-default-class: \"{default}\"\n---\n"
+    )
+}
+
+/// The Deployment of an operator, as somebody else may have made it.
+fn operator(watched: &str, versions: &[&str]) -> String {
+    let images: Vec<String> =
+        versions.iter().map(|version| format!("{version}=example.com/kafka:{version}")).collect();
+    let images = images.join("\\n");
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: kafka-operator, namespace: default}}\n\
+         spec:\n  selector: {{matchLabels: {{a: b}}}}\n  template:\n    metadata: {{labels: {{a: b}}}}\n    spec:\n      containers:\n        \
+         - name: operator\n          image: example.com/operator:1.2.0\n          env:\n            \
+         - {{name: STRIMZI_NAMESPACE, value: \"{watched}\"}}\n            \
+         - {{name: STRIMZI_KAFKA_IMAGES, value: \"{images}\"}}\n"
+    )
+}
+
+/// Nothing was made for this cluster.
+fn is_untouched(plane: &ControlPlane, cluster: &str) {
+    let namespace = format!("get namespace kafka-acme--{cluster}");
+    plane.kubectl(&namespace, "").expect(1).says(&["not found"]);
+}
+
+#[test]
+fn a_fleet_waits_for_what_its_cluster_lacks() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    let fast = "storage:\n    class: fast";
+    tree.edit("acme/clusters/orders.yaml", "advanced_config:", &format!("advanced_config:\n  {fast}"));
+
+    // Warnings hold nothing up; a StorageClass that is named and isn't there does, and only where it is named.
+    tree.run(APPLY).expect(3).says(&[
+        "! StorageClassMissing: there is no StorageClass fast; make it: the cluster has none at all",
+        "! DefaultStorageClassMissing: no StorageClass is the default one",
+        "! OperatorMissing: no Deployment of the cluster runs the Strimzi operator",
+        "! CapacityShort: the fleet's clusters take 11 CPUs and 59 GiB of memory",
+        "and no node takes pods",
+        "waiting: there is no StorageClass fast (StorageClassMissing)",
+    ]);
+    is_untouched(&plane, "orders");
+    plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(0);
+
+    // An operator that looks elsewhere, or runs other versions, holds up what is not made yet.
+    given(&plane, &(class("fast", false, false) + &class("plain", true, true) + &class("other", true, true)));
+    given(&plane, &operator("default,other", &["4.3.1"]));
+    tree.run(PLAN)
+        .expect(3)
+        .says(&[
+            "! OperatorNotWatching: Strimzi 1.2.0 in default/kafka-operator doesn't watch the namespace kafka-acme--orders",
+            "! StorageCannotGrow: disks of StorageClass fast can't grow",
+            "! DefaultStorageClassAmbiguous: several StorageClasses are the default one: other and plain",
+        ])
+        .says_nothing_of(&["StorageClassMissing", "cluster sandbox"]);
+    given(&plane, &operator("*", &["4.2.0", "4.2.1"]));
+    tree.run(APPLY).expect(3).says(&[
+        "! KafkaVersionUnsupported: Kafka 4.3.1 is not run by Strimzi 1.2.0 in default/kafka-operator, which runs 4.2.0 and 4.2.1",
+    ]);
+    is_untouched(&plane, "orders");
+
+    // What is made is left alone whatever is lacking later.
+    given(&plane, &operator("*", &["4.3.1"]));
+    tree.run(APPLY).expect(0);
+    given(&plane, &operator("default", &["4.2.0"]));
+    plane.kubectl("delete storageclass fast", "").expect(0);
+    tree.run(PLAN).expect(0).says(&["Nothing to do", "! StorageClassMissing"]);
+}
+
+#[test]
+fn a_cluster_without_resource_definitions_says_what_to_install() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    plane.kubectl("delete customresourcedefinitions --all", "").expect(0);
+    tree.run(APPLY).expect(3).says(&[
+        "! DefinitionsMissing: the cluster doesn't have Kafka, KafkaNodePool and KafkaUser of kafka.strimzi.io/v1; \
+         install Strimzi 1.0 or newer with its resource definitions",
+    ]);
+    is_untouched(&plane, "orders");
+}
+
+/// Somebody whose role is the one that is printed for that.
+fn tenant(plane: &ControlPlane, tree: &Tree) -> String {
+    given(plane, &tree.run("role").expect(0).out);
+    let kubeconfig = plane.service_account("default", "tenant");
+    let binding =
+        "create clusterrolebinding tenant --clusterrole=streamfleet --serviceaccount=default:tenant";
+    plane.kubectl(binding, "").expect(0);
+    // The server learns of a role a moment after it is stored.
+    until("the role holds", || (plane.kubectl_with(&kubeconfig, "get namespaces").code == 0).then_some(()));
+    kubeconfig
+}
+
+#[test]
+fn the_role_that_is_printed_is_enough_for_a_life_and_what_it_lacks_is_named() {
+    let plane = ControlPlane::start();
+    let kubeconfig = tenant(&plane, &Tree::empty());
+    let tree = reached_with(&kubeconfig);
+    tree.run(PLAN).expect(2).says_nothing_of(&["PermissionsMissing"]);
+
+    // Without one of its rules nothing is half made.
+    let rule =
+        "get clusterrole streamfleet --output=jsonpath={.rules[?(@.resources[0]==\"limitranges\")].verbs}";
+    let verbs = plane.kubectl(rule, "").expect(0).out;
+    assert_eq!(verbs, r#"["create","delete","get","list","patch","watch"]"#);
+    let role = tree.run("role").expect(0).out;
+    let poorer = role.replace("- limitranges", "- nothing");
+    given(&plane, &poorer);
+    let lacks = "may not create limitranges, delete limitranges, get limitranges";
+    until("the role is poorer", || tree.run(PLAN).out.contains(lacks).then_some(()));
+    tree.run(APPLY).expect(3).says(&[
+        "add to the `rules` of its ClusterRole: {\"apiGroups\":[\"\"],\"resources\":[\"limitranges\"],\
+         \"verbs\":[\"create\",\"delete\",\"get\",\"list\",\"patch\",\"watch\"]}",
+    ]);
+    is_untouched(&plane, "orders");
+
+    given(&plane, &role);
+    until("the role is whole", || (!tree.run(PLAN).out.contains(lacks)).then_some(()));
+    tree.run(APPLY).expect(0);
+    tree.run(PLAN).expect(0).says(&["Nothing to do"]);
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 2");
+    tree.run(APPLY).expect(0);
+
+    // A cluster goes with what its operator leaves behind.
+    given(&plane, LEFT_BY_THE_OPERATOR);
+    tree.remove("acme/clusters/sandbox.yaml");
+    let mut plane = plane;
+    plane.run_controllers();
+    tree.run(PLAN)
+        .expect(2)
+        .says(&[
+            "- PersistentVolumeClaim kafka-acme--sandbox/data-sandbox-dual-7",
+            "- ClusterRoleBinding strimzi-kafka-acme--sandbox-sandbox-kafka-init",
+        ])
+        .says_nothing_of(&["PermissionsMissing"]);
+    tree.run(APPLY).expect(0);
+    is_untouched(&plane, "sandbox");
+    plane
+        .kubectl("get clusterrolebinding strimzi-kafka-acme--sandbox-sandbox-kafka-init", "")
+        .expect(1)
+        .says(&["not found"]);
+}

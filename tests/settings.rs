@@ -1,0 +1,88 @@
+//! The settings as a file has them: checked, shown with what says so, and written out in full.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::Tree;
+
+/// Set to rewrite the sample.
+const UPDATE: &str = "UPDATE_EXPECTED";
+
+#[test]
+fn the_sample_is_what_the_program_prints() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/streamfleet.toml");
+    let tree = Tree::empty();
+    let made = tree.run("config sample").expect(0).out;
+    if std::env::var_os(UPDATE).is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(kept, made, "it is stale; rewrite it: {UPDATE}=1 cargo test --test all settings");
+    tree.write("streamfleet.toml", made);
+    let sound = "tree/streamfleet.toml is sound\n";
+    assert_eq!(tree.run("config check tree/streamfleet.toml").expect(0).out, sound);
+}
+
+#[test]
+fn each_setting_is_shown_with_what_says_so() {
+    let tree = Tree::example("quickstart");
+    let file = "output_dir = \"made\"\n\n[policy]\napproval_hours = 12\n";
+    fs::write(tree.beside("settings.toml"), file).unwrap();
+    let words = "config show tree --config settings.toml --secrets-dir hidden --format json";
+    let shown = tree.run_with(words, &[("STREAMFLEET_STATE_DIR", "kept")], "").expect(0).out;
+    let shown: Vec<serde_json::Value> = serde_json::from_str(&shown).unwrap();
+    for (name, value, from) in [
+        ("config", "settings.toml", "flag --config"),
+        ("state_dir", "kept", "variable STREAMFLEET_STATE_DIR"),
+        ("output_dir", "made", "file settings.toml"),
+        ("secrets_dir", "hidden", "flag --secrets-dir"),
+        ("policy.approval_hours", "12", "file settings.toml"),
+        ("policy.cluster_deletions_per_hour", "1", "default"),
+        ("targets.allow_addresses", "[]", "default"),
+    ] {
+        let setting = shown.iter().find(|setting| setting["name"] == name).unwrap();
+        let said = setting["value"].as_str().map_or_else(|| setting["value"].to_string(), str::to_owned);
+        assert_eq!((said.as_str(), setting["from"].as_str().unwrap()), (value, from), "{name}");
+    }
+    tree.run("config show tree --config settings.toml")
+        .expect(0)
+        .says(&["policy.approval_hours                    12", "file settings.toml"]);
+}
+
+#[test]
+fn settings_that_are_not_sound_are_refused_with_what_to_do() {
+    let operator = format!(
+        "[operators.strimzi.\"1.2.0\"]\nmanifests = \"gone.yaml\"\nsha256 = \"{}\"\nimages = [\"quay.io/strimzi/\"]\n",
+        "0".repeat(64)
+    );
+    let cases = [
+        (
+            "[policy]\napproval_hour = 3\n",
+            "error: could not understand the config file `settings.toml`\n\
+             TOML parse error at line 2, column 1\n  |\n2 | approval_hour = 3\n  | ^^^^^^^^^^^^^\n\
+             unknown field `approval_hour`, expected `cluster_deletions_per_hour` or `approval_hours`\n  \
+             help: did you mean `approval_hours`?\n",
+        ),
+        (
+            "[policy]\napproval_hours = \"a day\"\n",
+            "error: could not understand the config file `settings.toml`\n\
+             TOML parse error at line 2, column 18\n  |\n2 | approval_hours = \"a day\"\n  |                  ^^^^^^^\n\
+             invalid type: string \"a day\", expected u32\n  \
+             help: `streamfleet explain config` says what there is\n",
+        ),
+        (
+            operator.as_str(),
+            "error: the config file `settings.toml` is not sound\n\
+             the manifests of Strimzi 1.2.0 can't be read from `gone.yaml`: No such file or directory (os error 2)\n  \
+             help: have whoever runs the installation put the file there, or name another one in its settings\n",
+        ),
+    ];
+    let tree = Tree::empty();
+    for (text, expected) in cases {
+        fs::write(tree.beside("settings.toml"), text).unwrap();
+        assert_eq!(tree.run("config check settings.toml").expect(1).err, expected);
+    }
+    tree.run("config check gone.toml")
+        .expect(1)
+        .says(&["error: could not read the config file `gone.toml`", "because: No such file or directory"]);
+}

@@ -1,0 +1,241 @@
+//! A real Kafka broker, run as Strimzi would run what is rendered, and Kafka's own tools as its clients.
+
+mod jars;
+mod node;
+mod objects;
+mod properties;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::control_plane::process::{Folder, Process};
+use super::control_plane::{ControlPlane, until};
+use super::memory_folder;
+use node::Node;
+use objects::{Objects, list, text, write};
+
+/// A broker that is also its only controller. It ends when this is dropped.
+pub struct Broker {
+    // It goes before the folder that it writes to.
+    process: Process,
+    folder: Folder,
+    /// In memory, since of a disk that is nearly full producers are held off.
+    _disk: TempDir,
+    node: Node,
+    objects: Objects,
+    /// A machine has room for one at a time.
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Drop for Broker {
+    /// A test that fails shows the end of what the broker logged.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            println!("The broker logged:\n{}", lines[lines.len().saturating_sub(60)..].join("\n"));
+        }
+    }
+}
+
+/// What a tool came to.
+pub struct Outcome {
+    pub succeeded: bool,
+    pub said: String,
+}
+
+impl Outcome {
+    /// Asserts that it did what it was asked to.
+    #[track_caller]
+    pub fn succeeds(self) -> String {
+        assert!(self.succeeded, "{}", self.said);
+        self.said
+    }
+
+    /// Asserts that this was said, whatever came of it otherwise.
+    #[track_caller]
+    pub fn says(self, what: &str) -> Self {
+        assert!(self.said.contains(what), "`{what}` is missing in\n{}", self.said);
+        self
+    }
+}
+
+impl Broker {
+    /// Starts what is rendered for the cluster of a namespace, with users and their passwords and certificates, as the user
+    /// operator would make them from a KafkaUser. `hosts` are names of this host beside the node's own. Comes back when it serves.
+    pub fn start(plane: &ControlPlane, namespace: &str, users: &[(&str, &str)], hosts: &[&str]) -> Broker {
+        static TURN: Mutex<()> = Mutex::new(());
+        // A test that failed leaves nothing behind that could be in the way.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = Objects::read(plane, namespace);
+        let node = Node::of(&objects);
+        let (folder, disk) = (Folder::new(), memory_folder());
+        symlink(disk.path(), folder.path().join("data")).unwrap();
+        lay_out(folder.path(), &objects, &node, users, hosts);
+        format(folder.path(), &objects, users);
+        let mut options = vec!["-Dorg.slf4j.simpleLogger.defaultLogLevel=info".to_owned()];
+        options.push(resolver(folder.path()));
+        let mut command = jars::program(&options, "kafka.Kafka");
+        command.arg("server.properties").current_dir(folder.path());
+        let root = folder.path().display();
+        // What would be mounted at the root of a container is below the folder.
+        command.envs(objects.environment().into_iter().map(|(name, value)| (name, format!("{root}{value}"))));
+        let process = Process::start(command, folder.path().join("broker.log"));
+        let mut broker = Broker { process, folder, _disk: disk, node, objects, _turn: turn };
+        until("the broker is started", || {
+            if let Some(said) = broker.process.last_words() {
+                panic!("the broker ended\n{said}");
+            }
+            broker.log().contains("Kafka Server started").then_some(())
+        });
+        broker
+    }
+
+    /// Everything that it logged.
+    pub fn log(&self) -> String {
+        self.process.said()
+    }
+
+    /// A port of the address at which it listens.
+    pub fn address(&self, port: u16) -> String {
+        format!("{}:{port}", self.node.address)
+    }
+
+    /// Writes a file to the folder in which tools run.
+    pub fn write(&self, file: &str, text: &str) {
+        fs::write(self.folder.path().join(file), text).unwrap();
+    }
+
+    /// The Kafka that it was started from.
+    pub fn kafka(&self) -> &Value {
+        &self.objects.kafka
+    }
+
+    /// The Kafka with the status that the operator would write: where it listens, and by what it is trusted.
+    pub fn with_status(&self) -> Value {
+        let listeners = list(&self.kafka()["spec"]["kafka"]["listeners"]).iter();
+        let mut kafka = self.kafka().clone();
+        kafka["status"] =
+            json!({"listeners": listeners.map(|listener| self.status(listener)).collect::<Value>()});
+        kafka
+    }
+
+    fn status(&self, listener: &Value) -> Value {
+        let given = &listener["configuration"]["brokerCertChainAndKey"];
+        let (secret, file, host) = match given["secretName"].as_str() {
+            // The address of a load balancer, which no certificate names.
+            Some(secret) => (secret.to_owned(), text(&given["certificate"]), self.node.address.to_string()),
+            None => (self.node.authority_secret(), "ca.crt".to_owned(), self.node.bootstrap.clone()),
+        };
+        let certificate = self.folder.path().join("secrets").join(secret).join(file);
+        json!({
+            "name": listener["name"],
+            "addresses": [{"host": host, "port": listener["port"]}],
+            "bootstrapServers": format!("{host}:{}", listener["port"]),
+            "certificates": [fs::read_to_string(certificate).unwrap()],
+        })
+    }
+
+    /// A client with the certificate of a user, as the user operator would make one.
+    pub fn certified(&self, client: Client, user: &str) -> Client {
+        let pem = |file: &str| {
+            fs::read_to_string(self.folder.path().join("secrets").join(user).join(file)).unwrap()
+        };
+        let with_chain = client.with("ssl.keystore.certificate.chain", &pem("user.crt"));
+        with_chain.with("ssl.keystore.key", &pem("user.key"))
+    }
+
+    /// Runs a tool to its end, as a client. Every tool wants to be told apart where to start from.
+    pub fn tool(&self, client: &Client, class: &str, words: &str) -> Outcome {
+        self.write("client.properties", &client.file);
+        let mut options = vec!["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".to_owned()];
+        options.push(resolver(self.folder.path()));
+        options.extend(client.options.iter().cloned());
+        let mut command = jars::program(&options, class);
+        command.args(words.split_whitespace()).args(["--command-config", "client.properties"]);
+        command.args(["--bootstrap-server", client.bootstrap()]).current_dir(self.folder.path());
+        finish(Process::start(command, self.folder.path().join("tool.log")))
+    }
+}
+
+/// What a client is told.
+#[derive(Clone)]
+pub struct Client {
+    /// A file of Java properties.
+    file: String,
+    options: Vec<String>,
+}
+
+impl Client {
+    /// One that reads this file.
+    pub fn new(file: &str) -> Client {
+        Client { file: file.to_owned(), options: Vec::new() }
+    }
+
+    /// The same with one more property, which goes before an earlier one of its name.
+    pub fn with(mut self, property: &str, value: &str) -> Client {
+        self.file += &format!("{property}={}\n", value.replace('\n', "\\n"));
+        self
+    }
+
+    /// The same with an option of its Java machine.
+    pub fn option(mut self, option: &str) -> Client {
+        self.options.push(option.to_owned());
+        self
+    }
+
+    /// The same with a user's password, as the user operator writes it into the user's Secret.
+    pub fn user(self, (name, password): (&str, &str)) -> Client {
+        let module = "org.apache.kafka.common.security.scram.ScramLoginModule";
+        let login = format!(r#"{module} required username="{name}" password="{password}";"#);
+        self.with("sasl.jaas.config", &login)
+    }
+
+    fn bootstrap(&self) -> &str {
+        let mut named = self.file.lines().filter_map(|line| line.strip_prefix("bootstrap.servers="));
+        named.next_back().unwrap()
+    }
+}
+
+/// Writes what a node finds when it starts.
+fn lay_out(folder: &Path, objects: &Objects, node: &Node, users: &[(&str, &str)], hosts: &[&str]) {
+    for ((kind, name), files) in &objects.files {
+        if *kind == "secret" {
+            write(&folder.join("secrets").join(name), files);
+        }
+    }
+    let users: Vec<&str> = users.iter().map(|(name, _)| *name).collect();
+    node.secrets(&users).iter().for_each(|(name, files)| write(&folder.join("secrets").join(name), files));
+    objects.mount(folder);
+    let names = [node.host.as_str(), &node.bootstrap].into_iter().chain(hosts.iter().copied());
+    let hosts: String = names.map(|name| format!("{} {name}\n", node.address)).collect();
+    fs::write(folder.join("hosts"), hosts).unwrap();
+    fs::write(folder.join("server.properties"), properties::of(objects, node, folder)).unwrap();
+}
+
+/// Makes the node's disk ready, with the metadata version that is rendered.
+fn format(folder: &Path, objects: &Objects, users: &[(&str, &str)]) {
+    let mut command = jars::program(&[], "kafka.tools.StorageTool");
+    command.args(["format", "--config", "server.properties", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAA"]);
+    command.arg("--release-version").arg(text(&objects.kafka["spec"]["kafka"]["metadataVersion"]));
+    for (name, password) in users {
+        command.arg("--add-scram").arg(format!("SCRAM-SHA-512=[name={name},password={password}]"));
+    }
+    command.current_dir(folder);
+    finish(Process::start(command, folder.join("format.log"))).succeeds();
+}
+
+fn finish(mut process: Process) -> Outcome {
+    let status = until("a tool has ended", || process.ended());
+    Outcome { succeeded: status.success(), said: process.said() }
+}
+
+/// Lets a Java machine look up names in a file of the folder instead of asking DNS.
+fn resolver(folder: &Path) -> String {
+    format!("-Djdk.net.hosts.file={}", folder.join("hosts").display())
+}

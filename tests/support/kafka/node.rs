@@ -1,0 +1,115 @@
+//! The one node of a cluster: its names, its address, and what Strimzi's own authority gives it.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair};
+
+use super::objects::{Files, Objects, text};
+
+/// The one node of a cluster.
+pub struct Node {
+    /// Its id.
+    pub id: u32,
+    /// The name of its pod.
+    pub pod: String,
+    /// The name by which others in the Kubernetes cluster reach it.
+    pub host: String,
+    /// The address of this host at which it listens. Every process has one of its own, so that no port is ever taken.
+    pub address: Ipv4Addr,
+    /// The name of the Service that leads to any node.
+    pub bootstrap: String,
+    cluster: String,
+}
+
+impl Node {
+    /// The node of a cluster that has one.
+    pub fn of(objects: &Objects) -> Node {
+        let spec = &objects.pool["spec"];
+        assert_eq!(spec["replicas"], 1);
+        assert_eq!(spec["roles"], serde_json::json!(["controller", "broker"]));
+        let ids = text(&objects.pool["metadata"]["annotations"]["strimzi.io/next-node-ids"]);
+        let id = ids.trim_start_matches('[').split('-').next().unwrap().parse().unwrap();
+        let (cluster, namespace) = (objects.name(), objects.namespace());
+        let pod = format!("{cluster}-{}-{id}", text(&objects.pool["metadata"]["name"]));
+        let [_, high, middle, low] = std::process::id().to_be_bytes();
+        Node {
+            id,
+            host: format!("{pod}.{cluster}-kafka-brokers.{namespace}.svc"),
+            address: Ipv4Addr::new(127, high | 0x80, middle, low),
+            bootstrap: format!("{cluster}-kafka-bootstrap.{namespace}.svc"),
+            pod,
+            cluster,
+        }
+    }
+
+    /// Who it is to other nodes.
+    pub fn principal(&self) -> String {
+        format!("CN={}-kafka,O=io.strimzi", self.cluster)
+    }
+
+    /// The Secret with the certificate of Strimzi's authority.
+    pub fn authority_secret(&self) -> String {
+        format!("{}-cluster-ca-cert", self.cluster)
+    }
+
+    /// The Secret with the certificate of the authority of clients.
+    pub fn clients_authority_secret(&self) -> String {
+        format!("{}-clients-ca-cert", self.cluster)
+    }
+
+    /// The Secrets that Strimzi would make: of two authorities, with the node's certificate, and with those of users.
+    pub fn secrets(&self, users: &[&str]) -> BTreeMap<String, Files> {
+        let (of_cluster, of_clients) = (Authority::new("cluster-ca v0"), Authority::new("clients-ca v0"));
+        let names = [self.host.clone(), self.bootstrap.clone()];
+        let own = of_cluster.sign("io.strimzi", &format!("{}-kafka", self.cluster), &names, &self.pod);
+        let mut secrets = BTreeMap::from([
+            (self.authority_secret(), of_cluster.files()),
+            (self.clients_authority_secret(), of_clients.files()),
+            (self.pod.clone(), own),
+        ]);
+        secrets.extend(users.iter().map(|name| ((*name).to_owned(), of_clients.sign("", name, &[], "user"))));
+        secrets
+    }
+}
+
+/// An authority of Strimzi's own.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name = named("io.strimzi", name);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { pem, issuer: Issuer::new(params, key) }
+    }
+
+    fn files(&self) -> Files {
+        [("ca.crt".to_owned(), self.pem.clone().into_bytes())].into()
+    }
+
+    /// A certificate and its key, in files of this name.
+    fn sign(&self, organization: &str, name: &str, hosts: &[String], file: &str) -> Files {
+        let mut params = CertificateParams::new(hosts).unwrap();
+        params.distinguished_name = named(organization, name);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        let files = [("crt", certificate), ("key", key.serialize_pem())];
+        files.map(|(ending, pem)| (format!("{file}.{ending}"), pem.into_bytes())).into()
+    }
+}
+
+/// A name as a certificate has it. Users have no organization.
+fn named(organization: &str, common: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    if !organization.is_empty() {
+        name.push(DnType::OrganizationName, organization);
+    }
+    name.push(DnType::CommonName, common);
+    name
+}

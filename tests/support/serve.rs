@@ -1,0 +1,86 @@
+//! `streamfleet serve`, run as a service manager would.
+
+use std::fs::{self, File};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::Tree;
+use super::control_plane::PATIENCE;
+
+/// `streamfleet serve` on a tree. It is ended with this.
+pub struct Serve<'t> {
+    pub tree: &'t Tree,
+    process: Child,
+}
+
+impl<'t> Serve<'t> {
+    /// Starts `streamfleet <words>` beside a tree.
+    pub fn start(tree: &'t Tree, words: &str) -> Self {
+        Self::start_with(tree, words, &[])
+    }
+
+    /// The same with variables.
+    pub fn start_with(tree: &'t Tree, words: &str, variables: &[(&str, &str)]) -> Self {
+        let log = File::create(tree.beside("serve.log")).unwrap();
+        let process = tree
+            .command(words)
+            .env("STREAMFLEET_LOG", "streamfleet=debug,warn")
+            .envs(variables.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Self { tree, process }
+    }
+
+    /// What it logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.tree.beside("serve.log")).unwrap()
+    }
+
+    /// Waits until a line has all of these words.
+    #[track_caller]
+    pub fn says(&self, words: &[&str]) {
+        let said = || self.log().lines().any(|line| words.iter().all(|word| line.contains(word)));
+        self.until(&format!("it says {words:?}"), || said().then_some(()));
+    }
+
+    /// Waits until there is an answer.
+    #[track_caller]
+    pub fn until<T>(&self, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+        let start = Instant::now();
+        loop {
+            if let Some(answer) = ask() {
+                return answer;
+            }
+            assert!(start.elapsed() < PATIENCE, "it is still not so that {what}\n{}", self.log());
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// How many rounds there were.
+    pub fn rounds(&self) -> usize {
+        self.log().lines().filter(|line| line.contains("looked=")).count()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Ends it as a service manager does, and gives its exit code.
+    pub fn stop(mut self) -> Option<i32> {
+        self.signal("TERM");
+        self.process.wait().unwrap().code()
+    }
+}
+
+impl Drop for Serve<'_> {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,181 @@
+//! `serve` on real control planes: what happens there is seen without anybody asking.
+
+mod health;
+mod renewal;
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::kubernetes::{FLEET, QUOTA, SANDBOX, on};
+use crate::support::control_plane::ControlPlane;
+use crate::support::serve::Serve;
+
+/// What serves a tree with the settings of its control plane.
+const SERVE: &str = "serve --specs tree --config config.toml";
+
+fn pods(plane: &ControlPlane) -> String {
+    plane.kubectl(&format!("get {QUOTA} --output=jsonpath={{.spec.hard.pods}}"), "").out
+}
+
+/// Changes what is ours by hand.
+fn edit(plane: &ControlPlane, pods: &str, manager: &str) {
+    let patch = format!("{{\"spec\":{{\"hard\":{{\"pods\":\"{pods}\"}}}}}}");
+    plane.kubectl(&format!("patch {QUOTA} --type=merge --field-manager={manager} -p {patch}"), "").expect(0);
+}
+
+#[test]
+fn what_happens_on_the_cluster_and_in_the_files_is_seen_and_acted_on() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    let serve = Serve::start(&tree, SERVE);
+    serve.until("everything is made", || (pods(&plane) == "14").then_some(()));
+    serve.says(&["done", "cluster acme/orders"]);
+
+    edit(&plane, "99", "kubectl-edit");
+    serve.until("an edit by hand is undone", || (pods(&plane) == "14").then_some(()));
+    serve.says(&[
+        "decided",
+        "fleet=\"acme/eu\"",
+        "cluster acme/sandbox",
+        "drift",
+        "by=\"kubectl-edit\"",
+        "plan=",
+    ]);
+
+    plane.kubectl(&format!("label {QUOTA} app.kubernetes.io/managed-by-"), "").expect(0);
+    let label = format!("get {QUOTA} --output=jsonpath={{.metadata.labels}}");
+    serve.until("a label that was taken away is back", || {
+        plane
+            .kubectl(&label, "")
+            .out
+            .contains("\"app.kubernetes.io/managed-by\":\"streamfleet\"")
+            .then_some(())
+    });
+
+    plane.kubectl(&format!("delete {QUOTA}"), "").expect(0);
+    serve.until("what was deleted by hand is made again", || (pods(&plane) == "14").then_some(()));
+
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 2");
+    let replicas =
+        "get kafkanodepools --namespace=kafka-acme--orders --output=jsonpath={.items[*].spec.replicas}";
+    serve.until("an edited spec is applied", || plane.kubectl(replicas, "").out.contains('6').then_some(()));
+
+    no_round_asks_anything(&plane, &serve);
+
+    // What a file said stays until the file has been gone for a while.
+    tree.remove(SANDBOX);
+    serve.says(&["cluster acme/sandbox", "no file names it any more, which counts from"]);
+    assert_eq!(pods(&plane), "14");
+    assert_eq!(serve.stop(), Some(0));
+}
+
+/// Ten rounds in which nothing changed: the server's own count of requests stays as it is.
+fn no_round_asks_anything(plane: &ControlPlane, serve: &Serve<'_>) {
+    let count = || requests(plane);
+    let before = serve.until("nothing is asked any more", || {
+        let (first, rounds) = (count(), serve.rounds());
+        sleep(Duration::from_millis(500));
+        (first == count() && rounds == serve.rounds()).then_some(first)
+    });
+    assert!(!before.is_empty(), "the server counts nothing by these names");
+    let first = serve.rounds();
+    for round in 1..=10 {
+        fs::create_dir(serve.tree.path().join(format!("acme/folder-{round}"))).unwrap();
+        serve.until("another round is over", || (serve.rounds() >= first + round).then_some(()));
+    }
+    assert_eq!(count(), before, "{}", serve.log());
+}
+
+/// The server's own count of requests for what fleets consist of, watches excepted.
+fn requests(plane: &ControlPlane) -> Vec<String> {
+    let kinds = [
+        "kafkas",
+        "kafkanodepools",
+        "kafkausers",
+        "kafkarebalances",
+        "namespaces",
+        "configmaps",
+        "secrets",
+        "resourcequotas",
+        "limitranges",
+        "networkpolicies",
+        "pods",
+        "persistentvolumeclaims",
+        "strimzipodsets",
+        "deployments",
+        "events",
+        "storageclasses",
+        "services",
+        "nodes",
+        "selfsubjectaccessreviews",
+    ];
+    let metrics = plane.kubectl("get --raw /metrics", "").expect(0).out;
+    let counts = metrics.lines().filter(|line| {
+        line.starts_with("apiserver_request_total{")
+            && !line.contains("verb=\"WATCH\"")
+            && kinds.iter().any(|kind| line.contains(&format!("resource=\"{kind}\"")))
+    });
+    counts.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empty_cluster() {
+    let mut plane = ControlPlane::start();
+    let tree = on(&plane);
+    let (admin, tenant) = (plane.kubeconfig(), plane.service_account("default", "tenant"));
+    let role = "create clusterrolebinding tenant --clusterrole=cluster-admin --serviceaccount=default:tenant";
+    plane.kubectl(role, "").expect(0);
+    tree.edit(FLEET, &admin, &tenant);
+    let serve = Serve::start(&tree, SERVE);
+    serve.until("everything is made", || (pods(&plane) == "14").then_some(()));
+
+    plane.stop();
+    serve.says(&["out of reach", "fleet=acme/eu"]);
+    serve.says(&["fleet acme/eu", "the target can't be reached"]);
+    plane.start_again();
+    edit(&plane, "99", "kubectl-edit");
+    serve.until("what changed meanwhile is undone", || (pods(&plane) == "14").then_some(()));
+
+    // A watch that runs outlives its token; what connects again doesn't.
+    plane.kubectl("delete serviceaccount tenant --namespace=default", "").expect(0);
+    plane.stop();
+    plane.start_again();
+    serve.says(&["out of reach", "the server refused it with 401"]);
+    edit(&plane, "98", "kubectl-edit");
+    tree.edit(FLEET, &tenant, &admin);
+    serve.until("another kubeconfig is used", || (pods(&plane) == "14").then_some(()));
+
+    // Another cluster at the same address, with the same credentials, is not taken for an empty one.
+    plane.replace();
+    serve.says(&["out of reach", "it is another one than the fleet was made on"]);
+    plane.kubectl("get namespace streamfleet-system", "").expect(1).says(&["not found"]);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn who_keeps_changing_it_back_is_left_alone_after_a_while_and_named() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    let serve = Serve::start(&tree, SERVE);
+    serve.until("everything is made", || (pods(&plane) == "14").then_some(()));
+    for round in 1..=5 {
+        edit(&plane, &format!("9{round}"), "kubectl-rival");
+        serve.until("it is corrected", || (pods(&plane) == "14").then_some(()));
+    }
+    edit(&plane, "99", "kubectl-rival");
+    serve.says(&[
+        "cluster acme/sandbox",
+        "kubectl-rival keeps changing /spec/hard/pods of ResourceQuota kafka-acme--sandbox/sandbox back",
+    ]);
+    assert_eq!(pods(&plane), "99");
+    // What else drifts there is corrected all the same.
+    plane.kubectl("delete kafka sandbox --namespace=kafka-acme--sandbox", "").expect(0);
+    serve.until("another object is made again", || {
+        (plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").code == 0).then_some(())
+    });
+    assert_eq!(pods(&plane), "99");
+    // Whoever changes the spec means it.
+    tree.edit(SANDBOX, "on_delete: Delete", "on_delete: Retain");
+    serve.until("a changed spec is applied", || (pods(&plane) == "14").then_some(()));
+}

@@ -1,0 +1,56 @@
+//! A base domain's certificate is renewed under `serve`: one cluster after another, each when the one before shows it.
+
+use super::SERVE;
+use super::health::{Cast, nothing_runs_yet, operator, two_clusters};
+use crate::interrupted::{certificate, replace_certificate};
+use crate::support::Tree;
+use crate::support::control_plane::ControlPlane;
+use crate::support::serve::Serve;
+
+/// The certificate that a cluster's Secret holds, in PEM.
+fn held(plane: &ControlPlane, cluster: &str) -> String {
+    let secret = format!(
+        "get secret {cluster}-tls --namespace=kafka-acme--{cluster} --output=jsonpath={{.data.tls\\.crt}}"
+    );
+    let data = plane.kubectl(&secret, "").expect(0).out;
+    let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, data).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn exposed(tree: &Tree) {
+    for cluster in ["dev", "web"] {
+        let spec = format!("acme/clusters/{cluster}.yaml");
+        tree.edit(&spec, "cluster_access: Internal", "cluster_access: External");
+    }
+}
+
+#[test]
+fn a_renewed_certificate_reaches_the_next_cluster_when_the_one_before_shows_it() {
+    let plane = ControlPlane::start();
+    let tree = two_clusters(&plane);
+    exposed(&tree);
+    let before = certificate(&tree);
+    let (serve, cast) = (Serve::start(&tree, SERVE), Cast::on(&plane));
+    nothing_runs_yet(&serve);
+    cast.make(&operator());
+    for cluster in ["dev", "web"] {
+        cast.play("broker-pod-killed", cluster);
+        cast.show(cluster, &before);
+        serve.says(&["health", &format!("cluster acme/{cluster}"), "to=Healthy"]);
+    }
+
+    replace_certificate(&tree);
+    let after = certificate(&tree);
+    assert_ne!(before, after);
+    serve.says(&["cluster acme/web", "waits: ", "one disruption at a time, cluster acme/dev comes first"]);
+    serve.says(&["health", "cluster acme/dev", "to=Updating", "doesn't show the new certificate yet"]);
+    // Strimzi notices a Secret late, and until then nothing of the cluster moves.
+    assert_eq!((held(&plane, "dev"), held(&plane, "web")), (after.clone(), before));
+    cast.show("dev", &after);
+    serve.says(&["health", "cluster acme/dev", "from=Updating", "to=Healthy"]);
+    serve.until("the next one has it", || (held(&plane, "web") == after).then_some(()));
+    serve.says(&["health", "cluster acme/web", "to=Updating", "doesn't show the new certificate yet"]);
+    cast.show("web", &after);
+    serve.says(&["health", "cluster acme/web", "from=Updating", "to=Healthy"]);
+    assert_eq!(serve.stop(), Some(0));
+}

@@ -1,0 +1,149 @@
+//! What `why` says of a cluster, and what `status`, `get` and `plan` say of its health.
+
+use std::fs;
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::kubernetes::{FLEET, SANDBOX, on};
+use crate::support::Tree;
+use crate::support::control_plane::{ControlPlane, Writer};
+
+/// What a recording had of a kind after some seconds, as if it had happened to the cluster `sandbox`.
+fn recorded(recording: &str, kind: &str, seconds: f64) -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{recording}.jsonl"));
+    let text = fs::read_to_string(file).unwrap();
+    let text = text.replace("kafka-acme--uns", "kafka-acme--sandbox").replace("uns", "sandbox");
+    let changes = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut earlier = changes.filter(|it| it["kind"] == kind && it["t"].as_f64().unwrap() <= seconds);
+    let mut object = earlier.next_back().unwrap()["object"].take();
+    object["kind"] = kind.into();
+    object
+}
+
+/// A text without what differs from run to run.
+fn stable(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let (before, since) = line.split_once(" since ").unwrap_or((line, ""));
+        lines.push(if since.is_empty() { line.to_owned() } else { format!("{before} since …") });
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
+    let mut plane = ControlPlane::start();
+    let tree = on(&plane);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let writer = runtime.block_on(Writer::to(&plane));
+    runtime.block_on(async {
+        let operator = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
+            "metadata": {"name": "strimzi-cluster-operator", "namespace": "kafka", "labels": {"app": "strimzi"}},
+            "status": {"replicas": 1, "readyReplicas": 1}});
+        writer.put(&operator, None).await;
+        for kind in ["Kafka", "KafkaNodePool"] {
+            writer.put_status(&recorded("unschedulable", kind, 100.0)).await;
+        }
+        let pod = recorded("unschedulable", "Pod", 100.0);
+        writer.put(&pod, None).await;
+        let hours_ago = (Timestamp::now() - SignedDuration::from_mins(200)).strftime("%FT%TZ").to_string();
+        let event = json!({"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "FailedScheduling",
+            "metadata": {"name": "e", "namespace": "kafka-acme--sandbox"}, "lastTimestamp": hours_ago,
+            "message": "0/1 nodes are available: 1 Insufficient cpu.",
+            "involvedObject": {"kind": "Pod", "name": pod["metadata"]["name"], "namespace": "kafka-acme--sandbox"}});
+        writer.create("/api/v1/namespaces/kafka-acme--sandbox/events", &event).await;
+    });
+
+    let why = "why sandbox tree --config config.toml";
+    let page = tree.run(why).expect(0).out;
+    insta::assert_snapshot!("why_unschedulable", stable(&page));
+    let json = tree.run(&format!("{why} --format json")).expect(0).out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["status"], "Provisioning");
+    assert_eq!(json["objects"]["amiss"][0]["kind"], "Pod");
+
+    // The other verbs say the same, and the fleet is as well as its operator.
+    tree.run("status tree --config config.toml").expect(0).says(&[
+        "fleet acme/eu           Healthy",
+        "cluster acme/sandbox  Provisioning",
+        "can't be scheduled",
+        "cluster acme/orders   Pending       the operator hasn't taken it up yet",
+    ]);
+    runtime.block_on(async {
+        let mut kafka = recorded("unschedulable", "Kafka", 1000.0);
+        kafka["status"]["conditions"] = json!([{"type": "NotReady", "status": "True",
+            "reason": "FatalProblem", "message": "Pod is unschedulable"}]);
+        writer.put_status(&kafka).await;
+    });
+    tree.run("plan tree --config config.toml").expect(0).says(&[
+        "fleet acme/eu   byok, Healthy      units",
+        "! cluster sandbox is Degraded: 0 of 1 pods are ready",
+        "Nothing to do",
+    ]);
+    runtime.block_on(async {
+        let listeners = json!([{"name": "external", "bootstrapServers": "lb-1.example.net:9094"}]);
+        let orders = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "status": {"listeners": listeners},
+            "metadata": {"name": "orders", "namespace": "kafka-acme--orders"}});
+        writer.put_status(&orders).await;
+    });
+    tree.run("get cluster/acme/orders tree --config config.toml --format json")
+        .expect(0)
+        .says(&[r#""bootstrap.servers": "orders.kafka.acme.example.com:9094""#]);
+    tree.run("get fleet/acme/eu tree --config config.toml --format json")
+        .expect(0)
+        .says(&[r#""loadbalancer_dns": "lb-1.example.net""#]);
+    tree.run("get cluster/acme/sandbox tree --config config.toml --format json").expect(0).says(&[
+        r#""bootstrap.servers": "sandbox-kafka-bootstrap.kafka-acme--sandbox.svc:9093""#,
+        r#""admin_secret": "kafka-acme--sandbox/sandbox-admin""#,
+        r#""status": "Degraded""#,
+    ]);
+
+    // What may not be looked at is named, and stops nothing.
+    let role = "create clusterrole most --verb=* --resource=namespaces,configmaps,secrets,resourcequotas,limitranges,\
+                networkpolicies.networking.k8s.io,kafkas.kafka.strimzi.io,kafkanodepools.kafka.strimzi.io,\
+                kafkausers.kafka.strimzi.io,deployments.apps,persistentvolumeclaims,strimzipodsets.core.strimzi.io,\
+                events,storageclasses.storage.k8s.io";
+    plane.run_controllers();
+    let kubeconfig = plane.service_account("default", "tenant");
+    plane.kubectl(role, "").expect(0);
+    let bind = "create clusterrolebinding most --clusterrole=most --serviceaccount=default:tenant";
+    plane.kubectl(bind, "").expect(0);
+    tree.edit(FLEET, &plane.kubeconfig(), &kubeconfig);
+    tree.run("status tree --config config.toml").expect(0).says(&[
+        "Degraded      how clusters are can't be told in full: the user of the fleet's `kubeconfig` may not list Pod \
+         objects; allow it `list` on `pods` by a ClusterRole",
+    ]);
+
+    // Out of reach, what was last known is told with its age.
+    plane.stop();
+    tree.run(why).expect(0).says(&["Unreachable", "s ago it was ", "they can't be looked at now"]);
+    tree.run("get cluster/acme/sandbox tree --config config.toml --format json")
+        .expect(0)
+        .says(&["sandbox-kafka-bootstrap.kafka-acme--sandbox.svc:9093"]);
+}
+
+#[test]
+fn of_a_folder_nothing_is_observed() {
+    let tree = Tree::example("quickstart");
+    tree.run("why orders tree").expect(0).says(&[
+        "status    Pending",
+        "the next apply will create it",
+        "streamfleet apply tree",
+    ]);
+    tree.run("apply tree --yes").expect(0);
+    let page = tree.run("why cluster/acme/orders tree").expect(0).out;
+    insta::assert_snapshot!("why_folder", page);
+
+    // What waits says for what, and what to do.
+    tree.remove(SANDBOX);
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 100");
+    let page = tree.run("why acme/orders tree").expect(0).out;
+    insta::assert_snapshot!("why_waiting", page);
+
+    tree.run("why acme/order tree")
+        .expect(1)
+        .says(&["there is no cluster acme/order", "there are: acme/orders"]);
+}
