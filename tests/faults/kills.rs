@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use super::stage::{APPLY, End, Phase, Stage};
+use super::stage::{APPLY, Phase, Stage};
 use crate::support::proxy::{Fault, Rule, Side};
 
 /// At how many of a run's calls that only read it is killed. Between two of these nothing happens on the server.
@@ -24,18 +24,21 @@ fn kill_everywhere(phase: Phase) {
         let which = if changing { "change" } else { "read" };
         let when = format!("killed at {which} {number}, {side:?}, {phase:?}");
         stage.proxy.inject(Rule::always(Fault::Hold(side)).changing(changing).from(number).times(1));
-        kill_when_held(&stage, &expected, phase, &when);
+        let was_held = kill_when_held(&stage);
+        // A run that was faster than the undisturbed one asks a little less, and may end before its last reads.
+        assert!(was_held || !changing, "{when}: there was no such call");
+        stage.recover(&expected, phase, &when);
     }
 }
 
-fn kill_when_held(stage: &Stage, expected: &End, phase: Phase, when: &str) {
+/// Runs until a call is held, and kills the run then. Says whether one was.
+fn kill_when_held(stage: &Stage) -> bool {
     let mut run = stage.tree.command(APPLY);
     let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let held = stage.proxy.holds_unless(|| run.try_wait().unwrap().is_some());
-    assert!(held, "{when}: there was no such call");
+    let was_held = stage.proxy.holds_unless(|| run.try_wait().unwrap().is_some());
     run.kill().unwrap();
     run.wait().unwrap();
-    stage.recover(expected, phase, when);
+    was_held
 }
 
 #[test]
