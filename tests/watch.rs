@@ -8,11 +8,19 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::kubernetes::{FLEET, QUOTA, SANDBOX, on};
+use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
 use crate::support::serve::Serve;
 
 /// What serves a tree with the settings of its control plane.
 const SERVE: &str = "serve --specs tree --config config.toml";
+
+/// Starts on a tree, and waits until its clusters are made and another round has seen them.
+fn serve(tree: &Tree) -> Serve<'_> {
+    let serve = Serve::start(tree, SERVE);
+    serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
+    serve
+}
 
 fn pods(plane: &ControlPlane) -> String {
     plane.kubectl(&format!("get {QUOTA} --output=jsonpath={{.spec.hard.pods}}"), "").out
@@ -28,9 +36,7 @@ fn edit(plane: &ControlPlane, pods: &str, manager: &str) {
 fn what_happens_on_the_cluster_and_in_the_files_is_seen_and_acted_on() {
     let plane = ControlPlane::start();
     let tree = on(&plane);
-    let serve = Serve::start(&tree, SERVE);
-    serve.until("everything is made", || (pods(&plane) == "14").then_some(()));
-    serve.says(&["done", "cluster acme/orders"]);
+    let serve = serve(&tree);
 
     edit(&plane, "99", "kubectl-edit");
     serve.until("an edit by hand is undone", || (pods(&plane) == "14").then_some(()));
@@ -127,8 +133,7 @@ fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empt
     let role = "create clusterrolebinding tenant --clusterrole=cluster-admin --serviceaccount=default:tenant";
     plane.kubectl(role, "").expect(0);
     tree.edit(FLEET, &admin, &tenant);
-    let serve = Serve::start(&tree, SERVE);
-    serve.until("everything is made", || (pods(&plane) == "14").then_some(()));
+    let serve = serve(&tree);
 
     plane.stop();
     serve.says(&["out of reach", "fleet=acme/eu"]);
@@ -157,8 +162,7 @@ fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empt
 fn who_keeps_changing_it_back_is_left_alone_after_a_while_and_named() {
     let plane = ControlPlane::start();
     let tree = on(&plane);
-    let serve = Serve::start(&tree, SERVE);
-    serve.until("everything is made", || (pods(&plane) == "14").then_some(()));
+    let serve = serve(&tree);
     for round in 1..=5 {
         edit(&plane, &format!("9{round}"), "kubectl-rival");
         serve.until("it is corrected", || (pods(&plane) == "14").then_some(()));

@@ -59,6 +59,21 @@ impl<'t> Serve<'t> {
         }
     }
 
+    /// Waits until these are made, and a round after that has seen them.
+    #[track_caller]
+    pub fn has_made(&self, resources: &[&str]) {
+        self.until(&format!("{resources:?} are made"), || {
+            let log = self.log();
+            let last = |words: &[&str]| {
+                let lines = log.lines().enumerate();
+                lines.filter(|(_, line)| words.iter().all(|word| line.contains(word))).last()
+            };
+            let made = resources.iter().map(|resource| last(&["done", resource]));
+            let made: Vec<_> = made.collect::<Option<_>>()?;
+            (made.into_iter().max() < last(&["looked="])).then_some(())
+        });
+    }
+
     /// How many rounds there were.
     pub fn rounds(&self) -> usize {
         self.log().lines().filter(|line| line.contains("looked=")).count()
