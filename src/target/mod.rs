@@ -3,6 +3,7 @@
 mod directory;
 mod error;
 mod kubernetes;
+mod marks;
 mod mask;
 mod memory;
 mod pace;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::layout;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::target::{self, TargetError};
+use crate::target::{self, TargetError, marks::Marks};
 
 /// The inventory's file, in the fleet's folder and not below the `path` of its spec, so that it is found when that changes.
 pub(super) const FILE: &str = ".streamfleet-inventory.json";
@@ -29,20 +29,13 @@ pub(super) struct Inventory {
     pub(super) installation: Option<Uuid>,
     /// The resources that the files belong to.
     #[serde(default)]
-    pub(super) resources: BTreeMap<ResourceKey, Mark>,
+    pub(super) resources: Marks,
     /// The files.
     #[serde(default)]
     pub(super) objects: BTreeMap<ObjectKey, Entry>,
     /// The folders that we made, relative to the fleet's. Only these are removed when they are empty.
     #[serde(default)]
     pub(super) folders: BTreeSet<Utf8PathBuf>,
-}
-
-/// What the folder remembers of a resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark {
-    pub(super) id: Uuid,
-    pub(super) protected: bool,
 }
 
 /// What the folder remembers of an object.
@@ -121,7 +114,7 @@ impl Inventory {
             version: VERSION,
             fleet: fleet.clone(),
             installation: None,
-            resources: BTreeMap::new(),
+            resources: Marks::default(),
             objects: BTreeMap::new(),
             folders: BTreeSet::new(),
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::{Folders, Found};
-use super::inventory::{Entry, File, Inventory, Mark};
+use super::inventory::{Entry, File, Inventory};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::{RecordedFleet, RecordedObject};
 use crate::names::{Digest, ObjectKey, ResourceKey};
@@ -32,7 +32,7 @@ impl DirectoryTarget {
 
     /// What the folder remembers of resources.
     pub(in crate::target) fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
-        self.load().map(|inventory| marks(&inventory))
+        self.load().map(|inventory| inventory.resources.all())
     }
 
     fn look_at_all<'a>(
@@ -46,7 +46,7 @@ impl DirectoryTarget {
             reach: Reach::Reached,
             cluster: None,
             inventory: BTreeMap::new(),
-            marks: marks(&inventory),
+            marks: inventory.resources.all(),
             objects: BTreeMap::new(),
             health: None,
         };
@@ -126,11 +126,6 @@ impl DirectoryTarget {
             Found::File { digest, .. } => Some(not_ours(Some(digest))),
         })
     }
-}
-
-fn marks(inventory: &Inventory) -> BTreeMap<ResourceKey, ResourceMark> {
-    let marks = inventory.resources.iter();
-    marks.map(|(key, &Mark { id, protected })| (key.clone(), ResourceMark { id, protected })).collect()
 }
 
 /// An object that is only intended: it may have to be forgotten, and nothing is there to delete.

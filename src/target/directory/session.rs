@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::files::{self, Folders, Found, Prepared};
 use super::index::Index;
-use super::inventory::{self, Entry, File, Inventory, Mark};
+use super::inventory::{self, Entry, File, Inventory};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::RecordedObject;
 use crate::names::{Digest, ObjectKey, ResourceKey};
@@ -46,11 +46,7 @@ impl DirectoryTarget {
         session.inventory.installation = Some(self.installation);
         session.remove_temporary()?;
         session.settle()?;
-        for (resource, ResourceMark { id, protected }) in intent.marks {
-            let mark = session.inventory.resources.entry(resource).or_insert(Mark { id, protected });
-            // Protection ends when what lifts it is done, and begins at once.
-            mark.protected |= protected;
-        }
+        session.inventory.resources.announce(intent.marks);
         let mut index = Index::of(&session.inventory);
         for write in intent.writes {
             let key = write.key.clone();
@@ -205,8 +201,7 @@ impl Session {
 
     /// The resources that the target remembers as protected.
     pub fn protected(&self) -> BTreeSet<ResourceKey> {
-        let marks = self.inventory.resources.iter().filter(|(_, mark)| mark.protected);
-        marks.map(|(resource, _)| resource.clone()).collect()
+        self.inventory.resources.protected()
     }
 
     /// What the target itself can tell of an object of ours, for a record that was lost. The manifest is there when the file
@@ -244,7 +239,8 @@ impl Session {
         self.sync().await?;
         self.settle()?;
         self.forget_orphans(&mark)?;
-        self.refresh_marks(mark);
+        let owners = self.inventory.objects.values().map(|entry| &entry.owner).collect();
+        self.inventory.resources.refresh(&owners, mark);
         self.remove_folders()?;
         if !self.inventory.is_empty() {
             return self.save();
@@ -347,18 +343,6 @@ impl Session {
         }
         gone.iter().for_each(|key| drop(self.inventory.objects.remove(key)));
         Ok(())
-    }
-
-    /// Keeps a mark for each resource that still has an object here, as it is recorded now.
-    fn refresh_marks(&mut self, mark: impl Fn(&ResourceKey) -> Option<ResourceMark>) {
-        let owners: BTreeSet<&ResourceKey> =
-            self.inventory.objects.values().map(|entry| &entry.owner).collect();
-        self.inventory.resources.retain(|resource, _| owners.contains(resource));
-        for owner in owners {
-            if let Some(ResourceMark { id, protected }) = mark(owner) {
-                self.inventory.resources.insert(owner.clone(), Mark { id, protected });
-            }
-        }
     }
 
     /// Removes the folders that we made and that nothing is in any more, the innermost first.

@@ -316,8 +316,8 @@ async fn an_object_in_another_version_of_its_api_is_the_same_object() {
 async fn ids_and_protection_are_in_the_folder_too() {
     let place = place();
     place.create([config("a", "1")]).await;
-    let read = || place.target.load().unwrap().resources[&owner()].clone();
-    assert_eq!(read(), inventory::Mark { id: Uuid::from_u128(7), protected: true });
+    let read = || place.target.marks().unwrap()[&owner()].clone();
+    assert_eq!(read(), mark(true));
     // Protection that is about to be lifted holds until it is.
     let lifting = Intent { marks: [(owner(), mark(false))].into(), ..Intent::default() };
     let session = place.target.begin(lifting).unwrap();

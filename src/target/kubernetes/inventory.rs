@@ -20,8 +20,8 @@ use super::api::{Api, uid, version};
 use super::error::KubeError;
 use crate::catalog::RecordedObject;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::plan::{Contest, ResourceMark};
-use crate::target;
+use crate::plan::Contest;
+use crate::target::{self, marks::Marks};
 
 /// The namespace of our own.
 pub(super) const NAMESPACE: &str = "streamfleet-system";
@@ -55,17 +55,10 @@ const INTENTS_IN_ONE: usize = 1_000;
 pub(super) struct Inventory {
     fleet: FleetKey,
     installation: Uuid,
-    pub(super) resources: BTreeMap<ResourceKey, Mark>,
+    pub(super) resources: Marks,
     pub(super) objects: BTreeMap<ObjectKey, Entry>,
     /// The ConfigMaps as the server has them.
     saved: BTreeMap<String, Saved>,
-}
-
-/// What is remembered of a resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark {
-    pub(super) id: Uuid,
-    pub(super) protected: bool,
 }
 
 /// What is remembered of an object.
@@ -129,7 +122,7 @@ struct Chunk {
     fleet: FleetKey,
     installation: Uuid,
     #[serde(default)]
-    resources: BTreeMap<ResourceKey, Mark>,
+    resources: Marks,
     #[serde(default)]
     objects: BTreeMap<ObjectKey, Entry>,
     /// In `inventory`, the names of the others that are there or are about to be.
@@ -165,7 +158,7 @@ impl Inventory {
         let mut inventory = Inventory {
             fleet: fleet.clone(),
             installation,
-            resources: BTreeMap::new(),
+            resources: Marks::default(),
             objects: BTreeMap::new(),
             saved: BTreeMap::new(),
         };
@@ -223,8 +216,7 @@ impl Inventory {
         // Whoever can write there is the cluster's owner: nothing of another organization's is believed, and nothing of
         // another namespace. What is only intended has to be borne out by the object itself.
         let organization = &self.fleet.organization;
-        let resources = chunk.resources.iter().filter(|(key, _)| key.organization == *organization);
-        self.resources.extend(resources.map(|(key, mark)| (key.clone(), mark.clone())));
+        self.resources.add(&chunk.resources, organization);
         let intents = name.starts_with(INTENTS);
         let objects = chunk.objects.iter().filter(|(_, entry)| entry.owner.organization == *organization);
         for (key, entry) in objects.filter(|(key, _)| intents || chunk_of(key) == name) {
@@ -235,12 +227,6 @@ impl Inventory {
         }
         self.saved.insert(name.to_owned(), saved);
         Ok(())
-    }
-
-    /// What is remembered of resources.
-    pub(super) fn marks(&self) -> BTreeMap<ResourceKey, ResourceMark> {
-        let marks = self.resources.iter();
-        marks.map(|(key, &Mark { id, protected })| (key.clone(), ResourceMark { id, protected })).collect()
     }
 
     /// The object as it is known here: it may have been made in another version of its API.
@@ -345,8 +331,7 @@ impl Inventory {
     fn chunk<'o>(&self, entries: impl IntoIterator<Item = (&'o ObjectKey, Entry)>) -> Chunk {
         let objects: BTreeMap<ObjectKey, Entry> =
             entries.into_iter().map(|(key, entry)| (key.clone(), entry)).collect();
-        let mark = |entry: &Entry| Some((entry.owner.clone(), self.resources.get(&entry.owner)?.clone()));
-        let resources = objects.values().filter_map(mark).collect();
+        let resources = self.resources.of(objects.values().map(|entry| &entry.owner));
         Chunk {
             version: VERSION,
             fleet: self.fleet.clone(),
@@ -461,12 +446,13 @@ pub(super) fn namespace_key(name: &str) -> ObjectKey {
 mod tests {
     use super::*;
     use crate::names::Kind;
+    use crate::plan::ResourceMark;
 
     fn empty() -> Inventory {
         Inventory {
             fleet: "acme/eu".to_owned().try_into().unwrap(),
             installation: Uuid::nil(),
-            resources: BTreeMap::new(),
+            resources: Marks::default(),
             objects: BTreeMap::new(),
             saved: BTreeMap::new(),
         }
@@ -487,7 +473,8 @@ mod tests {
         let mut inventory = empty();
         for number in 0..=INTENTS_IN_ONE {
             let owner = ResourceKey::new(Kind::Cluster, &"acme".parse().unwrap(), format!("c-{number:030}"));
-            inventory.resources.insert(owner.clone(), Mark { id: Uuid::nil(), protected: true });
+            let mark = ResourceMark { id: Uuid::nil(), protected: true };
+            inventory.resources.announce([(owner.clone(), mark)].into());
             let intended = Some(Digest::of("manifest"));
             let entry = Entry { owner, written: None, intended, deleting: false };
             inventory.objects.insert(key(number), entry);

@@ -105,7 +105,7 @@ impl KubernetesTarget {
 
     /// What the cluster remembers of resources.
     pub(in crate::target) async fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, KubeError> {
-        self.base().await.map(|(_, inventory)| inventory.marks())
+        self.base().await.map(|(_, inventory)| inventory.resources.all())
     }
 
     /// Where the cluster remembers what of it is ours, for a person to find; none where nothing is. As long as it does, a later

@@ -79,7 +79,7 @@ impl KubernetesTarget {
             reach: Reach::Reached,
             cluster: Some(cluster),
             inventory: BTreeMap::new(),
-            marks: inventory.marks(),
+            marks: inventory.resources.all(),
             objects: BTreeMap::new(),
             health: None,
         };

@@ -12,7 +12,7 @@ use super::AT_ONCE;
 use super::api::{Api, ApplyError, Mode, uid};
 use super::definition;
 use super::fields;
-use super::inventory::{Entry, Inventory, Left, Mark, Written};
+use super::inventory::{Entry, Inventory, Left, Written};
 use super::leftovers::{self, Cluster};
 use super::observe::{Settled, settled};
 use super::write::{self, Applied};
@@ -55,11 +55,7 @@ impl KubernetesTarget {
             running: FuturesUnordered::new(),
         };
         session.settle(self.swap_ahead(BTreeSet::new()), &[]).await?;
-        for (resource, ResourceMark { id, protected }) in intent.marks {
-            let mark = session.inventory.resources.entry(resource).or_insert(Mark { id, protected });
-            // Protection ends when what lifts it is done, and begins at once.
-            mark.protected |= protected;
-        }
+        session.inventory.resources.announce(intent.marks);
         for write in intent.writes {
             session.intend(write);
         }
@@ -123,8 +119,7 @@ impl Session {
 
     /// The resources that the cluster remembers as protected.
     pub(in crate::target) fn protected(&self) -> BTreeSet<ResourceKey> {
-        let marks = self.inventory.resources.iter().filter(|(_, mark)| mark.protected);
-        marks.map(|(resource, _)| resource.clone()).collect()
+        self.inventory.resources.protected()
     }
 
     /// What the cluster itself can tell of an object of ours, for a record that was lost. It doesn't keep manifests.
@@ -141,7 +136,8 @@ impl Session {
         let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
         let orphans: Vec<ObjectKey> = orphans.map(|(key, _)| key.clone()).collect();
         self.settle(BTreeSet::new(), &orphans).await?;
-        self.refresh_marks(mark);
+        let owners = self.inventory.objects.values().map(|entry| &entry.owner).collect();
+        self.inventory.resources.refresh(&owners, mark);
         self.save().await
     }
 
@@ -192,18 +188,6 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    /// Keeps a mark for each resource that still has an object here, as it is recorded now.
-    fn refresh_marks(&mut self, mark: impl Fn(&ResourceKey) -> Option<ResourceMark>) {
-        let owners: BTreeSet<&ResourceKey> =
-            self.inventory.objects.values().map(|entry| &entry.owner).collect();
-        self.inventory.resources.retain(|resource, _| owners.contains(resource));
-        for owner in owners {
-            if let Some(ResourceMark { id, protected }) = mark(owner) {
-                self.inventory.resources.insert(owner.clone(), Mark { id, protected });
-            }
-        }
     }
 
     async fn save(&mut self) -> Result<(), KubeError> {
