@@ -84,12 +84,13 @@ fn wanted(
     if let Some(refusal) = stage.and_then(Stage::refusal).filter(|_| !judgement.refuses()) {
         judgement.refuse(refusal);
     }
+    let verdict = judgement.verdict.unwrap_or(Verdict::NoOp);
+    if verb == Verb::Update {
+        let told = field_effects::told(resource.key.kind, &current.fields, verdict);
+        judgement.tell(&told);
+    }
     let mut effects = sentences(&judgement, &cause, verb, &found);
     effects.extend(stage.filter(|_| differs).and_then(Stage::foresees));
-    if verb == Verb::Update {
-        effects.extend(field_effects::unseen(resource.key.kind, &current.fields));
-    }
-    let verdict = judgement.verdict.unwrap_or(Verdict::NoOp);
     let steps = steps(found);
     let mut waits: Vec<Waiting> =
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();

@@ -8,10 +8,11 @@ mod table;
 use serde_json::Value;
 
 use crate::names::Json;
+use crate::plan::field_effects::FieldEffect;
 use crate::plan::{Step, Verb, Verdict, effects};
 pub(super) use difference::{Difference, differences};
 pub(super) use table::{Direction, PUT_VERSION_BACK};
-use table::{FEWER_BROKERS, Of, Outcome, Row, TABLE};
+use table::{FEWER_BROKERS, GO_ON, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
 
 /// A change that is never made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +88,9 @@ impl Judgement {
     fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
         let pointer = difference.map_or("", |difference| &difference.pointer);
         let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
-        let Some(outcome) = table::of_broker_option(step, pointer).or_else(row) else {
+        let special =
+            table::of_broker_option(step, pointer).or_else(|| table::of_certificate(step, difference));
+        let Some(outcome) = special.or_else(row) else {
             return self.record(Verdict::InPlace, String::new());
         };
         match outcome {
@@ -97,6 +100,22 @@ impl Judgement {
             }
             Outcome::RemovesBrokers(_) => self.refuse_in(FEWER_BROKERS, step, difference),
             Outcome::Refuses(refusal) => self.refuse_in(refusal, step, difference),
+        }
+    }
+
+    /// Adds what the changed fields themselves say. Where that names the clients that are cut off, general words would only
+    /// raise doubts: those about listeners, which fit all such changes, and that clients go on after a restart.
+    pub(super) fn tell(&mut self, told: &[&FieldEffect]) {
+        if told.iter().any(|row| row.verdict == Verdict::ClientsReconnect) {
+            self.effects.retain(|effect| effect != OTHER_LISTENERS);
+            for effect in &mut self.effects {
+                effect.truncate(effect.trim_end_matches(GO_ON).len());
+            }
+        }
+        for row in told.iter().filter(|row| row.verdict != Verdict::Refused) {
+            if !self.effects.iter().any(|effect| effect == row.why) {
+                self.effects.push(row.why.to_owned());
+            }
         }
     }
 

@@ -128,6 +128,7 @@ pub const CASES: &[Case] = &[
     case(BaseDomain, "organization", "acme", "globex"),
     case(BaseDomain, "domain", "kafka.acme.example.com", "streams.acme.example.com"),
     case(BaseDomain, "tls_cert", "$certificate first", "$certificate renewed").given(CERTIFIED),
+    case(BaseDomain, "tls_cert", "$certificate first", "$certificate other_authority").given(CERTIFIED),
     case(BaseDomain, "tls_key", "$certificate first", "$certificate other_key").given(CERTIFIED).also("{$certificate: other_key}"),
     case(BaseDomain, "dns_provider", "None", "external-dns").given(CERTIFIED).also("{cloud_account: dns}"),
     case(BaseDomain, "dns_base_domain", "null", "example.com"),
