@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::{Tree, copy, examples, stable};
+use crate::support::{Tree, approval_id, copy, examples, stable};
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const FLEET: &str = "acme/fleets/eu.yaml";
@@ -145,4 +145,24 @@ fn each_is_stopped_in_the_plan_with_what_to_do_instead() {
         tree.run("plan tree --config config.toml").expect(0);
     }
     insta::assert_snapshot!("stopped", all);
+}
+
+/// Options of brokers can't be refused for what they delete, since that is what they are for: a person has to say so.
+#[test]
+fn a_shorter_retention_deletes_records_only_when_a_person_says_so() {
+    let tree = applied();
+    tree.write(ORDERS, tree.read(ORDERS) + "  config: {log.retention.ms: 2592000000}\n");
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    let before = tree.output();
+    tree.edit(ORDERS, "2592000000", "3600000");
+    let plan = tree.run("plan tree --config config.toml").expect(3);
+    let plan = plan.says(&[
+        "waiting: approval, since it deletes what the cluster keeps now, for good",
+        "records older than 1 hour are deleted, in topics without a `retention.ms` of their own (30 days before)",
+    ]);
+    tree.run("apply tree --yes --config config.toml").expect(3);
+    assert_eq!(tree.output(), before, "nobody has said so yet");
+    tree.run(&format!("approve {} tree --config config.toml", approval_id(&plan.out))).expect(0);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    assert_ne!(tree.output(), before);
 }

@@ -131,13 +131,14 @@ fn permits(resource: &Resource, current: &Current, cause: &Cause) -> Permits {
     Permits { fewer_brokers: confirmed && lowered && *cause == Cause::Spec }
 }
 
-/// A new version of this software disrupts nothing by itself, and what can't be undone isn't done unseen.
+/// A new version of this software disrupts nothing by itself, what can't be undone isn't done unseen, and nothing deletes
+/// records without a person's word.
 fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
-    if matches!(cause, Cause::Upgrade { unseen: true, .. }) {
+    if verdict == Verdict::DataLoss || matches!(cause, Cause::Upgrade { unseen: true, .. }) {
         return true;
     }
-    let disrupts = verdict.restarts_brokers()
-        || matches!(verdict, Verdict::BrokerRemoval | Verdict::ServiceLoss | Verdict::DataLoss);
+    let disrupts =
+        verdict.restarts_brokers() || matches!(verdict, Verdict::BrokerRemoval | Verdict::ServiceLoss);
     disrupts && matches!(cause, Cause::Software { .. })
 }
 

@@ -20,7 +20,8 @@ pub use table::FIELD_EFFECTS;
 pub struct FieldEffect {
     /// The kind of document that has the field.
     pub kind: Kind,
-    /// The field, as a path: `advanced_config.storage.size_gib`. For [`When::BrokerOption`] it is the one that holds the options.
+    /// The field, as a path: `advanced_config.storage.size_gib`. For [`When::BrokerOption`] and [`When::KeepsLess`] it is the one
+    /// that holds the options.
     pub field: &'static str,
     /// For which changes of it.
     pub when: When,
@@ -49,6 +50,8 @@ pub enum When {
     Becomes(&'static str),
     /// A certificate is replaced by one that clients which trust only the old one's authority turn down.
     OtherAuthority,
+    /// An option of brokers changes so that they keep less than before.
+    KeepsLess,
     /// An option of brokers that this is the effect of changes.
     BrokerOption(Effect),
 }
@@ -63,11 +66,12 @@ impl When {
             When::On => "turned on or added".to_owned(),
             When::Off => "turned off or removed".to_owned(),
             When::Becomes(value) => format!("set to `{value}`"),
+            When::KeepsLess => "changed so that less is kept".to_owned(),
             When::OtherAuthority => "replaced by one of another authority".to_owned(),
         }
     }
 
-    fn fits(self, before: &Value, after: &Value) -> bool {
+    fn fits(self, FieldChange { field, before, after }: &FieldChange) -> bool {
         let direction = Difference { pointer: String::new(), before, after }.direction();
         match self {
             When::Changes | When::BrokerOption(_) => true,
@@ -76,6 +80,9 @@ impl When {
             When::On => is_off(before) && !is_off(after),
             When::Off => !is_off(before) && is_off(after),
             When::Becomes(value) => after == value,
+            When::KeepsLess => {
+                option_of(field).is_some_and(|option| broker_option::deleted(option, before, after).is_some())
+            }
             When::OtherAuthority => {
                 let certificates = before.as_str().zip(after.as_str());
                 certificates.is_some_and(|(before, after)| is_of_another_authority(before, after))
@@ -87,13 +94,13 @@ impl When {
 impl FieldEffect {
     /// Whether the row is about a field. Of brokers' options, which are fields too, their own table says what they do.
     fn is_of(&self, kind: Kind, field: &str) -> bool {
-        let option = |effect| {
-            let name = field.strip_prefix(self.field)?.strip_prefix('.')?;
-            broker_option::find(name).map(|option| option.effect == effect)
-        };
+        let option = || option_of(field);
+        let has =
+            |effect| option().and_then(broker_option::find).is_some_and(|option| option.effect == effect);
         self.kind == kind
             && match self.when {
-                When::BrokerOption(effect) => option(effect) == Some(true),
+                When::BrokerOption(effect) => has(effect),
+                When::KeepsLess => option().is_some_and(broker_option::keeps),
                 _ => field == self.field,
             }
     }
@@ -103,6 +110,11 @@ impl FieldEffect {
         let is_around = |(end, _): (usize, &str)| self.is_of(kind, &field[..end]);
         self.is_of(kind, field) || field.match_indices('.').any(is_around)
     }
+}
+
+/// The option of brokers that a field is.
+fn option_of(field: &str) -> Option<&str> {
+    field.strip_prefix("advanced_config.config.")
 }
 
 fn is_off(value: &Value) -> bool {
@@ -123,7 +135,7 @@ pub fn field_effects(kind: Kind, field: &str) -> Vec<&'static FieldEffect> {
 /// What a change of a field does; none where the table has no row for it.
 pub fn effect_of(kind: Kind, change: &FieldChange) -> Option<&'static FieldEffect> {
     let mut rows = FIELD_EFFECTS.iter().filter(|row| row.covers(kind, &change.field));
-    rows.find(|row| row.when.fits(&change.before, &change.after))
+    rows.find(|row| row.when.fits(change))
 }
 
 /// What follows from changed fields that no object says, one sentence each. A cluster's own objects come to `verdict`: where
@@ -193,13 +205,16 @@ mod tests {
         assert_eq!(when(access, json!("External"), json!("Internal")), Some(When::Becomes("Internal")));
         assert_eq!(when("advanced_config", Value::Null, json!({})), None);
         for (option, effect) in [
-            ("log.retention.ms", Effect::Live),
+            ("log.roll.ms", Effect::Live),
             ("min.insync.replicas", Effect::Controllers),
             ("num.partitions", Effect::Restart),
         ] {
             let field = format!("advanced_config.config.{option}");
             assert_eq!(when(&field, Value::Null, json!(2)), Some(When::BrokerOption(effect)), "{option}");
         }
+        let retention = "advanced_config.config.log.retention.ms";
+        assert_eq!(when(retention, Value::Null, json!(2)), Some(When::KeepsLess));
+        assert_eq!(when(retention, json!(2), Value::Null), Some(When::BrokerOption(Effect::Live)));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) struct Judgement {
     pub effects: Vec<String>,
     /// What of it is never done.
     pub refusals: Vec<Refusal>,
+    /// The worst of them but for records that are deleted, which disrupts nobody by itself.
+    disruption: Option<Verdict>,
     permits: Permits,
 }
 
@@ -67,6 +69,13 @@ pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits)
     judgement
 }
 
+/// What the steps of a change that also deletes records do to brokers and clients.
+pub(super) fn disruption(steps: &[Step]) -> Verdict {
+    // Whether brokers may go was decided when the change was judged.
+    let judgement = judge(steps.iter(), Permits { fewer_brokers: true });
+    judgement.disruption.unwrap_or(Verdict::NoOp)
+}
+
 fn judge_update(judgement: &mut Judgement, step: &Step) {
     let Some(after) = &step.after else {
         return;
@@ -88,6 +97,9 @@ impl Judgement {
     fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
         let pointer = difference.map_or("", |difference| &difference.pointer);
         let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
+        if let Some((verdict, words)) = table::of_records(step, difference) {
+            self.record(verdict, words);
+        }
         let special =
             table::of_broker_option(step, pointer).or_else(|| table::of_certificate(step, difference));
         let Some(outcome) = special.or_else(row) else {
@@ -143,6 +155,9 @@ impl Judgement {
 
     fn record(&mut self, verdict: Verdict, effect: String) {
         self.verdict = self.verdict.max(Some(verdict));
+        if verdict != Verdict::DataLoss {
+            self.disruption = self.disruption.max(Some(verdict));
+        }
         if !effect.is_empty() && !self.effects.contains(&effect) {
             self.effects.push(effect);
         }

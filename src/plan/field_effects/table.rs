@@ -1,12 +1,12 @@
 //! The rows. Of those of a field, the first one that fits a change is that of the change.
 
-use super::When::{Becomes, BrokerOption, Changes, Down, Off, On, OtherAuthority, Up};
+use super::When::{Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, Up};
 use super::{FieldEffect, When};
 use crate::names::Kind;
 use crate::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
 use crate::plan::Verdict;
 use crate::plan::Verdict::{
-    BrokerRemoval, ClientsReconnect, InPlace, NoOp, Refused, RollingRestart, StorageGrowth,
+    BrokerRemoval, ClientsReconnect, DataLoss, InPlace, NoOp, Refused, RollingRestart, StorageGrowth,
 };
 use crate::spec::broker_option::Effect;
 
@@ -97,6 +97,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "advanced_config.operations.kafka_exporter", Off, InPlace, "Kafka Exporter goes; clients notice nothing"),
     row(Cluster, "advanced_config.operations.topic_operator", On, InPlace, "the topic operator starts, and makes topics of the KafkaTopics in the cluster's namespace; clients notice nothing"),
     row(Cluster, "advanced_config.operations.topic_operator", Off, InPlace, "the topic operator goes; topics stay, and nothing follows KafkaTopics any more"),
+    row(Cluster, "advanced_config.config", KeepsLess, DataLoss, "what is beyond it is deleted for good, so a person has to approve it; without the option, Kafka's default decides"),
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Live), InPlace, "brokers take it while they run"),
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Controllers), RollingRestart, "controllers restart one by one; brokers take it while they run"),
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Restart), RollingRestart, "brokers and controllers restart one by one"),

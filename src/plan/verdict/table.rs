@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::Difference;
-use crate::plan::Verdict::{ClientsReconnect, InPlace, NoOp, RollingRestart, StorageGrowth};
+use crate::plan::Verdict::{ClientsReconnect, DataLoss, InPlace, NoOp, RollingRestart, StorageGrowth};
 use crate::plan::{Step, Verdict};
 use crate::spec::broker_option::{self, Effect};
 use crate::spec::certificate::is_of_another_authority;
@@ -186,6 +186,36 @@ pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
         )),
         Effect::Restart => None,
     }
+}
+
+/// What a changed option of brokers does to records beside its effect on the brokers: what of them is deleted, and which
+/// of those that are acknowledged may be lost.
+pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
+    let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
+    let option = pointer.strip_prefix("/spec/kafka/config/")?;
+    if let Some(deleted) = broker_option::deleted(option, before, after) {
+        return Some((DataLoss, deleted));
+    }
+    let (was, is) = (before.as_u64()?, after.as_u64()?);
+    let copies = |number| count_of(number, "copy", "copies");
+    let words = match option {
+        "min.insync.replicas" if is < was => format!(
+            "a write with `acks=all` is acknowledged with {} instead of {was}: it is lost, though acknowledged, when {} lost \
+             before there are more; topics with a `min.insync.replicas` of their own keep to it",
+            copies(is),
+            if is == 1 { "that one is".to_owned() } else { format!("these {is} are") },
+        ),
+        "min.insync.replicas" if is > was => format!(
+            "topics of no more than {} can't be written with `acks=all` while one of their brokers is away",
+            copies(is)
+        ),
+        _ => return None,
+    };
+    Some((RollingRestart, words))
+}
+
+fn count_of(number: u64, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
 }
 
 /// What another certificate comes to, where it is of another authority; none where it isn't, or where it can't be told since
