@@ -209,6 +209,14 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
             "topics of no more than {} can't be written with `acks=all` while one of their brokers is away",
             copies(is)
         ),
+        "default.replication.factor" if is < was => format!(
+            "new topics get {} instead of {was}, so that less has to be lost for their records to be gone; topics that are \
+             there keep theirs",
+            copies(is)
+        ),
+        "default.replication.factor" if is > was => {
+            format!("new topics get {} instead of {was}; topics that are there keep theirs", copies(is))
+        }
         _ => return None,
     };
     Some((RollingRestart, words))

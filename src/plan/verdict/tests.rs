@@ -194,6 +194,8 @@ fn what_an_option_of_brokers_does_to_records_is_said() {
         judged(json!({"min.insync.replicas": 2}), json!({"min.insync.replicas": 1})),
         judged(json!({"min.insync.replicas": 3}), json!({"min.insync.replicas": 2})),
         judged(json!({"min.insync.replicas": 2}), json!({"min.insync.replicas": 3})),
+        judged(json!({"default.replication.factor": 3}), json!({"default.replication.factor": 2})),
+        judged(json!({"default.replication.factor": 1}), json!({"default.replication.factor": 3})),
     ];
     insta::assert_snapshot!(told.join("\n"), @"
     data loss, beside it in place: records older than 1 day are deleted, in topics without a `retention.ms` of their own (7 days before); brokers take new options while they run
@@ -201,6 +203,8 @@ fn what_an_option_of_brokers_does_to_records_is_said() {
     rolling restart, beside it rolling restart: a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, when that one is lost before there are more; topics with a `min.insync.replicas` of their own keep to it; controllers restart one by one; brokers take new options while they run
     rolling restart, beside it rolling restart: a write with `acks=all` is acknowledged with 2 copies instead of 3: it is lost, though acknowledged, when these 2 are lost before there are more; topics with a `min.insync.replicas` of their own keep to it; controllers restart one by one; brokers take new options while they run
     rolling restart, beside it rolling restart: topics of no more than 3 copies can't be written with `acks=all` while one of their brokers is away; controllers restart one by one; brokers take new options while they run
+    rolling restart, beside it rolling restart: new topics get 2 copies instead of 3, so that less has to be lost for their records to be gone; topics that are there keep theirs; brokers and controllers restart one by one; clients reconnect and go on
+    rolling restart, beside it rolling restart: new topics get 3 copies instead of 1; topics that are there keep theirs; brokers and controllers restart one by one; clients reconnect and go on
     ");
 }
 
