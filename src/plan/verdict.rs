@@ -3,6 +3,7 @@
 //! The rows say what Strimzi 1.2 does, whatever the cause of the change.
 
 mod difference;
+mod login;
 mod table;
 
 use serde_json::Value;
@@ -100,8 +101,9 @@ impl Judgement {
         if let Some((verdict, words)) = table::of_records(step, difference) {
             self.record(verdict, words);
         }
-        let special =
-            table::of_broker_option(step, pointer).or_else(|| table::of_certificate(step, difference));
+        let special = table::of_broker_option(step, pointer)
+            .or_else(|| table::of_certificate(step, difference))
+            .or_else(|| login::with_the_same_tokens(difference));
         let Some(outcome) = special.or_else(row) else {
             return self.record(Verdict::InPlace, String::new());
         };
