@@ -21,7 +21,7 @@ pub use release::Release;
 pub use sample::sample;
 pub use source::{SourceConfig, Transport};
 pub use tiered_storage::TieredStorageConfig;
-pub use units::{UnitCatalogue, UnitSizes};
+pub use units::{GIVEN_TOGETHER, UnitCatalogue, UnitSizes};
 
 /// The settings of an installation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,7 +119,7 @@ impl Config {
     /// # Errors
     /// On the first key that is unknown or of the wrong type, with its line, or out of its bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
-        let config: Config = toml::from_str(text)?;
+        let config: Config = toml::from_str(text).map_err(|error| whole(text, error))?;
         let Config { policy, units, operators, source, tiered_storage, .. } = &config;
         let wrong = policy.out_of_bounds().or_else(|| units.out_of_bounds());
         let wrong = wrong.or_else(|| tiered_storage.out_of_bounds());
@@ -127,6 +127,15 @@ impl Config {
             Some(why) => Err(serde::de::Error::custom(why)),
             None => Ok(config),
         }
+    }
+}
+
+/// Says of a table of sizes that isn't whole all that it lacks, and not only the first.
+fn whole(text: &str, error: toml::de::Error) -> toml::de::Error {
+    let first = error.message();
+    match units::lacking(text).filter(|_| first.starts_with("missing field")) {
+        Some(all) => serde::de::Error::custom(error.to_string().trim_end().replace(first, &all)),
+        None => error,
     }
 }
 
@@ -151,8 +160,16 @@ mod tests {
 
     #[test]
     fn half_a_size_table_is_refused_since_it_would_mix_two_products() {
-        let error = Config::parse("[units.dev]\nbrokers_per_unit = 1\n").unwrap_err().to_string();
-        assert!(error.contains("missing field"), "{error}");
+        let whole = toml::to_string(&Config::default().units.dev).unwrap();
+        let half = whole.replace("controllers = 0\n", "").replace("replication_factor = 1\n", "");
+        let error = Config::parse(&format!("[units.dev]\n{half}")).unwrap_err().to_string();
+        assert_eq!(
+            error.trim_end(),
+            "TOML parse error at line 1, column 1\n  |\n1 | [units.dev]\n  | ^^^^^^^^^^^\n\
+             `[units.dev]` lacks `controllers`, `replication_factor`: the sizes of a profile are given all together or not \
+             at all, so that no cluster gets a mixture of two products"
+        );
+        assert!(Config::parse(&format!("[units.dev]\n{whole}")).is_ok());
     }
 
     #[test]
@@ -181,8 +198,14 @@ mod tests {
                 "`units.standard.replication_factor` is 4, and it has to be at most `brokers_per_unit`, 3",
             ),
             (
-                units("min_insync_replicas", 4),
-                "`units.standard.min_insync_replicas` is 4, and it has to be at most `replication_factor`, 3",
+                units("min_insync_replicas", 3),
+                "`units.standard.min_insync_replicas` is 3, and it has to be less than `replication_factor`, 3: else \
+                 nothing could be written while a broker restarts",
+            ),
+            (
+                units("controllers", 2),
+                "`units.standard.controllers` is 2, and it has to be odd, or 0 where the brokers are controllers too: 2 \
+                 bear the loss of no more than 1 do",
             ),
             (
                 "[tiered_storage]\nplugin_image = \"a b\"\n".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::{Tree, copy, examples, stable};
+use crate::support::{Tree, approval_id, copy, examples, stable};
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const FLEET: &str = "acme/fleets/eu.yaml";
@@ -92,6 +92,7 @@ const EDITS: &[Edit] = &[
         edits: &[
             (SETTINGS, "brokers_per_unit = 3", "brokers_per_unit = 2"),
             (SETTINGS, "\nreplication_factor = 3", "\nreplication_factor = 2"),
+            (SETTINGS, "min_insync_replicas = 2", "min_insync_replicas = 1"),
         ],
     },
     Edit { what: "have fewer units", edits: &[(ORDERS, "kafka_units: 2", "kafka_units: 1")] },
@@ -145,4 +146,41 @@ fn each_is_stopped_in_the_plan_with_what_to_do_instead() {
         tree.run("plan tree --config config.toml").expect(0);
     }
     insta::assert_snapshot!("stopped", all);
+}
+
+/// Options of brokers can't be refused for what they delete, since that is what they are for: a person has to say so.
+#[test]
+fn a_shorter_retention_deletes_records_only_when_a_person_says_so() {
+    let tree = applied();
+    tree.write(ORDERS, tree.read(ORDERS) + "  config: {log.retention.ms: 2592000000}\n");
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    let before = tree.output();
+    tree.edit(ORDERS, "2592000000", "3600000");
+    let plan = tree.run("plan tree --config config.toml").expect(3);
+    let plan = plan.says(&[
+        "waiting: approval, since it deletes what the cluster keeps now, for good",
+        "records older than 1 hour are deleted, in topics without a `retention.ms` of their own (30 days before)",
+    ]);
+    tree.run("apply tree --yes --config config.toml").expect(3);
+    assert_eq!(tree.output(), before, "nobody has said so yet");
+    tree.run(&format!("approve {} tree --config config.toml", approval_id(&plan.out))).expect(0);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    assert_ne!(tree.output(), before);
+}
+
+/// Settings that leave all data where it is, but make what is written from now on less safe: the plan says what that means.
+#[test]
+fn fewer_copies_behind_a_unit_are_said_to_be_fewer() {
+    let tree = applied();
+    for (from, to) in [
+        ("\nreplication_factor = 3", "\nreplication_factor = 2"),
+        ("min_insync_replicas = 2", "min_insync_replicas = 1"),
+    ] {
+        tree.edit(SETTINGS, from, to);
+    }
+    tree.run("plan tree --config config.toml").expect(2).says(&[
+        "new topics get 2 copies instead of 3, so that less has to be lost for their records to be gone; topics that are \
+         there keep theirs",
+        "a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, when that one is lost",
+    ]);
 }

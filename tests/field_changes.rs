@@ -140,7 +140,7 @@ async fn planned(case: &'static Case) -> Planned {
 }
 
 fn row(case: &Case) -> &'static FieldEffect {
-    let [before, after] = [case.before, case.after].map(yaml);
+    let [before, after] = [case.before, case.after].map(|text| value(case, text));
     let change = FieldChange { field: case.field.to_owned(), before, after };
     effect_of(case.kind, &change).unwrap_or_else(|| panic!("{}: no row", name(case)))
 }
@@ -186,7 +186,7 @@ fn yaml(text: &str) -> Value {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// `a.b: value` as a patch of the document. `$certificate NAME` stands for one of `certificates.yaml`, or its key.
+/// `a.b: value` as a patch of the document.
 fn patch(case: &Case, value: &str) -> Value {
     // The name of a broker's option has dots of its own.
     const OPTIONS: &str = "advanced_config.config.";
@@ -194,12 +194,16 @@ fn patch(case: &Case, value: &str) -> Value {
         Some(option) => OPTIONS.split_terminator('.').chain([option]).collect(),
         None => case.field.split('.').collect(),
     };
-    let value = match value.strip_prefix("$certificate ") {
-        Some(name) => certificate(name)[if case.field == "tls_key" { "tls_key" } else { "tls_cert" }].clone(),
-        None => yaml(value),
-    };
     let around = |value: Value, key: &str| Value::Object(Map::from_iter([(key.to_owned(), value)]));
-    names.into_iter().rev().fold(value, around)
+    names.into_iter().rev().fold(self::value(case, value), around)
+}
+
+/// What a case calls a value. `$certificate NAME` stands for one of `certificates.yaml`, or its key.
+fn value(case: &Case, text: &str) -> Value {
+    match text.strip_prefix("$certificate ") {
+        Some(name) => certificate(name)[if case.field == "tls_key" { "tls_key" } else { "tls_cert" }].clone(),
+        None => yaml(text),
+    }
 }
 
 fn certificate(name: &str) -> Value {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use streamfleet::config::Config;
+
 use crate::support::Tree;
 
 /// Set to rewrite the sample.
@@ -55,6 +57,11 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
         "[operators.strimzi.\"1.2.0\"]\nmanifests = \"gone.yaml\"\nsha256 = \"{}\"\nimages = [\"quay.io/strimzi/\"]\n",
         "0".repeat(64)
     );
+    let dev = toml::to_string(&Config::default().units.dev).unwrap();
+    let lacks = |line: &str| line.starts_with("controllers") || line.starts_with("storage_gib");
+    let half: Vec<&str> =
+        ["[units.dev]"].into_iter().chain(dev.lines().filter(|line| !lacks(line))).collect();
+    let half = half.join("\n") + "\n";
     let cases = [
         (
             "[policy]\napproval_hour = 3\n",
@@ -71,6 +78,21 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
              help: `streamfleet explain config` says what there is\n",
         ),
         (
+            "state_dir = \"made\"\noutput_dir = \"./made/\"\n",
+            "error: the config file `settings.toml` is not sound\n\
+             `state_dir` and `output_dir` are one folder, `made`: what is remembered, what is written for others and what \
+             is secret would lie among each other\n  \
+             help: give each of them a folder of its own\n",
+        ),
+        (
+            half.as_str(),
+            "error: could not understand the config file `settings.toml`\n\
+             TOML parse error at line 1, column 1\n  |\n1 | [units.dev]\n  | ^^^^^^^^^^^\n\
+             `[units.dev]` lacks `controllers`, `storage_gib`: the sizes of a profile are given all together or not at \
+             all, so that no cluster gets a mixture of two products\n  \
+             help: take what is lacking from what `streamfleet config sample` prints, or leave the table out\n",
+        ),
+        (
             operator.as_str(),
             "error: the config file `settings.toml` is not sound\n\
              the manifests of Strimzi 1.2.0 can't be read from `gone.yaml`: No such file or directory (os error 2)\n  \
@@ -82,6 +104,10 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
         fs::write(tree.beside("settings.toml"), text).unwrap();
         assert_eq!(tree.run("config check settings.toml").expect(1).err, expected);
     }
+    tree.run("plan tree --state-dir made --output-dir made").expect(1).says(&[
+        "error: `state_dir` and `output_dir` are one folder, `made`: what is remembered",
+        "help: give each of them a folder of its own",
+    ]);
     tree.run("config check gone.toml")
         .expect(1)
         .says(&["error: could not read the config file `gone.toml`", "because: No such file or directory"]);

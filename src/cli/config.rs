@@ -64,12 +64,14 @@ pub fn run(verb: &Config, arguments: &ArgMatches, console: &mut Console) -> Resu
 
 fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
     let (_, config) = settings::read_config(&verb.file)?;
+    let unsound = |why: &str| Failure::new(format!("the config file `{}` is not sound\n{why}", verb.file));
+    settings::refuse_shared_folder(
+        [&config.state_dir, &config.output_dir, &config.secrets_dir].map(Option::as_ref),
+    )
+    .map_err(|why| unsound(&why).hint(settings::OWN_FOLDERS))?;
     for version in config.operators.strimzi.keys() {
-        let unsound = |fault: OperatorFault| {
-            Failure::new(format!("the config file `{}` is not sound\n{}", verb.file, fault.message))
-                .hint(fault.hint)
-        };
-        config.operators.strimzi(version).map_err(unsound)?;
+        let fault = |fault: OperatorFault| unsound(&fault.message).hint(fault.hint);
+        config.operators.strimzi(version).map_err(fault)?;
     }
     console.print(&format!("{} is sound\n", verb.file))?;
     Ok(exit::OK)

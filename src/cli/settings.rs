@@ -7,7 +7,7 @@ use clap::Args;
 use secrecy::SecretString;
 
 use crate::cli::failure::Failure;
-use crate::config::{Config, Content};
+use crate::config::{Config, Content, GIVEN_TOGETHER};
 use crate::source::git::Mirror;
 use crate::spec::describe::nearest;
 
@@ -94,6 +94,9 @@ impl Settings {
             from_git: by_file.is_some(),
             config,
         };
+        let Settings { state_dir, output_dir, secrets_dir, .. } = &settings;
+        refuse_shared_folder([Some(state_dir), Some(output_dir), Some(secrets_dir)])
+            .map_err(|why| Failure::new(why).hint(OWN_FOLDERS))?;
         if !settings.from_git {
             settings.refuse_part_of_a_tree()?;
             settings.refuse_output_among_specs()?;
@@ -183,6 +186,32 @@ fn canonical_tree(tree: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     Ok(canonical)
 }
 
+/// What to do about one folder for two purposes.
+pub const OWN_FOLDERS: &str = "give each of them a folder of its own";
+
+/// Whether two of the folders of state, output and secrets are the same one.
+///
+/// # Errors
+/// Which, as a sentence.
+pub fn refuse_shared_folder(folders: [Option<&Utf8PathBuf>; 3]) -> Result<(), String> {
+    const NAMES: [&str; 3] = ["state_dir", "output_dir", "secrets_dir"];
+    // A folder that is not there yet has no links in it.
+    let place = |folder: &Utf8PathBuf| {
+        folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.into())
+    };
+    for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+        let (Some(folder), Some(same)) = (folders[one], folders[other]) else { continue };
+        if place(folder) == place(same) {
+            return Err(format!(
+                "`{}` and `{}` are one folder, `{folder}`: what is remembered, what is written for others and what is \
+                 secret would lie among each other",
+                NAMES[one], NAMES[other]
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Reads a file of settings: the keys that are in it, and all settings, with the defaults of what it leaves out.
 ///
 /// # Errors
@@ -206,6 +235,10 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
 
 /// What to do about settings that can't be understood: the key that was likely meant, where the message lists what there is.
 fn hint(message: &str) -> String {
+    if message.contains(GIVEN_TOGETHER) {
+        return "take what is lacking from what `streamfleet config sample` prints, or leave the table out"
+            .to_owned();
+    }
     let mut names = message.split('`').skip(1).step_by(2);
     let unknown = names.next().filter(|_| message.starts_with("unknown field"));
     match unknown.and_then(|unknown| nearest(unknown, names)) {

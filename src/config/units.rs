@@ -21,11 +21,12 @@ pub struct UnitCatalogue {
 pub struct UnitSizes {
     /// Brokers for each unit.
     pub brokers_per_unit: u32,
-    /// Controllers of their own; 0 where the brokers are controllers too.
+    /// Controllers of their own, an odd number; 0 where the brokers are controllers too. A running cluster can't change it.
     pub controllers: u32,
-    /// Copies of each partition.
+    /// Copies of each partition of a topic that is made from now on. Topics that are there keep theirs.
     pub replication_factor: u32,
-    /// Copies that must have a record before it counts as written.
+    /// Copies that must have a record before it counts as written: 1, or fewer than `replication_factor`, so that a broker may
+    /// restart.
     pub min_insync_replicas: u32,
     /// Bytes a second that producers may send for each unit.
     pub ingress_bytes_per_second: u64,
@@ -136,7 +137,6 @@ impl UnitSizes {
         ];
         let at_most = [
             ("replication_factor", self.replication_factor, "brokers_per_unit", self.brokers_per_unit),
-            ("min_insync_replicas", self.min_insync_replicas, "replication_factor", self.replication_factor),
             ("broker_heap_mib", self.broker_heap_mib, "broker_memory_mib", self.broker_memory_mib),
             (
                 "controller_heap_mib",
@@ -149,10 +149,27 @@ impl UnitSizes {
         let small =
             small.map(|(key, _)| format!("`units.{profile}.{key}` is 0, and it has to be at least 1"));
         let large = at_most.into_iter().find(|(_, value, _, limit)| value > limit);
-        small.or_else(|| {
-            large.map(|(key, value, by, limit)| {
-                format!("`units.{profile}.{key}` is {value}, and it has to be at most `{by}`, {limit}")
-            })
+        let large = large.map(|(key, value, by, limit)| {
+            format!("`units.{profile}.{key}` is {value}, and it has to be at most `{by}`, {limit}")
+        });
+        small.or(large).or_else(|| self.would_stand_still(profile))
+    }
+
+    /// A size with which a restart of a single node stops what clients do, or that makes a cluster no safer.
+    fn would_stand_still(&self, profile: &str) -> Option<String> {
+        let Self { controllers, replication_factor: copies, min_insync_replicas: in_sync, .. } = *self;
+        if in_sync > 1 && in_sync >= copies {
+            return Some(format!(
+                "`units.{profile}.min_insync_replicas` is {in_sync}, and it has to be less than `replication_factor`, \
+                 {copies}: else nothing could be written while a broker restarts"
+            ));
+        }
+        (controllers > 0 && controllers % 2 == 0).then(|| {
+            format!(
+                "`units.{profile}.controllers` is {controllers}, and it has to be odd, or 0 where the brokers are controllers \
+                 too: {controllers} bear the loss of no more than {} do",
+                controllers - 1
+            )
         })
     }
 }
@@ -171,6 +188,26 @@ impl UnitCatalogue {
         }
     }
 }
+
+/// What a table of sizes lacks, as a sentence, where one of the settings isn't whole; none where all are.
+pub(super) fn lacking(text: &str) -> Option<String> {
+    let settings: toml::Table = toml::from_str(text).ok()?;
+    let all = toml::Table::try_from(UnitCatalogue::default()).ok()?;
+    all.iter().find_map(|(profile, sizes)| {
+        let given = settings.get("units")?.get(profile)?.as_table()?;
+        let lacking = sizes.as_table()?.keys().filter(|key| !given.contains_key(*key));
+        let lacking: Vec<String> = lacking.map(|key| format!("`{key}`")).collect();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "`[units.{profile}]` lacks {}: {GIVEN_TOGETHER}, so that no cluster gets a mixture of two products",
+                lacking.join(", ")
+            )
+        })
+    })
+}
+
+/// How it is said that a table of sizes isn't whole.
+pub const GIVEN_TOGETHER: &str = "the sizes of a profile are given all together or not at all";
 
 const GIB: u128 = 1 << 30;
 

@@ -84,12 +84,13 @@ fn wanted(
     if let Some(refusal) = stage.and_then(Stage::refusal).filter(|_| !judgement.refuses()) {
         judgement.refuse(refusal);
     }
+    let verdict = judgement.verdict.unwrap_or(Verdict::NoOp);
+    if verb == Verb::Update {
+        let told = field_effects::told(resource.key.kind, &current.fields, verdict);
+        judgement.tell(&told);
+    }
     let mut effects = sentences(&judgement, &cause, verb, &found);
     effects.extend(stage.filter(|_| differs).and_then(Stage::foresees));
-    if verb == Verb::Update {
-        effects.extend(field_effects::unseen(resource.key.kind, &current.fields));
-    }
-    let verdict = judgement.verdict.unwrap_or(Verdict::NoOp);
     let steps = steps(found);
     let mut waits: Vec<Waiting> =
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();
@@ -130,13 +131,14 @@ fn permits(resource: &Resource, current: &Current, cause: &Cause) -> Permits {
     Permits { fewer_brokers: confirmed && lowered && *cause == Cause::Spec }
 }
 
-/// A new version of this software disrupts nothing by itself, and what can't be undone isn't done unseen.
+/// A new version of this software disrupts nothing by itself, what can't be undone isn't done unseen, and nothing deletes
+/// records without a person's word.
 fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
-    if matches!(cause, Cause::Upgrade { unseen: true, .. }) {
+    if verdict == Verdict::DataLoss || matches!(cause, Cause::Upgrade { unseen: true, .. }) {
         return true;
     }
-    let disrupts = verdict.restarts_brokers()
-        || matches!(verdict, Verdict::BrokerRemoval | Verdict::ServiceLoss | Verdict::DataLoss);
+    let disrupts =
+        verdict.restarts_brokers() || matches!(verdict, Verdict::BrokerRemoval | Verdict::ServiceLoss);
     disrupts && matches!(cause, Cause::Software { .. })
 }
 

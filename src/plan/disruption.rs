@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
-use crate::plan::{Cause, Change, Verb, Verdict, Waiting};
+use crate::plan::{Cause, Change, Verb, Verdict, Waiting, verdict};
 
 pub(super) use certificate::{one_after_another, tell};
 
@@ -38,7 +38,7 @@ pub(super) fn one_at_a_time(changes: &mut [Change], unwell: &BTreeMap<ResourceKe
     let going = |key: &ResourceKey| changes.iter().any(|c| c.resource == *key && c.verb == Verb::Delete);
     let holding = || unwell.keys().filter(|key| key.kind == Kind::Cluster && disturbed(key) && !going(key));
     let repairs = |change: &&Change| {
-        change.verdict != Verdict::BrokerRemoval && !matches!(change.cause, Cause::Upgrade { .. })
+        disruption(change) != Verdict::BrokerRemoval && !matches!(change.cause, Cause::Upgrade { .. })
     };
     let repaired = changes.iter().filter(matters).filter(repairs).map(|change| &change.resource);
     let repaired = repaired.into_iter().find(|key| disturbed(key));
@@ -58,7 +58,17 @@ pub(super) fn one_at_a_time(changes: &mut [Change], unwell: &BTreeMap<ResourceKe
 /// Whether a change would disrupt a cluster if nothing held it back. Disks that grow count: Strimzi restarts a broker
 /// whose file system has to be resized.
 fn disrupts(change: &Change) -> bool {
-    let disrupts = change.verdict.restarts_brokers()
-        || matches!(change.verdict, Verdict::StorageGrowth | Verdict::BrokerRemoval);
+    let verdict = disruption(change);
+    let disrupts =
+        verdict.restarts_brokers() || matches!(verdict, Verdict::StorageGrowth | Verdict::BrokerRemoval);
     change.waiting.is_empty() && disrupts
+}
+
+/// The worst that a change does to brokers and clients. That a cluster which stays deletes records disrupts nobody, but what
+/// else changes with it may.
+fn disruption(change: &Change) -> Verdict {
+    match (change.verdict, change.verb) {
+        (Verdict::DataLoss, Verb::Update) => verdict::disruption(&change.steps),
+        (verdict, _) => verdict,
+    }
 }

@@ -1,8 +1,8 @@
 //! What a change of each field of a spec does: a table, for whoever asks about a field before there is a plan.
 //!
 //! What a plan does is decided by the objects that change (`verdict/table.rs`), whatever field asked for it. These rows
-//! say the same beforehand, and a test that plans a change for each of them holds the two together. Only what no object
-//! shows, the rows of [`Verdict::NoOp`], is printed in plans from here.
+//! say the same beforehand, and a test that plans a change for each of them holds the two together. Plans print what no
+//! object says as well: what is only recorded, and whom a change cuts off or lets in ([`FieldEffect::told`]).
 
 mod table;
 
@@ -12,6 +12,7 @@ use crate::names::Kind;
 use crate::plan::verdict::{Difference, Direction};
 use crate::plan::{FieldChange, Verdict};
 use crate::spec::broker_option::{self, Effect};
+use crate::spec::certificate::is_of_another_authority;
 pub use table::FIELD_EFFECTS;
 
 /// What a change of a field does.
@@ -19,7 +20,8 @@ pub use table::FIELD_EFFECTS;
 pub struct FieldEffect {
     /// The kind of document that has the field.
     pub kind: Kind,
-    /// The field, as a path: `advanced_config.storage.size_gib`. For [`When::BrokerOption`] it is the one that holds the options.
+    /// The field, as a path: `advanced_config.storage.size_gib`. For [`When::BrokerOption`] and [`When::KeepsLess`] it is the one
+    /// that holds the options.
     pub field: &'static str,
     /// For which changes of it.
     pub when: When,
@@ -27,6 +29,8 @@ pub struct FieldEffect {
     pub verdict: Verdict,
     /// Why, or what follows, as a sentence without a full stop. Of what is refused it says what to do instead.
     pub why: &'static str,
+    /// Whether plans say it, beside what the objects that change say.
+    pub told: bool,
 }
 
 /// For which changes of a field a row holds.
@@ -44,6 +48,10 @@ pub enum When {
     Off,
     /// It becomes this value.
     Becomes(&'static str),
+    /// A certificate is replaced by one that clients which trust only the old one's authority turn down.
+    OtherAuthority,
+    /// An option of brokers changes so that they keep less than before.
+    KeepsLess,
     /// An option of brokers that this is the effect of changes.
     BrokerOption(Effect),
 }
@@ -58,10 +66,12 @@ impl When {
             When::On => "turned on or added".to_owned(),
             When::Off => "turned off or removed".to_owned(),
             When::Becomes(value) => format!("set to `{value}`"),
+            When::KeepsLess => "changed so that less is kept".to_owned(),
+            When::OtherAuthority => "replaced by one of another authority".to_owned(),
         }
     }
 
-    fn fits(self, before: &Value, after: &Value) -> bool {
+    fn fits(self, FieldChange { field, before, after }: &FieldChange) -> bool {
         let direction = Difference { pointer: String::new(), before, after }.direction();
         match self {
             When::Changes | When::BrokerOption(_) => true,
@@ -70,6 +80,13 @@ impl When {
             When::On => is_off(before) && !is_off(after),
             When::Off => !is_off(before) && is_off(after),
             When::Becomes(value) => after == value,
+            When::KeepsLess => {
+                option_of(field).is_some_and(|option| broker_option::deleted(option, before, after).is_some())
+            }
+            When::OtherAuthority => {
+                let certificates = before.as_str().zip(after.as_str());
+                certificates.is_some_and(|(before, after)| is_of_another_authority(before, after))
+            }
         }
     }
 }
@@ -77,13 +94,13 @@ impl When {
 impl FieldEffect {
     /// Whether the row is about a field. Of brokers' options, which are fields too, their own table says what they do.
     fn is_of(&self, kind: Kind, field: &str) -> bool {
-        let option = |effect| {
-            let name = field.strip_prefix(self.field)?.strip_prefix('.')?;
-            broker_option::find(name).map(|option| option.effect == effect)
-        };
+        let option = || option_of(field);
+        let has =
+            |effect| option().and_then(broker_option::find).is_some_and(|option| option.effect == effect);
         self.kind == kind
             && match self.when {
-                When::BrokerOption(effect) => option(effect) == Some(true),
+                When::BrokerOption(effect) => has(effect),
+                When::KeepsLess => option().is_some_and(broker_option::keeps),
                 _ => field == self.field,
             }
     }
@@ -93,6 +110,11 @@ impl FieldEffect {
         let is_around = |(end, _): (usize, &str)| self.is_of(kind, &field[..end]);
         self.is_of(kind, field) || field.match_indices('.').any(is_around)
     }
+}
+
+/// The option of brokers that a field is.
+fn option_of(field: &str) -> Option<&str> {
+    field.strip_prefix("advanced_config.config.")
 }
 
 fn is_off(value: &Value) -> bool {
@@ -113,19 +135,20 @@ pub fn field_effects(kind: Kind, field: &str) -> Vec<&'static FieldEffect> {
 /// What a change of a field does; none where the table has no row for it.
 pub fn effect_of(kind: Kind, change: &FieldChange) -> Option<&'static FieldEffect> {
     let mut rows = FIELD_EFFECTS.iter().filter(|row| row.covers(kind, &change.field));
-    rows.find(|row| row.when.fits(&change.before, &change.after))
+    rows.find(|row| row.when.fits(change))
 }
 
-/// What follows from changed fields that no object shows, one sentence each.
-pub(super) fn unseen(kind: Kind, changes: &[FieldChange]) -> Vec<String> {
-    let mut sentences = Vec::new();
+/// What follows from changed fields that no object says, one sentence each. A cluster's own objects come to `verdict`: where
+/// that is less than a row's, the field has no effect on it, such as the load balancers of a cluster that has none.
+pub(super) fn told(kind: Kind, changes: &[FieldChange], verdict: Verdict) -> Vec<&'static FieldEffect> {
+    let mut told: Vec<&FieldEffect> = Vec::new();
     let rows = changes.iter().filter_map(|change| effect_of(kind, change));
-    for row in rows.filter(|row| row.verdict == Verdict::NoOp) {
-        if !sentences.iter().any(|sentence| sentence == row.why) {
-            sentences.push(row.why.to_owned());
+    for row in rows.filter(|row| row.told && (kind != Kind::Cluster || row.verdict <= verdict)) {
+        if !told.iter().any(|earlier| earlier.why == row.why) {
+            told.push(row);
         }
     }
-    sentences
+    told
 }
 
 #[cfg(test)]
@@ -179,27 +202,50 @@ mod tests {
         assert_eq!(when(bucket, json!("log"), json!("other")), Some(When::Changes));
         assert_eq!(when(bucket, json!("log"), Value::Null), Some(When::Off));
         let access = "advanced_config.cluster_access";
-        assert_eq!(when(access, json!("External"), json!("Internal")), Some(When::Changes));
+        assert_eq!(when(access, json!("External"), json!("Internal")), Some(When::Becomes("Internal")));
         assert_eq!(when("advanced_config", Value::Null, json!({})), None);
         for (option, effect) in [
-            ("log.retention.ms", Effect::Live),
+            ("log.roll.ms", Effect::Live),
             ("min.insync.replicas", Effect::Controllers),
             ("num.partitions", Effect::Restart),
         ] {
             let field = format!("advanced_config.config.{option}");
             assert_eq!(when(&field, Value::Null, json!(2)), Some(When::BrokerOption(effect)), "{option}");
         }
+        let retention = "advanced_config.config.log.retention.ms";
+        assert_eq!(when(retention, Value::Null, json!(2)), Some(When::KeepsLess));
+        assert_eq!(when(retention, json!(2), Value::Null), Some(When::BrokerOption(Effect::Live)));
     }
 
     #[test]
-    fn a_plan_is_told_only_what_no_object_shows() {
+    fn a_plan_is_told_what_no_object_says() {
         let change =
             |field: &str, before: Value, after: Value| FieldChange { field: field.to_owned(), before, after };
         let changes = [
             change("region", json!("eu"), json!("us")),
             change("tags", json!([]), json!([{"key": "a", "value": "b"}])),
             change("kafka_units", json!(1), json!(2)),
+            change("advanced_config.private_access", json!(true), json!(false)),
         ];
-        assert_eq!(unseen(Kind::Cluster, &changes), ["it is recorded, and nothing else changes"]);
+        let told = |verdict| -> Vec<_> {
+            self::told(Kind::Cluster, &changes, verdict).into_iter().map(|row| row.why).collect()
+        };
+        let recorded = "it is recorded, and nothing else changes";
+        assert_eq!(told(Verdict::InPlace), [recorded], "it has no load balancers that could become public");
+        assert_eq!(
+            told(Verdict::ClientsReconnect),
+            [
+                recorded,
+                "load balancers become public: whoever can reach them from outside of the private network can now try to \
+                 log in; they may get other addresses"
+            ]
+        );
+    }
+
+    /// What cuts clients off is never left to the general words of the objects.
+    #[test]
+    fn whoever_is_cut_off_is_told() {
+        let rows = || FIELD_EFFECTS.iter().filter(|row| row.verdict == Verdict::ClientsReconnect);
+        assert!(rows().count() > 10 && rows().all(|row| row.told));
     }
 }

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::catalog::{Absence, Approval};
 use crate::names::{Digest, FleetKey, Json, Kind};
 use crate::plan::world::World;
-use crate::plan::{Cause, Change, Guard, Step, Verb, Waiting};
+use crate::plan::{Cause, Change, Guard, Step, Verb, Verdict, Waiting};
 
 /// How long a deletion counts against what a fleet may lose.
 const WINDOW: SignedDuration = SignedDuration::from_hours(1);
@@ -82,6 +82,9 @@ fn needs_approval(world: &World, change: &Change, free: &mut u32) -> Option<Stri
             Cause::Upgrade { version, unseen: true } => Some(format!(
                 "whether all brokers run Kafka {version} can't be seen from here, and its metadata can't go back"
             )),
+            _ if change.verdict == Verdict::DataLoss => {
+                Some("it deletes what the cluster keeps now, for good".to_owned())
+            }
             _ => None,
         };
     }

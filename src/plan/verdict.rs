@@ -3,15 +3,17 @@
 //! The rows say what Strimzi 1.2 does, whatever the cause of the change.
 
 mod difference;
+mod login;
 mod table;
 
 use serde_json::Value;
 
 use crate::names::Json;
+use crate::plan::field_effects::FieldEffect;
 use crate::plan::{Step, Verb, Verdict, effects};
 pub(super) use difference::{Difference, differences};
 pub(super) use table::{Direction, PUT_VERSION_BACK};
-use table::{FEWER_BROKERS, Of, Outcome, Row, TABLE};
+use table::{FEWER_BROKERS, GO_ON, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
 
 /// A change that is never made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(super) struct Judgement {
     pub effects: Vec<String>,
     /// What of it is never done.
     pub refusals: Vec<Refusal>,
+    /// The worst of them but for records that are deleted, which disrupts nobody by itself.
+    disruption: Option<Verdict>,
     permits: Permits,
 }
 
@@ -66,6 +70,13 @@ pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits)
     judgement
 }
 
+/// What the steps of a change that also deletes records do to brokers and clients.
+pub(super) fn disruption(steps: &[Step]) -> Verdict {
+    // Whether brokers may go was decided when the change was judged.
+    let judgement = judge(steps.iter(), Permits { fewer_brokers: true });
+    judgement.disruption.unwrap_or(Verdict::NoOp)
+}
+
 fn judge_update(judgement: &mut Judgement, step: &Step) {
     let Some(after) = &step.after else {
         return;
@@ -87,7 +98,13 @@ impl Judgement {
     fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
         let pointer = difference.map_or("", |difference| &difference.pointer);
         let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
-        let Some(outcome) = table::of_broker_option(step, pointer).or_else(row) else {
+        if let Some((verdict, words)) = table::of_records(step, difference) {
+            self.record(verdict, words);
+        }
+        let special = table::of_broker_option(step, pointer)
+            .or_else(|| table::of_certificate(step, difference))
+            .or_else(|| login::with_the_same_tokens(difference));
+        let Some(outcome) = special.or_else(row) else {
             return self.record(Verdict::InPlace, String::new());
         };
         match outcome {
@@ -97,6 +114,22 @@ impl Judgement {
             }
             Outcome::RemovesBrokers(_) => self.refuse_in(FEWER_BROKERS, step, difference),
             Outcome::Refuses(refusal) => self.refuse_in(refusal, step, difference),
+        }
+    }
+
+    /// Adds what the changed fields themselves say. Where that names the clients that are cut off, general words would only
+    /// raise doubts: those about listeners, which fit all such changes, and that clients go on after a restart.
+    pub(super) fn tell(&mut self, told: &[&FieldEffect]) {
+        if told.iter().any(|row| row.verdict == Verdict::ClientsReconnect) {
+            self.effects.retain(|effect| effect != OTHER_LISTENERS);
+            for effect in &mut self.effects {
+                effect.truncate(effect.trim_end_matches(GO_ON).len());
+            }
+        }
+        for row in told.iter().filter(|row| row.verdict != Verdict::Refused) {
+            if !self.effects.iter().any(|effect| effect == row.why) {
+                self.effects.push(row.why.to_owned());
+            }
         }
     }
 
@@ -124,6 +157,9 @@ impl Judgement {
 
     fn record(&mut self, verdict: Verdict, effect: String) {
         self.verdict = self.verdict.max(Some(verdict));
+        if verdict != Verdict::DataLoss {
+            self.disruption = self.disruption.max(Some(verdict));
+        }
         if !effect.is_empty() && !self.effects.contains(&effect) {
             self.effects.push(effect);
         }

@@ -5,6 +5,8 @@
 //! while brokers run. Controllers that are no brokers restart all the same for the options that Strimzi lists in
 //! `KafkaConfiguration.CONTROLLER_RELEVANT_CONFIGS`.
 
+mod loss;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -14,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use self::Effect::{Controllers, Live, Restart};
 use self::Takes::{Flag, Number, Word};
+pub use self::loss::{deleted, keeps};
 
 /// The options that a spec sets, by name. Reading has checked names and values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

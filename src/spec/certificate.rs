@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::error::X509Error;
-use x509_parser::extensions::GeneralName;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer as _;
 
 use super::material::{Fault, Part, UNKNOWN_LABEL, pem_blocks};
@@ -71,6 +71,47 @@ pub fn root(tls_cert: &str) -> Option<String> {
     let last = chain.last().filter(|last| last.issuer() == last.subject())?;
     last.verify_signature(None).ok()?;
     Some(format!("{}\n", pem_blocks(tls_cert).ok()?.last()?.text.trim_end()))
+}
+
+/// Whether clients that trust only the authority of the one chain turn the other one down: whoever vouches for the first
+/// chain as a whole vouches for nothing in the second. False where one of them can't be read, since nothing is known then.
+pub fn is_of_another_authority(before: &str, after: &str) -> bool {
+    let [before, after] = [before, after].map(authorities);
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    before.last().is_some_and(|top| !after.iter().any(|authority| authority.is(top)))
+}
+
+/// Who signed a certificate.
+#[derive(PartialEq, Eq)]
+struct Authority {
+    name: Vec<u8>,
+    /// The trace of its key, where the certificate has one: an authority made anew may have the name of the old one.
+    key: Option<Vec<u8>>,
+}
+
+impl Authority {
+    fn is(&self, other: &Authority) -> bool {
+        let same_key = self.key.as_ref().zip(other.key.as_ref()).is_none_or(|(one, other)| one == other);
+        self.name == other.name && same_key
+    }
+}
+
+/// Who signed each certificate of a chain; none where it can't be read.
+fn authorities(tls_cert: &str) -> Option<Vec<Authority>> {
+    let ders = read_ders(tls_cert).ok()?;
+    let authority = |certificate: &X509Certificate<'_>| {
+        let is_own = certificate.issuer() == certificate.subject();
+        let mut extensions = certificate.extensions().iter().map(|it| it.parsed_extension());
+        let key = extensions.find_map(|extension| match extension {
+            ParsedExtension::AuthorityKeyIdentifier(signer) => {
+                signer.key_identifier.as_ref().map(|key| key.0.to_vec())
+            }
+            ParsedExtension::SubjectKeyIdentifier(own) if is_own => Some(own.0.to_vec()),
+            _ => None,
+        });
+        Authority { name: certificate.issuer().as_raw().to_vec(), key }
+    };
+    Some(read_chain(&ders).ok()?.iter().map(authority).collect())
 }
 
 /// Reads the certificates of a PEM text into DER, in their order.

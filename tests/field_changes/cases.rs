@@ -95,6 +95,10 @@ pub const CASES: &[Case] = &[
     case(Cluster, "advanced_config.operations.topic_operator", "false", "true"),
     case(Cluster, "advanced_config.operations.topic_operator", "true", "false"),
     case(Cluster, "advanced_config.config.log.retention.ms", "null", "86400000"),
+    case(Cluster, "advanced_config.config.log.retention.ms", "86400000", "null"),
+    case(Cluster, "advanced_config.config.log.retention.ms", "2592000000", "null"),
+    case(Cluster, "advanced_config.config.log.cleanup.policy", "null", "compact"),
+    case(Cluster, "advanced_config.config.offsets.retention.minutes", "null", "1440"),
     case(Cluster, "advanced_config.config.min.insync.replicas", "2", "1"),
     case(Cluster, "advanced_config.config.num.partitions", "6", "null"),
 
@@ -128,6 +132,7 @@ pub const CASES: &[Case] = &[
     case(BaseDomain, "organization", "acme", "globex"),
     case(BaseDomain, "domain", "kafka.acme.example.com", "streams.acme.example.com"),
     case(BaseDomain, "tls_cert", "$certificate first", "$certificate renewed").given(CERTIFIED),
+    case(BaseDomain, "tls_cert", "$certificate first", "$certificate other_authority").given(CERTIFIED),
     case(BaseDomain, "tls_key", "$certificate first", "$certificate other_key").given(CERTIFIED).also("{$certificate: other_key}"),
     case(BaseDomain, "dns_provider", "None", "external-dns").given(CERTIFIED).also("{cloud_account: dns}"),
     case(BaseDomain, "dns_base_domain", "null", "example.com"),

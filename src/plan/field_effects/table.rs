@@ -1,12 +1,12 @@
 //! The rows. Of those of a field, the first one that fits a change is that of the change.
 
-use super::When::{Becomes, BrokerOption, Changes, Down, Off, On, Up};
+use super::When::{Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, Up};
 use super::{FieldEffect, When};
 use crate::names::Kind;
 use crate::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
 use crate::plan::Verdict;
 use crate::plan::Verdict::{
-    BrokerRemoval, ClientsReconnect, InPlace, NoOp, Refused, RollingRestart, StorageGrowth,
+    BrokerRemoval, ClientsReconnect, DataLoss, InPlace, NoOp, Refused, RollingRestart, StorageGrowth,
 };
 use crate::spec::broker_option::Effect;
 
@@ -17,7 +17,14 @@ const fn row(
     verdict: Verdict,
     why: &'static str,
 ) -> FieldEffect {
-    FieldEffect { kind, field, when, verdict, why }
+    // Objects say how they change, but not who is cut off by it, and nothing where none of them changes.
+    let told = matches!(verdict, NoOp | ClientsReconnect);
+    FieldEffect { kind, field, when, verdict, why, told }
+}
+
+/// A row that plans print as well: who is let in or has to find another way, which its objects don't say.
+const fn told(row: FieldEffect) -> FieldEffect {
+    FieldEffect { told: true, ..row }
 }
 
 const RECORDED: &str = "it is recorded, and nothing else changes";
@@ -60,10 +67,11 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "deletion_protection", Off, NoOp, UNPROTECTED),
     row(Cluster, "advanced_config.number_of_zones", Up, RollingRestart, MORE_ZONES),
     row(Cluster, "advanced_config.number_of_zones", Down, RollingRestart, FEWER_ZONES),
-    row(Cluster, "advanced_config.cluster_access", Becomes("Internal & External"), RollingRestart, "brokers restart one by one and can be reached in one more way; clients reconnect and go on"),
-    row(Cluster, "advanced_config.cluster_access", Changes, ClientsReconnect, "brokers restart one by one, and clients on the side that is closed can't reach them any more"),
+    told(row(Cluster, "advanced_config.cluster_access", Becomes("Internal & External"), RollingRestart, "brokers can be reached from inside and from outside of Kubernetes, and so by more people than before")),
+    row(Cluster, "advanced_config.cluster_access", Becomes("Internal"), ClientsReconnect, "brokers restart one by one, and clients outside of Kubernetes can't reach them any more"),
+    row(Cluster, "advanced_config.cluster_access", Becomes("External"), ClientsReconnect, "brokers restart one by one and can be reached from outside of Kubernetes only; clients inside can't reach them any more but by the outer way"),
     row(Cluster, "advanced_config.private_access", On, ClientsReconnect, "load balancers become private, so clients outside of the private network can't reach the brokers any more"),
-    row(Cluster, "advanced_config.private_access", Off, ClientsReconnect, "load balancers become public, and may get other addresses"),
+    row(Cluster, "advanced_config.private_access", Off, ClientsReconnect, "load balancers become public: whoever can reach them from outside of the private network can now try to log in; they may get other addresses"),
     row(Cluster, "advanced_config.version", Up, RollingRestart, "brokers and controllers restart one by one; when all run a new release and are well, the metadata follows, and then there is no way back"),
     row(Cluster, "advanced_config.version", Down, Refused, "metadata only goes forward, so only a patch of the same release, or a release that it has not followed yet, can be taken back; describe a new cluster beside it"),
     row(Cluster, "advanced_config.oauth", Changes, ClientsReconnect, OTHER_LOGIN),
@@ -89,6 +97,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "advanced_config.operations.kafka_exporter", Off, InPlace, "Kafka Exporter goes; clients notice nothing"),
     row(Cluster, "advanced_config.operations.topic_operator", On, InPlace, "the topic operator starts, and makes topics of the KafkaTopics in the cluster's namespace; clients notice nothing"),
     row(Cluster, "advanced_config.operations.topic_operator", Off, InPlace, "the topic operator goes; topics stay, and nothing follows KafkaTopics any more"),
+    row(Cluster, "advanced_config.config", KeepsLess, DataLoss, "what is beyond it is deleted for good, so a person has to approve it; without the option, Kafka's default decides"),
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Live), InPlace, "brokers take it while they run"),
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Controllers), RollingRestart, "controllers restart one by one; brokers take it while they run"),
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Restart), RollingRestart, "brokers and controllers restart one by one"),
@@ -111,9 +120,9 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Fleet, "advanced_config.kubeconfig", Changes, NoOp, "the fleet is reached with it from now on; it has to lead to the same Kubernetes cluster, or nothing is done there"),
     row(Fleet, "advanced_config.exposure", Becomes("tlsroute"), ClientsReconnect, "a Gateway is made, and the brokers of clusters that are reached from outside restart one by one behind it; clients find them at another port"),
     row(Fleet, "advanced_config.exposure", Becomes("loadbalancer"), ClientsReconnect, "the brokers of clusters that are reached from outside restart one by one behind load balancers of their own; clients find them at another port, and the Gateway goes after the last"),
-    row(Fleet, "advanced_config.gateway.class", Changes, InPlace, "another implementation takes the Gateway over; clients outside reconnect, and its address may be another one"),
-    row(Fleet, "advanced_config.gateway.private", On, InPlace, "the Gateway's load balancer becomes private, so clients outside of the private network can't reach any cluster of the fleet any more; what is reached through it has to say the same in `private_access`"),
-    row(Fleet, "advanced_config.gateway.private", Off, InPlace, "the Gateway's load balancer becomes public, and may get another address; what is reached through it has to say the same in `private_access`"),
+    told(row(Fleet, "advanced_config.gateway.class", Changes, InPlace, "another implementation takes the Gateway over; clients outside reconnect, and its address may be another one")),
+    told(row(Fleet, "advanced_config.gateway.private", On, InPlace, "the Gateway's load balancer becomes private, so clients outside of the private network can't reach any cluster of the fleet any more; what is reached through it has to say the same in `private_access`")),
+    told(row(Fleet, "advanced_config.gateway.private", Off, InPlace, "the Gateway's load balancer becomes public: whoever can reach it from outside of the private network can now try to log in to every cluster behind it; it may get another address, and what is reached through it has to say the same in `private_access`")),
     row(Fleet, "advanced_config.components.strimzi", Up, RollingRestart, "a new version of the operator restarts the brokers of every cluster"),
     row(Fleet, "advanced_config.components.strimzi", Down, Refused, "an older operator doesn't know what a newer one left behind; put the version back"),
     row(Fleet, "advanced_config.components.strimzi", Changes, InPlace, "the operator is installed, or goes so that another one can take over; clusters go on running"),
@@ -122,6 +131,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
 
     row(BaseDomain, "organization", Changes, Refused, ANOTHER),
     row(BaseDomain, "domain", Changes, Refused, "with another one it is another base domain, and clusters would lose their addresses; put it back and describe the new one beside it"),
+    row(BaseDomain, "tls_cert", OtherAuthority, ClientsReconnect, "another authority signed it: clients that trust only the old one's can't connect to clusters that have it until they trust the new one, too; the brokers of clusters that are reached from outside restart one by one with it"),
     row(BaseDomain, "tls_cert", Changes, RollingRestart, "the brokers of clusters that are reached from outside restart one by one with it; clients reconnect and go on if they trust it"),
     row(BaseDomain, "tls_key", Changes, RollingRestart, "together with a certificate that fits it, the brokers of clusters that are reached from outside restart one by one"),
     row(BaseDomain, "dns_provider", Changes, Refused, "managed DNS puts the organization in front of the domain, which makes it another base domain; only where it stands there already, load balancers are annotated anew instead"),
@@ -131,12 +141,12 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(IdentityProvider, "organization", Changes, Refused, ANOTHER),
     row(IdentityProvider, "identifier", Changes, Refused, ANOTHER),
     row(IdentityProvider, "issuer", Changes, ClientsReconnect, OAUTH),
-    row(IdentityProvider, "jwks_uri", Changes, ClientsReconnect, OAUTH),
+    told(row(IdentityProvider, "jwks_uri", Changes, RollingRestart, "the brokers of the clusters that use it restart one by one and fetch the keys there; clients reconnect and go on, if these are the keys that their tokens are signed with")),
     row(IdentityProvider, "token_endpoint", Changes, NoOp, "it is what clients are told; brokers don't use it"),
     row(IdentityProvider, "audience", Changes, ClientsReconnect, OAUTH),
     row(IdentityProvider, "username_claim", Changes, ClientsReconnect, OAUTH),
-    row(IdentityProvider, "groups_claim", Changes, ClientsReconnect, OAUTH),
-    row(IdentityProvider, "ca_cert", Changes, ClientsReconnect, OAUTH),
+    row(IdentityProvider, "groups_claim", Changes, RollingRestart, "the brokers of the clusters that use it restart one by one; clients reconnect and go on, since Kafka's own authorizer doesn't look at groups"),
+    told(row(IdentityProvider, "ca_cert", Changes, RollingRestart, "the brokers of the clusters that use it restart one by one and trust the provider by it; clients reconnect and go on, if brokers can fetch the provider's keys so")),
 
     row(CloudAccount, "organization", Changes, Refused, ANOTHER),
     row(CloudAccount, "identifier", Changes, Refused, ANOTHER),

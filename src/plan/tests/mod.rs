@@ -6,6 +6,7 @@ mod dry_run;
 mod look;
 mod preflight;
 mod property;
+mod records;
 mod rules;
 mod size;
 mod upgrade;
@@ -299,6 +300,9 @@ impl Lab {
                 "metadataVersion": metadata,
                 "config": {"rendering": self.rendering},
             }}});
+            for (option, value) in config.config.iter() {
+                kafka["spec"]["kafka"]["config"][option] = value.clone();
+            }
             if is_routed {
                 kafka["spec"]["kafka"]["listeners"] = json!([{"name": "external", "type": "tlsroute"}]);
             }

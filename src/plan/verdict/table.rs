@@ -1,8 +1,14 @@
 //! The rows. The first one that fits decides.
 
-use crate::plan::Verdict::{ClientsReconnect, InPlace, NoOp, RollingRestart, StorageGrowth};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::Difference;
+use crate::plan::Verdict::{ClientsReconnect, DataLoss, InPlace, NoOp, RollingRestart, StorageGrowth};
 use crate::plan::{Step, Verdict};
 use crate::spec::broker_option::{self, Effect};
+use crate::spec::certificate::is_of_another_authority;
 
 /// What a change of one field, or of a whole object, comes to.
 pub(super) struct Row {
@@ -108,8 +114,14 @@ const DOWN: When = When::Is(Direction::Down);
 const DELETED: When = When::Is(Direction::Deleted);
 const REWRITTEN: When = When::Is(Direction::Rewritten);
 
+/// How sentences end about restarts that clients bear.
+pub(super) const GO_ON: &str = "; clients reconnect and go on";
 const ROLLS: &str = "brokers and controllers restart one by one; clients reconnect and go on";
 const ROLLS_POOL: &str = "the nodes of {object} restart one by one; clients reconnect and go on";
+pub(super) const OTHER_LISTENERS: &str =
+    "brokers restart one by one with other listeners; clients may need other settings to connect";
+const OTHER_AUTHORITY: &str = "brokers restart one by one with a certificate of another authority; clients that trust only \
+    the old one's can't connect until they trust the new one, too";
 const NEW_CLUSTER: &str = "make a new cluster and move the topics to it";
 const CONTROLLERS: [&str; 3] = [
     "controllers-changed",
@@ -176,6 +188,53 @@ pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
     }
 }
 
+/// What a changed option of brokers does to records beside its effect on the brokers: what of them is deleted, and which
+/// of those that are acknowledged may be lost.
+pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
+    let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
+    let option = pointer.strip_prefix("/spec/kafka/config/")?;
+    if let Some(deleted) = broker_option::deleted(option, before, after) {
+        return Some((DataLoss, deleted));
+    }
+    let (was, is) = (before.as_u64()?, after.as_u64()?);
+    let copies = |number| count_of(number, "copy", "copies");
+    let words = match option {
+        "min.insync.replicas" if is < was => format!(
+            "a write with `acks=all` is acknowledged with {} instead of {was}: it is lost, though acknowledged, when {} lost \
+             before there are more; topics with a `min.insync.replicas` of their own keep to it",
+            copies(is),
+            if is == 1 { "that one is".to_owned() } else { format!("these {is} are") },
+        ),
+        "min.insync.replicas" if is > was => format!(
+            "topics of no more than {} can't be written with `acks=all` while one of their brokers is away",
+            copies(is)
+        ),
+        "default.replication.factor" if is < was => format!(
+            "new topics get {} instead of {was}, so that less has to be lost for their records to be gone; topics that are \
+             there keep theirs",
+            copies(is)
+        ),
+        "default.replication.factor" if is > was => {
+            format!("new topics get {} instead of {was}; topics that are there keep theirs", copies(is))
+        }
+        _ => return None,
+    };
+    Some((RollingRestart, words))
+}
+
+fn count_of(number: u64, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
+/// What another certificate comes to, where it is of another authority; none where it isn't, or where it can't be told since
+/// what is on the target is only known by a trace.
+pub(super) fn of_certificate(step: &Step, difference: Option<&Difference>) -> Option<Outcome> {
+    let difference = difference.filter(|it| step.object.kind == "Secret" && it.pointer == "/data/tls.crt")?;
+    let chain = |value: &Value| String::from_utf8(STANDARD.decode(value.as_str()?).ok()?).ok();
+    let (before, after) = (chain(difference.before)?, chain(difference.after)?);
+    is_of_another_authority(&before, &after).then_some(Outcome::Does(ClientsReconnect, OTHER_AUTHORITY))
+}
+
 /// The first row that fits decides; what fits none is done in place without a word.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Row] = &[
@@ -208,7 +267,7 @@ pub(super) const TABLE: &[Row] = &[
     row("Kafka", "/spec/kafka/listeners", UP, RollingRestart, "brokers restart one by one and can be reached in one more way; clients reconnect and go on"),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", CHANGES, RollingRestart, ROLLS),
-    row("Kafka", "/spec/kafka/listeners/**", CHANGES, ClientsReconnect, "brokers restart one by one with other listeners; clients may need other settings to connect"),
+    row("Kafka", "/spec/kafka/listeners/**", CHANGES, ClientsReconnect, OTHER_LISTENERS),
     row("Kafka", "/spec/**", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "", REWRITTEN, RollingRestart, "{object} can't be read and is written anew; brokers and controllers may restart one by one"),
     refused("Kafka", Of::Any, "", DELETED, DELETES_CLUSTER),

@@ -80,6 +80,12 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
         ),
         (
             "Kafka",
+            kafka("config", json!({"log.retention.ms": 2})),
+            kafka("config", json!({"log.retention.ms": 1})),
+            DataLoss,
+        ),
+        (
+            "Kafka",
             kafka("config", json!({"min.insync.replicas": 1})),
             kafka("config", json!({"min.insync.replicas": 2})),
             RollingRestart,
@@ -166,6 +172,40 @@ fn brokers_go_only_where_that_is_confirmed_and_at_most_half_of_them() {
     let step = step("KafkaNodePool", Some(controllers(5)), Some(controllers(3)));
     let judgement = judge([step].iter(), Permits { fewer_brokers: true });
     assert_eq!(judgement.refusals[0].code, "controllers-changed", "a quorum never changes its size");
+}
+
+#[test]
+fn what_an_option_of_brokers_does_to_records_is_said() {
+    let judged = |before: Value, after: Value| {
+        let kafka = |config: Value| Some(json!({"spec": {"kafka": {"config": config}}}));
+        let step = step("Kafka", kafka(before), kafka(after));
+        let judgement = judge([step.clone()].iter(), Permits::default());
+        let verdict = judgement.verdict.unwrap();
+        format!(
+            "{}, beside it {}: {}",
+            verdict.words(),
+            disruption(&[step]).words(),
+            judgement.effects.join("; ")
+        )
+    };
+    let told = [
+        judged(json!({}), json!({"log.retention.ms": 86_400_000})),
+        judged(json!({}), json!({"offsets.retention.minutes": 1440})),
+        judged(json!({"min.insync.replicas": 2}), json!({"min.insync.replicas": 1})),
+        judged(json!({"min.insync.replicas": 3}), json!({"min.insync.replicas": 2})),
+        judged(json!({"min.insync.replicas": 2}), json!({"min.insync.replicas": 3})),
+        judged(json!({"default.replication.factor": 3}), json!({"default.replication.factor": 2})),
+        judged(json!({"default.replication.factor": 1}), json!({"default.replication.factor": 3})),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @"
+    data loss, beside it in place: records older than 1 day are deleted, in topics without a `retention.ms` of their own (7 days before); brokers take new options while they run
+    data loss, beside it rolling restart: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these begin anew (7 days before); brokers and controllers restart one by one; clients reconnect and go on
+    rolling restart, beside it rolling restart: a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, when that one is lost before there are more; topics with a `min.insync.replicas` of their own keep to it; controllers restart one by one; brokers take new options while they run
+    rolling restart, beside it rolling restart: a write with `acks=all` is acknowledged with 2 copies instead of 3: it is lost, though acknowledged, when these 2 are lost before there are more; topics with a `min.insync.replicas` of their own keep to it; controllers restart one by one; brokers take new options while they run
+    rolling restart, beside it rolling restart: topics of no more than 3 copies can't be written with `acks=all` while one of their brokers is away; controllers restart one by one; brokers take new options while they run
+    rolling restart, beside it rolling restart: new topics get 2 copies instead of 3, so that less has to be lost for their records to be gone; topics that are there keep theirs; brokers and controllers restart one by one; clients reconnect and go on
+    rolling restart, beside it rolling restart: new topics get 3 copies instead of 1; topics that are there keep theirs; brokers and controllers restart one by one; clients reconnect and go on
+    ");
 }
 
 #[test]

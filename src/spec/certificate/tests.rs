@@ -157,3 +157,38 @@ fn all_mistakes_are_told_at_once() {
     let codes: Vec<&str> = told.lines().filter_map(|line| line.split([' ', ':']).nth(1)).collect();
     assert_eq!(codes, ["key-not-pem", "certificate-chain-order", "certificate-no-names"]);
 }
+
+#[test]
+fn another_authority_is_told_from_the_same_one_by_its_name_and_key() {
+    let signed = |name: &str, key: &KeyPair| {
+        let mut authority = params(&[]);
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.distinguished_name.push(DnType::CommonName, name);
+        let root = authority.self_signed(key).unwrap().pem();
+        let mut own = params(&["k.example.com"]);
+        own.use_authority_key_identifier_extension = true;
+        let issuer = Issuer::new(authority, key);
+        (own.signed_by(&self::key(), &issuer).unwrap().pem(), root)
+    };
+    let (one, two) = (key(), key());
+    let (first, root) = signed("one", &one);
+    let whole = format!("{first}{root}");
+    let Authority { chain, .. } = Authority::new(&["k.example.com"]);
+    let [own, middle, top] = &chain;
+    for (before, after, other) in [
+        (&first, &signed("one", &one).0, false),
+        (&first, &signed("two", &one).0, true),
+        (&first, &signed("one", &two).0, true),
+        // Whether the authority's own certificate is part of the chain changes nothing of whom clients trust.
+        (&first, &whole, false),
+        (&whole, &first, false),
+        (&chain.concat(), &format!("{own}{middle}"), false),
+        (own, &format!("{own}{middle}"), false),
+        // Who trusts the root can't find the way to it without what lies between.
+        (&format!("{own}{middle}"), own, true),
+        (top, top, false),
+        (&first, &"…".to_owned(), false),
+    ] {
+        assert_eq!(is_of_another_authority(before, after), other, "{before}\n{after}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Options of brokers that keep less than before: records go only when a person says so.
+
+use super::*;
+use crate::plan::{Cause, Verdict, Waiting};
+
+const ORDERS: &str = "Cluster/acme/orders";
+
+fn retention(lab: &mut Lab, name: &str, days: Option<u64>) {
+    let config = days.map_or(json!({}), |days| json!({"log.retention.ms": days * 86_400_000}));
+    lab.cluster(name, json!({"advanced_config.config": config}));
+}
+
+/// A cluster that keeps records for thirty days.
+fn thirty_days() -> Lab {
+    let mut lab = Lab::new();
+    retention(&mut lab, "orders", Some(30));
+    lab.settle();
+    lab
+}
+
+#[test]
+fn records_are_deleted_only_when_a_person_says_so() {
+    for (days, told) in [
+        (
+            Some(1),
+            "records older than 1 day are deleted, in topics without a `retention.ms` of their own (30 days before)",
+        ),
+        (
+            None,
+            "records older than 7 days are deleted, in topics without a `retention.ms` of their own (30 days before; from now on Kafka's default holds)",
+        ),
+    ] {
+        let mut lab = thirty_days();
+        retention(&mut lab, "orders", days);
+        let plan = lab.plan();
+        let orders = change(&plan, ORDERS);
+        assert_eq!((orders.verdict, orders.guarded), (Verdict::DataLoss, true));
+        assert_eq!(orders.effects, [told, "brokers take new options while they run"]);
+        let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
+        let why = "it deletes what the cluster keeps now, for good".to_owned();
+        assert_eq!(orders.waiting, [Waiting::Approval { id: id.clone(), why }]);
+        lab.approve(&id);
+        assert_eq!(running(&lab.plan()), ["acme/orders"]);
+    }
+}
+
+#[test]
+fn keeping_records_longer_needs_nobody() {
+    let mut lab = thirty_days();
+    retention(&mut lab, "orders", Some(31));
+    let plan = lab.plan();
+    let orders = change(&plan, ORDERS);
+    assert_eq!((orders.verdict, orders.guarded), (Verdict::InPlace, false));
+    assert_eq!(running(&plan), ["acme/orders"]);
+}
+
+/// Whoever raised it by hand did so to keep what would go now.
+#[test]
+fn a_retention_that_was_raised_by_hand_is_lowered_only_when_a_person_says_so() {
+    let mut lab = thirty_days();
+    let kafka = lab.target().objects.get_mut(&object("Kafka", "orders", "orders")).unwrap();
+    kafka.unchanged = false;
+    let manifest = kafka.manifest.as_mut().unwrap();
+    manifest.edit(|it| it["spec"]["kafka"]["config"]["log.retention.ms"] = json!(-1));
+    let plan = lab.plan();
+    let orders = change(&plan, ORDERS);
+    assert!(matches!(orders.cause, Cause::Drift { .. }));
+    assert_eq!((orders.verdict, waiting(&plan)), (Verdict::DataLoss, vec!["acme/orders".to_owned()]));
+}
+
+#[test]
+fn what_restarts_brokers_beside_it_is_still_one_at_a_time_and_the_rest_holds_up_nobody() {
+    let mut lab = Lab::new();
+    for name in ["a", "b"] {
+        retention(&mut lab, name, Some(30));
+    }
+    lab.settle();
+    let approved = |lab: &mut Lab| {
+        let id = lab.plan().fleets[0].guard.as_ref().unwrap().id.clone();
+        lab.approve(&id);
+        running(&lab.plan())
+    };
+    for name in ["a", "b"] {
+        retention(&mut lab, name, Some(1));
+    }
+    assert_eq!(approved(&mut lab), ["acme/a", "acme/b"], "no broker restarts");
+    lab.recorded.approvals.clear();
+    for name in ["a", "b"] {
+        let config = json!({"log.retention.ms": 1000, "num.partitions": 3});
+        lab.cluster(name, json!({"advanced_config.config": config}));
+    }
+    assert_eq!(approved(&mut lab), ["acme/a"], "brokers restart, one cluster after another");
+}
