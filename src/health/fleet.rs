@@ -103,6 +103,7 @@ fn unseen(seen: &FleetSeen, known: &Memory, now: Timestamp) -> Judgement {
         pending_destructions: Vec::new(),
         outputs: known.outputs().clone(),
         gone: false,
+        clear_certificates: known.had_clear_certificates(),
     }
 }
 

@@ -383,6 +383,13 @@ pub enum Waiting {
         /// The cluster that is disrupted first.
         after: ResourceKey,
     },
+    /// The cluster that took a base domain's new certificate before isn't Healthy with it yet.
+    Renewal {
+        /// That cluster.
+        after: ResourceKey,
+        /// The base domain.
+        domain: ResourceKey,
+    },
     /// It makes nothing better, and begins only when its cluster is Healthy.
     Unsettled,
     /// The target can't be reached.

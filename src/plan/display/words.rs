@@ -138,6 +138,9 @@ fn waiting(waiting: &Waiting) -> String {
         Waiting::Protected => "deletion_protection is on".to_owned(),
         Waiting::Approval { why, .. } => format!("approval, since {why}"),
         Waiting::OneDisruption { after } => format!("one disruption at a time, {after} comes first"),
+        Waiting::Renewal { after, domain } => {
+            format!("{after} has the new certificate of {domain} and isn't Healthy with it yet")
+        }
         Waiting::Unsettled => "it begins only when the cluster is Healthy".to_owned(),
         Waiting::Unreachable { reason, hint, refused, .. } => {
             let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
@@ -252,6 +255,11 @@ pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String>
         Waiting::OneDisruption { after } => {
             format!("to see how far that is: streamfleet why {} {tree}", after.path())
         }
+        Waiting::Renewal { after, domain } => format!(
+            "to see what ails it: streamfleet why {} {tree}; where it is the certificate, give {domain} another one, \
+             otherwise mend the cluster",
+            after.path()
+        ),
         Waiting::Unreachable { lost: true, .. }
             if change.verb != Verb::Create && change.resource.kind == Kind::Fleet =>
         {
@@ -384,6 +392,7 @@ mod tests {
                 why: "a fleet may lose 1 cluster an hour without it".into(),
             },
             Waiting::OneDisruption { after: cluster() },
+            Waiting::Renewal { after: cluster(), domain: key("BaseDomain/acme/k.example.com") },
             Waiting::Unsettled,
             unreachable("connection refused", "", false),
             unreachable("fleet acme/eu is on it", "give it another one", true),
@@ -443,6 +452,8 @@ mod tests {
           to approve: streamfleet approve 03b369592dea specs
         one disruption at a time, cluster acme/orders comes first
           to see how far that is: streamfleet why acme/orders specs
+        cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy with it yet
+          to see what ails it: streamfleet why acme/orders specs; where it is the certificate, give base domain acme/k.example.com another one, otherwise mend the cluster
         it begins only when the cluster is Healthy
         the target can't be reached: connection refused
         the target can't be used: fleet acme/eu is on it; give it another one

@@ -2,7 +2,8 @@
 //!
 //! A certificate that clients don't trust is wrong on every fleet alike, so the first cluster that has it shows whether it
 //! works, and the fleets of a domain are no longer independent in this. A fleet that can't be reached holds up nobody: how
-//! its clusters are isn't known, and the others' certificates would expire meanwhile.
+//! its clusters are isn't known, and the others' certificates would expire meanwhile. Nor does a cluster whose trouble isn't
+//! from the certificate, since it was in trouble when it got it, or was Healthy with it before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,30 +40,61 @@ pub(in crate::plan) fn one_after_another(catalog: &Catalog, parts: &mut [FleetPa
         }
     }
     for (domain, Turns { disturbed, well }) in turns {
-        let first = renewing(catalog, parts, &domain).or_else(|| disturbed.into_iter().next());
-        let Some(first) = first.or_else(|| well.first().cloned()) else { continue };
-        let waits = |change: &&mut Change| change.resource != first && well.contains(&change.resource);
-        let changes =
-            parts.iter_mut().filter_map(|part| part.plan.as_mut()).flat_map(|plan| &mut plan.changes);
-        changes.filter(waits).for_each(|change| {
-            change.waiting.push(Waiting::OneDisruption { after: first.clone() });
-        });
+        let Renewing { holds, passed_over } = renewing(catalog, parts, &domain);
+        let wait = match &holds {
+            Some(holder) => Waiting::Renewal { after: holder.clone(), domain },
+            None => {
+                let Some(first) = disturbed.first().or(well.first()) else { continue };
+                Waiting::OneDisruption { after: first.clone() }
+            }
+        };
+        let first = holds.or_else(|| disturbed.first().or(well.first()).cloned());
+        let changes = parts.iter_mut().filter_map(|part| part.plan.as_mut()).flat_map(|it| &mut it.changes);
+        for change in changes {
+            if Some(&change.resource) == first.as_ref() || disturbed.contains(&change.resource) {
+                change.effects.extend(passed_over.iter().map(|key| {
+                    format!("it doesn't wait for {key}, whose trouble is not from the new certificate")
+                }));
+            } else if well.contains(&change.resource) {
+                change.waiting.push(wait.clone());
+            }
+        }
     }
 }
 
-/// A cluster that has the certificate already and isn't Healthy with it.
-fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Option<ResourceKey> {
+/// The clusters that have the certificate already and aren't Healthy.
+struct Renewing {
+    /// One that may not be so because of it.
+    holds: Option<ResourceKey>,
+    /// Those that are so otherwise.
+    passed_over: Vec<ResourceKey>,
+}
+
+fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Renewing {
     let uses = |key: &ResourceKey| {
         let used = catalog.clusters.get(key).and_then(|cluster| cluster.domain.as_ref());
         used.is_some_and(|used| used.key == *domain)
     };
-    plans(parts).filter(|plan| plan.reach == Reach::Reached).find_map(|plan| {
+    let mut renewing = Renewing { holds: None, passed_over: Vec::new() };
+    for part in parts {
+        let Some(plan) = part.plan.as_ref().filter(|plan| plan.reach == Reach::Reached) else { continue };
         let pending: BTreeSet<_> =
             plan.changes.iter().filter_map(renewed).map(|(it, _)| &it.resource).collect();
         let unwell = plan.unwell.iter().filter(|(_, status)| NOT_HEALTHY.contains(&status.status));
-        let mut unwell = unwell.map(|(key, _)| key).filter(|key| uses(key) && !pending.contains(key));
-        unwell.next().cloned()
-    })
+        for key in unwell.map(|(key, _)| key).filter(|key| uses(key) && !pending.contains(key)) {
+            if part.otherwise.contains(key) {
+                renewing.passed_over.push(key.clone());
+            } else {
+                renewing.holds.get_or_insert_with(|| key.clone());
+            }
+        }
+    }
+    renewing
+}
+
+/// Whether a change gives a cluster another certificate of its base domain.
+pub(super) fn is_renewal(change: &Change) -> bool {
+    renewed(change).is_some()
 }
 
 fn plans(parts: &[FleetPart]) -> impl Iterator<Item = &FleetPlan> {

@@ -109,3 +109,51 @@ fn a_fleet_out_of_reach_holds_up_no_other_and_a_cluster_in_trouble_takes_it_at_o
     };
     assert_eq!(running(&lab.plan()), ["acme/k.example.com", "acme/c10"]);
 }
+
+/// Says of a cluster in trouble that its certificate isn't what ails it.
+fn otherwise(lab: &mut Lab, name: &str) {
+    lab.judged(name, Status::Degraded);
+    let healths = lab.observed.fleets.values_mut().filter_map(|fleet| fleet.health.as_mut());
+    let cluster = key(&format!("Cluster/acme/{name}"));
+    let judged = healths.filter_map(|health| health.clusters.get_mut(&cluster)).next().unwrap();
+    judged.clear_certificates = true;
+}
+
+#[test]
+fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_is_so_otherwise_does_not() {
+    let mut lab = behind_one_domain(&[10, 10]);
+    lab.domain("hmac:0000000000000002");
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/k.example.com", "acme/c00"]);
+    lab.execute(&plan);
+
+    // The first one isn't well with it: on its fleet and on the other all wait, and are told for whom.
+    lab.judged("c00", Status::Degraded);
+    let plan = lab.plan();
+    assert_eq!(running(&plan), [""; 0]);
+    let holder = key("Cluster/acme/c00");
+    let domain = key("BaseDomain/acme/k.example.com");
+    let waits = |name: &str| change(&plan, &format!("Cluster/acme/{name}")).waiting.clone();
+    assert_eq!(waits("c01"), [Waiting::OneDisruption { after: holder.clone() }]);
+    assert_eq!(waits("c10"), [Waiting::Renewal { after: holder, domain }]);
+
+    // Where its trouble is another one, it holds up nobody, and the plan says so.
+    otherwise(&mut lab, "c00");
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/c01"]);
+    assert_eq!(
+        change(&plan, "Cluster/acme/c01").effects,
+        [
+            "brokers restart one by one with the new certificate; clients reconnect and go on",
+            "it doesn't wait for cluster acme/c00, whose trouble is not from the new certificate"
+        ]
+    );
+    // Any other disruption of its fleet waits for it all the same.
+    lab.cluster("c02", json!({"advanced_config.version": "4.3.0"}));
+    lab.domain("hmac:0000000000000001");
+    let plan = lab.plan();
+    assert_eq!(
+        change(&plan, "Cluster/acme/c02").waiting.last(),
+        Some(&Waiting::OneDisruption { after: key("Cluster/acme/c00") })
+    );
+}
