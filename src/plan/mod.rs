@@ -150,7 +150,7 @@ impl<'a> Planner<'a> {
             on_fleets.extend(part.owners);
         }
         let mut organizations = organization::plan(&world, &on_fleets);
-        disruption::tell(&mut organizations, &fleets);
+        disruption::tell(&mut organizations, &mut fleets);
         let remember = record::stale(&world, &organizations, &fleets);
         let summary = summary::of(&world, &organizations, &fleets, &problems);
         let mut plan = Plan {

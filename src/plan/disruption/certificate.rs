@@ -11,8 +11,9 @@ use super::{NOT_HEALTHY, disrupts};
 use crate::catalog::{Catalog, Status};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
-use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting};
+use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, effects};
 use crate::render::SecretSlot;
+use crate::spec::InfraType;
 
 /// The clusters that take a domain's certificate now, were it not for the others.
 #[derive(Default)]
@@ -111,19 +112,64 @@ fn renewed(change: &Change) -> Option<(&Change, ResourceKey)> {
     Some((change, domain))
 }
 
-/// Says of each base domain that changes how many clusters take its certificate, and how.
-pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &[FleetPlan]) {
-    let mut clusters: BTreeMap<ResourceKey, u64> = BTreeMap::new();
-    for (_, domain) in fleets.iter().flat_map(|plan| &plan.changes).filter_map(renewed) {
-        *clusters.entry(domain).or_default() += 1;
+/// The clusters that take a domain's new certificate.
+#[derive(Default)]
+struct Takers {
+    /// Those whose health is seen, so that the next one can wait for it.
+    seen: u64,
+    /// Those on fleets of files, where it isn't.
+    unseen: u64,
+}
+
+/// Says of each base domain that changes how many clusters take its certificate, and how, and of each cluster that does so
+/// on a fleet of files that nobody here sees what becomes of it.
+pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &mut [FleetPlan]) {
+    let mut domains: BTreeMap<ResourceKey, Takers> = BTreeMap::new();
+    for plan in &*fleets {
+        let is_seen = plan.infra_type != Some(InfraType::Directory);
+        for (_, domain) in plan.changes.iter().filter_map(renewed) {
+            let takers = domains.entry(domain).or_default();
+            *(if is_seen { &mut takers.seen } else { &mut takers.unseen }) += 1;
+        }
     }
     for change in organizations.iter_mut().flat_map(|plan| &mut plan.changes) {
+        let Some(takers) = domains.get(&change.resource) else { continue };
         // Of a single one its own change says all.
-        if let Some(number @ 2..) = clusters.get(&change.resource) {
-            change.effects.push(format!(
-                "{number} clusters restart their brokers with the new certificate, one cluster after another, each when the \
-                 one before is Healthy"
-            ));
+        if takers.seen + takers.unseen > 1 {
+            change.effects.extend(takers.sentences());
         }
+    }
+    let unseen = |plan: &&mut FleetPlan| plan.infra_type == Some(InfraType::Directory);
+    for change in fleets.iter_mut().filter(unseen).flat_map(|plan| &mut plan.changes) {
+        let others = renewed(change).and_then(|(_, domain)| domains.get(&domain));
+        if others.is_some_and(|others| others.seen + others.unseen > 1) {
+            change.effects.push(UNSEEN.to_owned());
+        }
+    }
+}
+
+/// What is true of a cluster on a fleet of files, whatever it waited for before it was written.
+const UNSEEN: &str = "when its brokers restart is up to what applies the files, and whether they are well isn't seen from \
+                      here: the next cluster doesn't wait for it";
+
+impl Takers {
+    fn sentences(&self) -> impl Iterator<Item = String> {
+        let Self { seen, unseen } = *self;
+        let in_turn = match seen {
+            0 => None,
+            1 => Some("1 cluster restarts its brokers with the new certificate".to_owned()),
+            _ => Some(format!(
+                "{seen} clusters restart their brokers with the new certificate, one cluster after another, each when the \
+                 one before is Healthy"
+            )),
+        };
+        let at_once = (unseen > 0).then(|| {
+            let clusters = effects::count(unseen, "cluster");
+            format!(
+                "{clusters} on fleets of files may restart at the same time: each apply writes one, and what applies the \
+                 files is not waited for"
+            )
+        });
+        in_turn.into_iter().chain(at_once)
     }
 }

@@ -12,7 +12,7 @@ fn twenty() -> Vec<String> {
 fn behind_one_domain(sizes: &[usize]) -> Lab {
     let names = twenty();
     let mut names = names.iter().map(String::as_str);
-    let mut lab = Lab::new();
+    let mut lab = Lab { infra_type: "byok", ..Lab::new() };
     lab.domain("hmac:0000000000000001");
     for (number, size) in sizes.iter().enumerate() {
         let clusters: Vec<&str> = names.by_ref().take(*size).collect();
@@ -70,12 +70,14 @@ fn twenty_clusters_of_three_fleets_roll_one_after_another() {
     assert_eq!(follow_renewal(&mut lab), twenty());
 }
 
-#[test]
-fn the_plan_says_beforehand_how_a_certificate_is_renewed() {
-    let mut lab = Lab::new();
+/// What the plan says of three clusters on two fleets whose certificate is renewed.
+fn told_beforehand(infra_types: [&'static str; 2]) -> String {
+    let mut lab = Lab { infra_type: infra_types[1], ..Lab::new() };
+    lab.domain("hmac:0000000000000001");
+    lab.fleet("us", &["b", "c"]);
+    lab.infra_type = infra_types[0];
     lab.domain("hmac:0000000000000001");
     lab.cluster("a", json!({}));
-    lab.fleet("us", &["b", "c"]);
     lab.settle();
     lab.domain("hmac:0000000000000002");
     let plan = lab.plan();
@@ -84,11 +86,32 @@ fn the_plan_says_beforehand_how_a_certificate_is_renewed() {
             change.effects.iter().cloned().chain(change.waiting.iter().map(|it| format!("waiting: {it}")));
         format!("{}: {}", change.resource, told.collect::<Vec<_>>().join("; "))
     });
-    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_plan_says_beforehand_how_a_certificate_is_renewed() {
+    insta::assert_snapshot!(told_beforehand(["byok", "byok"]), @r#"
     base domain acme/k.example.com: 3 clusters restart their brokers with the new certificate, one cluster after another, each when the one before is Healthy
     cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on
     cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; waiting: one disruption at a time, cluster acme/a comes first
     cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; waiting: one disruption at a time, cluster acme/b comes first
+    "#);
+}
+
+#[test]
+fn the_plan_promises_nothing_of_what_others_apply() {
+    insta::assert_snapshot!(told_beforehand(["byok", "directory"]), @r#"
+    base domain acme/k.example.com: 1 cluster restarts its brokers with the new certificate; 2 clusters on fleets of files may restart at the same time: each apply writes one, and what applies the files is not waited for
+    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on
+    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/a comes first
+    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/b comes first
+    "#);
+    insta::assert_snapshot!(told_beforehand(["directory", "directory"]), @r#"
+    base domain acme/k.example.com: 3 clusters on fleets of files may restart at the same time: each apply writes one, and what applies the files is not waited for
+    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it
+    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/a comes first
+    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/b comes first
     "#);
 }
 

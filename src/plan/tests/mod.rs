@@ -41,6 +41,8 @@ struct Lab {
     revision: u32,
     /// What this version of the software puts into every Kafka's configuration.
     rendering: u32,
+    /// What kind of targets the fleets are that have a base domain.
+    infra_type: &'static str,
 }
 
 fn key(text: &str) -> ResourceKey {
@@ -84,6 +86,7 @@ impl Lab {
             },
             revision: 1,
             rendering: 1,
+            infra_type: "directory",
         };
         lab.set("Organization/acme/acme", json!({"identifier": "acme"}));
         lab.set(
@@ -117,8 +120,9 @@ impl Lab {
 
     /// Another fleet, with clusters of one unit.
     fn fleet(&mut self, fleet: &str, clusters: &[&str]) {
-        let spec = json!({"organization": "acme", "identifier": fleet, "infra_type": "directory",
-            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40});
+        let spec = json!({"organization": "acme", "identifier": fleet, "infra_type": self.infra_type,
+            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40,
+            "advanced_config": {"kubeconfig": self.kubeconfig()}});
         self.set(&format!("Fleet/acme/{fleet}"), spec);
         self.observed.fleets.insert(fleet_of(fleet), ObservedFleet::unknown(Reach::Reached));
         clusters.iter().for_each(|name| self.cluster(name, json!({"infrastructure": fleet})));
@@ -162,9 +166,14 @@ impl Lab {
         self.set("BaseDomain/acme/k.example.com", spec);
         let domain = self.resources.get_mut(&key("BaseDomain/acme/k.example.com")).unwrap();
         domain.secrets.get_mut("tls_key").unwrap().mark.fingerprint = Some(fingerprint.to_owned());
-        let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": "directory",
-            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40});
+        let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": self.infra_type,
+            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40,
+            "advanced_config": {"kubeconfig": self.kubeconfig()}});
         self.set("Fleet/acme/eu", fleet);
+    }
+
+    fn kubeconfig(&self) -> Value {
+        (self.infra_type == "byok").then(|| json!({"redacted": true})).into()
     }
 
     /// Lets clients into the fleet by a Gateway, or by load balancers.
