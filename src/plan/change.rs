@@ -97,6 +97,7 @@ fn wanted(
     waits.extend(waiting::for_secrets(world, &steps));
     waits.extend(heard.waiting);
     waits.extend(later);
+    waits.extend(stage.and_then(Stage::unknown));
     let mut remarks = heard.remarks;
     for (object, contest) in contested {
         // What is left may not keep the rest from being done.

@@ -473,6 +473,11 @@ pub enum Waiting {
         /// The metadata that it gets then.
         to: String,
     },
+    /// Neither the cluster's object nor its record nor its status says which metadata it has.
+    MetadataUnknown {
+        /// The metadata that it would get.
+        to: String,
+    },
     /// It went missing from the specs a moment ago, which has to last before it counts.
     Absence {
         /// Until when.

@@ -178,6 +178,10 @@ fn waiting(waiting: &Waiting) -> String {
                 "until all brokers run Kafka {version} and are well; then metadata {from} → {to}, which can't be undone"
             )
         }
+        Waiting::MetadataUnknown { to } => format!(
+            "which metadata its brokers have isn't known, since its Kafka object doesn't say so any more; it would get {to}, \
+             which can't be undone"
+        ),
         Waiting::Absence { until } => {
             format!("no file names it any more, which counts from {until} on, should it last")
         }
@@ -265,6 +269,11 @@ pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String>
         {
             let fleet = format!("{}/{}", change.resource.organization, change.resource.name);
             format!("if what it held is gone for good: streamfleet forget {fleet} {tree}")
+        }
+        Waiting::MetadataUnknown { .. } => {
+            "to go on: put `spec.kafka.metadataVersion` of the Kafka object back to what its brokers have, or let the operator \
+             write it into the object's status"
+                .to_owned()
         }
         Waiting::Leftovers { example, .. } => {
             format!(
@@ -411,6 +420,7 @@ mod tests {
                 condition: "StorageClassMissing".into(),
                 why: "there is no StorageClass gp3".into(),
             },
+            Waiting::MetadataUnknown { to: "4.3-IV0".into() },
             Waiting::Absence { until },
             Waiting::Flapping {
                 object: ObjectKey::try_from("v1|ResourceQuota|ns|quota".to_owned()).unwrap(),
@@ -469,6 +479,8 @@ mod tests {
         Gateway streamfleet-gateway/kafka stays until cluster acme/orders is no longer reached through it
         Gateway streamfleet-gateway/kafka stays until cluster acme/orders and 2 more are no longer reached through it
         there is no StorageClass gp3 (StorageClassMissing)
+        which metadata its brokers have isn't known, since its Kafka object doesn't say so any more; it would get 4.3-IV0, which can't be undone
+          to go on: put `spec.kafka.metadataVersion` of the Kafka object back to what its brokers have, or let the operator write it into the object's status
         no file names it any more, which counts from 2026-11-21T12:00:30Z on, should it last
         kubectl-edit keeps changing /spec/hard/pods of ResourceQuota ns/quota back; it is left as it is until 2026-11-21T12:00:30Z
           to end it: make whoever changes it stop, or change the spec to what it should be
