@@ -29,7 +29,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::catalog::ResourceStatus;
 
 pub use conditions::{ARMED, PendingDestruction};
-pub use fleet::{FleetHealth, FleetSeen, Memories};
+pub use fleet::{FleetHealth, FleetSeen, Memories, Unserved};
 pub use memory::Memory;
 pub use outputs::Outputs;
 pub use progress::Progress;

@@ -8,7 +8,7 @@ use crate::plan::verdict::{Judgement, Permits, Refusal, judge};
 use crate::plan::world::{Current, World};
 use crate::plan::{
     Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, cause, dry_run, effects, field_effects,
-    order, record, refusal, waiting,
+    guard, order, record, refusal, waiting,
 };
 use crate::problem::Origin;
 use crate::spec::Spec;
@@ -108,7 +108,7 @@ fn wanted(
     }
     let change = Change {
         verb,
-        guarded: needs_a_person(&cause, verdict),
+        guarded: needs_a_person(&cause, verdict) || guard::cuts_off(&cause, &steps),
         cause,
         fields: current.fields.clone(),
         verdict,

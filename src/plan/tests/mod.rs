@@ -3,6 +3,7 @@
 mod certificate;
 mod decisions;
 mod dry_run;
+mod gateway;
 mod look;
 mod preflight;
 mod property;
