@@ -241,7 +241,8 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         } else if let Some(resource) = world.catalog.resources.get(&owner) {
             let in_use = site.and_then(|site| in_use::keep(site, &owner, &mut differences));
             let stage = upgrades.and_then(|upgrades| upgrades.stage(&owner));
-            let Some((mut change, refusals)) = change::of(world, resource, differences, runs, stage) else {
+            let Some((mut change, mut refusals)) = change::of(world, resource, differences, runs, stage)
+            else {
                 changes.extend(in_use.map(|waiting| Change {
                     waiting: vec![waiting],
                     record: world.recorded(&owner).cloned(),
@@ -249,6 +250,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
                 }));
                 continue;
             };
+            refusals.extend(site.map(|site| in_use::judge(world, site, &mut change)).unwrap_or_default());
             // What else there is to do doesn't wait for it.
             change.effects.extend(in_use.map(|waiting| waiting.to_string()));
             problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));

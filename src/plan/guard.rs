@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::catalog::{Absence, Approval};
 use crate::names::{Digest, FleetKey, Json, Kind};
 use crate::plan::world::World;
-use crate::plan::{Cause, Change, Guard, Step, Verb, Waiting};
+use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Waiting};
 
 /// How long a deletion counts against what a fleet may lose.
 const WINDOW: SignedDuration = SignedDuration::from_hours(1);
@@ -79,6 +79,9 @@ fn needs_approval(world: &World, change: &Change, free: &mut u32) -> Option<Stri
             let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of the other \
                        class has an address";
             return Some(why.to_owned());
+        }
+        if change.remarks.iter().any(|remark| matches!(remark, Remark::KeptDisks { .. })) {
+            return Some("it would be made over the disks of an earlier cluster of its name".to_owned());
         }
         return match &change.cause {
             Cause::Software { version } => {

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use crate::catalog::Hold;
 use crate::names::{Kind, ObjectKey, ResourceKey};
-use crate::plan::effects;
-use crate::plan::{Cause, Change, Contest, FieldChange, Remark, Verb, Waiting};
+use crate::plan::{Cause, Change, Contest, FieldChange, Verb, Waiting};
 
 /// The longest value that is printed in a line.
 const LONGEST_VALUE: usize = 48;
@@ -73,34 +72,6 @@ fn age(age: SignedDuration) -> String {
         1..120 => format!("{minutes} min"),
         120..2880 => format!("{} h", minutes / 60),
         _ => format!("{} days", minutes / 1440),
-    }
-}
-
-/// What a person should know of a step, as a sentence.
-pub(super) fn remark(change: &Change, remark: &Remark) -> String {
-    match remark {
-        // The spec may say something else by now than what was there before.
-        Remark::Overwrites { contest: Contest { manager, field }, .. } if change.cause == Cause::Spec => {
-            format!("{manager} changed `{field}`: it becomes what the spec says")
-        }
-        Remark::Overwrites { contest: Contest { manager, field }, .. } => {
-            format!("{manager} changed `{field}`: it is changed back")
-        }
-        Remark::Leaves { contest: Contest { manager, field }, .. } => {
-            format!("{manager} manages `{field}`: it is left as it is")
-        }
-        Remark::Unverified { objects, why } => {
-            let objects = effects::count((*objects).into(), "object");
-            format!("{objects} unverified {why}")
-        }
-    }
-}
-
-/// A remark that stands with no step, and so names its object.
-pub(super) fn remark_alone(change: &Change, alone: &Remark) -> String {
-    match alone.object() {
-        Some(object) => format!("{object}: {}", remark(change, alone)),
-        None => remark(change, alone),
     }
 }
 

@@ -44,6 +44,8 @@ struct Lab {
     rendering: u32,
     /// What kind of targets the fleets are that have a base domain.
     infra_type: &'static str,
+    /// Under which domain clusters behind the Gateway have their hosts; none where they name none.
+    hosts: Option<&'static str>,
 }
 
 fn key(text: &str) -> ResourceKey {
@@ -88,6 +90,7 @@ impl Lab {
             revision: 1,
             rendering: 1,
             infra_type: "directory",
+            hosts: None,
         };
         lab.set("Organization/acme/acme", json!({"identifier": "acme"}));
         lab.set(
@@ -310,7 +313,9 @@ impl Lab {
                 "config": {"rendering": self.rendering},
             }}});
             if is_routed {
-                kafka["spec"]["kafka"]["listeners"] = json!([{"name": "external", "type": "tlsroute"}]);
+                let host = self.hosts.map(|domain| format!("{name}.{domain}"));
+                kafka["spec"]["kafka"]["listeners"] = json!([{"name": "external", "type": "tlsroute",
+                    "configuration": {"bootstrap": {"host": host}}}]);
             }
             let mut add = |kind: &str, object_name: &str, stage, body: Value| {
                 let key = object(kind, name, object_name);
