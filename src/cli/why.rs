@@ -46,6 +46,8 @@ struct Page {
     plan: Vec<String>,
     /// Why no objects are told, where none are.
     unseen: Option<String>,
+    /// What is amiss with the fleet as a whole.
+    of_fleet: Vec<String>,
     objects: Objects,
     next: Vec<String>,
     #[serde(skip)]
@@ -103,12 +105,21 @@ fn page(cluster: ResourceKey, look: &Look, now: Timestamp) -> Page {
         unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, look)),
         objects: objects.unwrap_or_else(|| Objects::drifted(&drifted)),
         next: Vec::new(),
+        of_fleet: of_fleet(fleet.as_ref(), look),
         fleet,
         cluster,
         now,
     };
     page.next = next(&page, change, look);
     page
+}
+
+/// What is amiss with the fleet as a whole, from which its clusters suffer alike.
+fn of_fleet(fleet: Option<&FleetKey>, look: &Look) -> Vec<String> {
+    let plans = look.round.plan.fleets.iter().filter(|plan| Some(&plan.fleet) == fleet);
+    let conditions = plans.filter_map(|plan| plan.status.as_ref()).flat_map(|status| &status.conditions);
+    let amiss = conditions.filter(|condition| condition.degraded);
+    amiss.map(|condition| condition.message.clone()).collect()
 }
 
 /// The objects that somebody changed on the target.
@@ -210,6 +221,7 @@ fn text(page: &Page) -> String {
     let fleet = page.fleet.as_ref().map(|fleet| format!(", on fleet {fleet}")).unwrap_or_default();
     let mut status = vec![format!("{}{since}", page.status)];
     status.extend(page.reason.clone());
+    status.extend(page.of_fleet.iter().map(|amiss| format!("its fleet is Degraded: {amiss}")));
     status.extend(page.last_known.as_ref().map(|last| {
         let reason = last.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         format!("{} ago it was {}{reason}", age(last.age), last.status)

@@ -9,6 +9,7 @@ use crate::catalog::{Condition, ResourceStatus, Status};
 use crate::names::ResourceKey;
 
 use super::memory::first_after;
+use super::reason::brief;
 use super::view::Operator;
 use super::{DEADLINE, DEBOUNCE, GAP, Judgement, Memory, Seen, Wanted};
 
@@ -23,6 +24,19 @@ pub struct FleetSeen {
     pub hidden: Vec<Condition>,
     /// The address of the Gateway through which clients come in, where there is one.
     pub gateway: Option<String>,
+    /// The Gateway, where it is there and has no address.
+    pub unserved: Option<Unserved>,
+}
+
+/// A Gateway that has no address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unserved {
+    /// The Gateway: `namespace/name`.
+    pub gateway: String,
+    /// When it was made.
+    pub made: Option<Timestamp>,
+    /// What its controller complains of; none where it says nothing.
+    pub says: Option<String>,
 }
 
 /// How a fleet and its clusters are.
@@ -57,7 +71,8 @@ impl Memories {
     /// When a word may become another one though nothing is seen to change; none where time alone changes nothing.
     pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let clusters = self.clusters.values().filter_map(|memory| memory.due(now));
-        clusters.chain(first_after(self.fleet.down.into_iter(), now)).min()
+        let of_fleet = self.fleet.down.into_iter().chain(self.fleet.unserved);
+        clusters.chain(first_after(of_fleet, now)).min()
     }
 }
 
@@ -82,14 +97,38 @@ pub fn judge_all(
     let statuses: Vec<Status> = clusters.values().map(|judgement| judgement.status.status).collect();
     let (mut status, mut fleet) = judge(&seen.operator, &statuses, &before.fleet, now);
     let is_fine = |_: &&Condition| [Status::Healthy, Status::Pending].contains(&status.status);
-    if let Some(hidden) = seen.hidden.iter().find(|hidden| hidden.degraded).filter(is_fine) {
-        (status.status, status.reason) = (Status::Degraded, Some(hidden.message.clone()));
+    let unserved = unserved(seen, &mut fleet, now);
+    let known = || seen.hidden.iter().chain(&unserved);
+    if let Some(bad) = known().find(|condition| condition.degraded).filter(is_fine) {
+        (status.status, status.reason) = (Status::Degraded, Some(bad.message.clone()));
     }
-    status.conditions.extend(seen.hidden.iter().cloned());
+    status.conditions.extend(known().cloned());
     if seen.gateway.is_some() {
         fleet.gateway.clone_from(&seen.gateway);
     }
     (FleetHealth { status, clusters }, Memories { fleet, clusters: memories })
+}
+
+/// That the Gateway has had no address for longer than any controller takes. One that never had any has had none since it
+/// was made.
+fn unserved(seen: &FleetSeen, memory: &mut FleetMemory, now: Timestamp) -> Option<Condition> {
+    let Some(Unserved { gateway, made, says }) = &seen.unserved else {
+        memory.unserved = None;
+        return None;
+    };
+    let made = made.filter(|_| memory.gateway.is_none());
+    let since = *memory.unserved.get_or_insert(made.unwrap_or(now));
+    let says =
+        says.as_ref().map_or_else(String::new, |says| format!("; its controller says: {}", brief(says)));
+    (now.duration_since(since) >= DEADLINE).then(|| Condition {
+        kind: "GatewayUnserved".to_owned(),
+        degraded: true,
+        message: format!(
+            "Gateway {gateway} has had no address since {} UTC, so no client outside of Kubernetes reaches a cluster through \
+             it{says}; see that the controller of its GatewayClass runs and that something serves its load balancer",
+            since.strftime("%Y-%m-%d %H:%M")
+        ),
+    })
 }
 
 /// What a cluster that can't be looked at is told as: as it was a moment ago, or else as one of which nothing is known.
@@ -103,6 +142,7 @@ fn unseen(seen: &FleetSeen, known: &Memory, now: Timestamp) -> Judgement {
         pending_destructions: Vec::new(),
         outputs: known.outputs().clone(),
         gone: false,
+        clear_certificates: known.had_clear_certificates(),
     }
 }
 
@@ -120,6 +160,8 @@ pub struct FleetMemory {
     judged: Option<Timestamp>,
     /// The address of its Gateway, as last known.
     gateway: Option<String>,
+    /// Since when its Gateway has no address.
+    unserved: Option<Timestamp>,
 }
 
 impl FleetMemory {

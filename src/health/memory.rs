@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Condition, ResourceStatus};
+use crate::catalog::{Condition, ResourceStatus, Status};
 use crate::names::Digest;
 
 use super::outputs::Outputs;
 use super::state::Decision;
 use super::update::Update;
 use super::view::{Counts, Seen};
-use super::{DEADLINE, DEBOUNCE, GAP, SETTLE};
+use super::{DEADLINE, DEBOUNCE, GAP, SETTLE, Wanted};
 
 /// What was seen of a cluster before, as far as the next judgement needs it. It can be kept as JSON; losing it costs
 /// debouncing once and the last known outputs, nothing else.
@@ -49,6 +49,8 @@ pub struct Memory {
     pub(super) voters: Option<Voters>,
     /// Whether the present loss of pods was told to a person, so that it is no restart that passes.
     pub(super) loss_told: bool,
+    /// The certificates that its listeners are to show, and whether trouble can't come from them, as far as that is known.
+    certificates: Option<(Digest, Option<bool>)>,
 }
 
 /// What was counted of a pool.
@@ -227,6 +229,29 @@ impl Memory {
     pub(super) fn told(&self) -> Option<Decision> {
         let told = self.told.as_ref()?;
         Some(Decision { status: told.status, reason: told.reason.clone(), tells_loss: false })
+    }
+
+    /// Whether trouble of the cluster doesn't come from the certificates that its listeners are to show: it was Healthy with
+    /// them, or it was in trouble when it got them. Of certificates that were never seen to come nothing is known.
+    pub(super) fn clear_certificates(&mut self, wanted: &Wanted, is_well: bool) -> bool {
+        let (now, told) = (Digest::of(format!("{:?}", wanted.certificates)), self.told.as_ref());
+        let was_in_trouble = told.is_some_and(|told| {
+            matches!(told.status, Status::Degraded | Status::Failed | Status::Unreachable)
+        });
+        let clear = match &self.certificates {
+            _ if is_well => Some(true),
+            Some((known, clear)) if *known == now => *clear,
+            // What the last ones broke proves nothing of these.
+            Some((_, clear)) => Some(was_in_trouble && *clear != Some(false)),
+            None => None,
+        };
+        self.certificates = Some((now, clear));
+        clear == Some(true)
+    }
+
+    /// Whether trouble didn't come from certificates when it was last looked at.
+    pub(super) fn had_clear_certificates(&self) -> bool {
+        self.certificates.as_ref().is_some_and(|(_, clear)| *clear == Some(true))
     }
 
     /// Remembers what a person is told, and since when that has been the word.

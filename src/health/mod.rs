@@ -29,7 +29,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::catalog::ResourceStatus;
 
 pub use conditions::{ARMED, PendingDestruction};
-pub use fleet::{FleetHealth, FleetSeen, Memories};
+pub use fleet::{FleetHealth, FleetSeen, Memories, Unserved};
 pub use memory::Memory;
 pub use outputs::Outputs;
 pub use progress::Progress;
@@ -66,6 +66,8 @@ pub struct Judgement {
     pub outputs: Outputs,
     /// Whether it was to be deleted and nothing is left that would still go.
     pub gone: bool,
+    /// Whether trouble that it has doesn't come from the certificates that it shows to clients.
+    pub clear_certificates: bool,
 }
 
 /// Judges a cluster.
@@ -95,6 +97,9 @@ pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (
         now,
     };
     let decision = state::decide(&facts);
+    // A word that is only kept until trouble has lasted proves nothing.
+    let is_well = decision.status == crate::catalog::Status::Healthy && pods.is_complete();
+    let clear_certificates = memory.clear_certificates(wanted, is_well);
     let status = memory.settle_on(decision, conditions, now);
     let judgement = Judgement {
         status,
@@ -102,6 +107,7 @@ pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (
         pending_destructions: conditions::pending_destructions(seen),
         outputs: memory.outputs.clone(),
         gone: wanted.deleting && remains.is_empty(),
+        clear_certificates,
     };
     (judgement, memory)
 }

@@ -8,7 +8,7 @@ use crate::plan::verdict::{Judgement, Permits, Refusal, judge};
 use crate::plan::world::{Current, World};
 use crate::plan::{
     Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, cause, dry_run, effects, field_effects,
-    order, record, refusal, waiting,
+    guard, order, record, refusal, waiting,
 };
 use crate::problem::Origin;
 use crate::spec::Spec;
@@ -98,6 +98,7 @@ fn wanted(
     waits.extend(waiting::for_secrets(world, &steps));
     waits.extend(heard.waiting);
     waits.extend(later);
+    waits.extend(stage.and_then(Stage::unknown));
     let mut remarks = heard.remarks;
     for (object, contest) in contested {
         // What is left may not keep the rest from being done.
@@ -108,7 +109,7 @@ fn wanted(
     }
     let change = Change {
         verb,
-        guarded: needs_a_person(&cause, verdict),
+        guarded: needs_a_person(&cause, verdict) || guard::cuts_off(&cause, &steps),
         cause,
         fields: current.fields.clone(),
         verdict,

@@ -1,6 +1,7 @@
 //! The plan for people: what changes, why, what follows, and the way out of what waits.
 
 mod objects;
+mod remarks;
 mod size;
 mod text;
 mod words;
@@ -182,7 +183,7 @@ impl Page<'_> {
         if !change.waiting.contains(&Waiting::Protected) {
             change.steps.iter().for_each(|step| self.step(change, step));
             let others = change.remarks.iter().filter(|remark| !is_of_a_step(change, remark));
-            others.for_each(|remark| self.line(6, WAITS, &words::remark_alone(change, remark)));
+            others.for_each(|remark| self.line(6, WAITS, &remarks::remark_alone(change, remark)));
         }
     }
 

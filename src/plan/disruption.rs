@@ -3,7 +3,7 @@
 
 mod certificate;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
@@ -29,7 +29,14 @@ const NOT_HEALTHY: [Status; 4] = [Status::Updating, Status::Upgrading, Status::D
 /// the first by name. Nothing gets better by brokers that go, or by an upgrade that nobody asked for now, so that these wait until their own
 /// cluster is Healthy. A cluster that is being changed or doesn't work holds up all others until it is Healthy. One that has
 /// never worked, or is being made, has nothing that could be disrupted: it holds up nobody, and nobody holds it up.
-pub(super) fn one_at_a_time(changes: &mut [Change], unwell: &BTreeMap<ResourceKey, ResourceStatus>) {
+///
+/// One that is in trouble otherwise than by its certificates (`otherwise`) holds up no renewed certificate, without which
+/// clients of all others would be cut off one day.
+pub(super) fn one_at_a_time(
+    changes: &mut [Change],
+    unwell: &BTreeMap<ResourceKey, ResourceStatus>,
+    otherwise: &BTreeSet<ResourceKey>,
+) {
     let is =
         |key: &ResourceKey, words: &[Status]| unwell.get(key).is_some_and(|it| words.contains(&it.status));
     let disturbed = |key: &ResourceKey| is(key, &NOT_HEALTHY);
@@ -42,9 +49,11 @@ pub(super) fn one_at_a_time(changes: &mut [Change], unwell: &BTreeMap<ResourceKe
     };
     let repaired = changes.iter().filter(matters).filter(repairs).map(|change| &change.resource);
     let repaired = repaired.into_iter().find(|key| disturbed(key));
-    let Some(first) = repaired.or_else(|| holding().next()).or_else(|| candidates().next()).cloned() else {
-        return;
-    };
+    let of_this = || holding().find(|key| !otherwise.contains(key));
+    let renewed = || changes.iter().filter(matters).find(|change| certificate::is_renewal(change));
+    let first = repaired.or_else(of_this).or_else(|| renewed().map(|change| &change.resource));
+    let first = first.or_else(|| holding().next()).or_else(|| candidates().next()).cloned();
+    let Some(first) = first else { return };
     let is_repair = repaired.is_some();
     for change in changes.iter_mut().filter(|change| matters(&&**change)) {
         if change.resource != first {

@@ -54,7 +54,13 @@ impl FleetPart {
     /// A change that only waits for a person or for its turn is asked about too, since nobody may look again before it runs.
     pub fn questions(&self) -> Questions<'_> {
         let may_run = |waiting: &Waiting| {
-            matches!(waiting, Waiting::Approval { .. } | Waiting::OneDisruption { .. } | Waiting::Unsettled)
+            matches!(
+                waiting,
+                Waiting::Approval { .. }
+                    | Waiting::OneDisruption { .. }
+                    | Waiting::Renewal { .. }
+                    | Waiting::Unsettled
+            )
         };
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);
         let changes: Vec<&Change> = changes.filter(|change| change.waiting.iter().all(may_run)).collect();

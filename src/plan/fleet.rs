@@ -33,6 +33,8 @@ pub struct FleetPart {
     pub(super) cluster: Option<String>,
     /// What newer versions of Kafka its clusters could have.
     newer: Newer,
+    /// The clusters that are in trouble, and not by their certificates.
+    pub(super) otherwise: BTreeSet<ResourceKey>,
     /// What can be remembered of the look at the fleet.
     pub(super) quiet: Option<Quiet>,
 }
@@ -87,6 +89,8 @@ struct Look {
     status: Option<ResourceStatus>,
     /// How those of its clusters are that are not Healthy.
     unwell: BTreeMap<ResourceKey, ResourceStatus>,
+    /// Those of them that are in trouble, and not by their certificates.
+    otherwise: BTreeSet<ResourceKey>,
 }
 
 impl Look {
@@ -97,14 +101,14 @@ impl Look {
         let mut differences = differences(wanted, &target);
         keep(world, &mut differences);
         let health = site.observed.and_then(|observed| observed.health.as_ref());
-        let (status, unwell) = split(health);
-        Self { reach: target.reach, differences, status, unwell }
+        let (status, unwell, otherwise) = split(health);
+        Self { reach: target.reach, differences, status, unwell, otherwise }
     }
 
     /// Every object is as it should be.
     fn quiet(health: Option<&FleetHealth>) -> Self {
-        let (status, unwell) = split(health);
-        Self { reach: Reach::Reached, differences: BTreeMap::new(), status, unwell }
+        let (status, unwell, otherwise) = split(health);
+        Self { reach: Reach::Reached, differences: BTreeMap::new(), status, unwell, otherwise }
     }
 
     /// Whether anything of a resource isn't as it should be.
@@ -148,7 +152,7 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     let owners = known(world, site.fleet, here.iter().copied());
     let is_quiet =
         look.is_quiet() && upgrades.are_over() && here == site.all_owners() && all_are_named(world, &owners);
-    let Planned { plan, problems, lacks } =
+    let Planned { plan, problems, lacks, otherwise } =
         plan(world, site.fleet, look, &owners, Seen::Now(site, facts, &upgrades));
     let here = here.into_iter().cloned().collect();
     let Upgrades { newer, awaits_operator, .. } = &upgrades;
@@ -161,7 +165,8 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     });
     let newer = newer.clone();
     let cluster = site.observed.and_then(|observed| observed.cluster.clone());
-    FleetPart { fleet: site.fleet.clone(), plan, problems, observed, owners, cluster, newer, quiet }
+    let fleet = site.fleet.clone();
+    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, otherwise, quiet }
 }
 
 /// Plans one fleet that was found quiet before; none where it has to be looked at again, since a resource that has
@@ -177,10 +182,12 @@ pub(super) fn quiet_part(
         return None;
     }
     let look = Look::quiet(health);
-    let Planned { plan, problems, .. } = plan(world, fleet, look, &owners, Seen::Before(&quiet.lacks));
+    let Planned { plan, problems, otherwise, .. } =
+        plan(world, fleet, look, &owners, Seen::Before(&quiet.lacks));
     let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
     let quiet = Some(quiet.clone());
-    Some(FleetPart { fleet: fleet.clone(), plan, problems, observed, owners, cluster: None, newer, quiet })
+    let fleet = fleet.clone();
+    Some(FleetPart { fleet, plan, problems, observed, owners, cluster: None, newer, otherwise, quiet })
 }
 
 /// Everyone with something on the fleet, by specs and records or because it is there.
@@ -214,6 +221,8 @@ struct Planned {
     problems: Vec<Problem>,
     /// What its Kubernetes cluster lacks.
     lacks: Vec<Condition>,
+    /// The clusters that are in trouble, and not by their certificates.
+    otherwise: BTreeSet<ResourceKey>,
 }
 
 fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey>, seen: Seen) -> Planned {
@@ -221,7 +230,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         Seen::Now(site, facts, upgrades) => (Some(site), facts, Some(upgrades)),
         Seen::Before(_) => (None, None, None),
     };
-    let Look { reach, mut differences, status, unwell } = look;
+    let Look { reach, mut differences, status, unwell, otherwise } = look;
     let foreign = foreign(&differences);
     let (mut changes, mut problems) = (Vec::new(), Vec::new());
     let runs = site.and_then(|site| site.dry_runs);
@@ -232,7 +241,8 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         } else if let Some(resource) = world.catalog.resources.get(&owner) {
             let in_use = site.and_then(|site| in_use::keep(site, &owner, &mut differences));
             let stage = upgrades.and_then(|upgrades| upgrades.stage(&owner));
-            let Some((mut change, refusals)) = change::of(world, resource, differences, runs, stage) else {
+            let Some((mut change, mut refusals)) = change::of(world, resource, differences, runs, stage)
+            else {
                 changes.extend(in_use.map(|waiting| Change {
                     waiting: vec![waiting],
                     record: world.recorded(&owner).cloned(),
@@ -240,6 +250,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
                 }));
                 continue;
             };
+            refusals.extend(site.map(|site| in_use::judge(world, site, &mut change)).unwrap_or_default());
             // What else there is to do doesn't wait for it.
             change.effects.extend(in_use.map(|waiting| waiting.to_string()));
             problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
@@ -262,10 +273,10 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
     disruption::queue_software(&mut changes);
     let guarded = guard::apply(world, key, &mut changes);
     let void_approvals = if reach == Reach::Reached { guarded.void } else { Vec::new() };
-    disruption::one_at_a_time(&mut changes, &unwell);
+    disruption::one_at_a_time(&mut changes, &unwell, &otherwise);
     let resolved = world.catalog.fleets.get(key);
     if resolved.is_none() && changes.is_empty() {
-        return Planned { plan: None, problems, lacks };
+        return Planned { plan: None, problems, lacks, otherwise };
     }
     let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
     let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
@@ -285,15 +296,20 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         void_approvals,
         foreign,
     };
-    Planned { plan: Some(plan), problems, lacks }
+    Planned { plan: Some(plan), problems, lacks, otherwise }
 }
 
-/// How the fleet is, and how those of its clusters are that are not Healthy.
-fn split(health: Option<&FleetHealth>) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>) {
-    let Some(health) = health else { return (None, BTreeMap::new()) };
-    let statuses = health.clusters.iter().map(|(key, judgement)| (key.clone(), judgement.status.clone()));
-    let unwell = statuses.filter(|(_, status)| status.status != Status::Healthy).collect();
-    (Some(health.status.clone()), unwell)
+/// How the fleet is, how those of its clusters are that are not Healthy, and which of these are in trouble otherwise than by
+/// their certificates. One that changes may be on its way to take them.
+fn split(
+    health: Option<&FleetHealth>,
+) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>, BTreeSet<ResourceKey>) {
+    let Some(health) = health else { return (None, BTreeMap::new(), BTreeSet::new()) };
+    let unwell = || health.clusters.iter().filter(|(_, it)| it.status.status != Status::Healthy);
+    let statuses = unwell().map(|(key, judgement)| (key.clone(), judgement.status.clone()));
+    let in_trouble = |status: Status| matches!(status, Status::Degraded | Status::Unreachable);
+    let otherwise = unwell().filter(|(_, it)| it.clear_certificates && in_trouble(it.status.status));
+    (Some(health.status.clone()), statuses.collect(), otherwise.map(|(key, _)| key.clone()).collect())
 }
 
 /// Makes the record of a fleet that is applied name the Kubernetes cluster that it is on, where it doesn't yet.

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::catalog::{Absence, Approval};
 use crate::names::{Digest, FleetKey, Json, Kind};
 use crate::plan::world::World;
-use crate::plan::{Cause, Change, Guard, Step, Verb, Verdict, Waiting};
+use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting};
 
 /// How long a deletion counts against what a fleet may lose.
 const WINDOW: SignedDuration = SignedDuration::from_hours(1);
@@ -75,6 +75,14 @@ fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
 /// Why a guarded change needs a person, as the end of a sentence; none where the policy allows it.
 fn needs_approval(world: &World, change: &Change, free: &mut u32) -> Option<String> {
     if change.verb != Verb::Delete {
+        if cuts_off(&change.cause, &change.steps) {
+            let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of the other \
+                       class has an address";
+            return Some(why.to_owned());
+        }
+        if change.remarks.iter().any(|remark| matches!(remark, Remark::KeptDisks { .. })) {
+            return Some("it would be made over the disks of an earlier cluster of its name".to_owned());
+        }
         return match &change.cause {
             Cause::Software { version } => {
                 Some(format!("streamfleet {version} causes it, and no edit of a spec"))
@@ -111,6 +119,18 @@ fn needs_approval(world: &World, change: &Change, free: &mut u32) -> Option<Stri
         _ => ", and it goes by itself when the hour is over",
     };
     Some(format!("a fleet may lose {clusters} an hour without it{until}"))
+}
+
+/// Whether another implementation takes a Gateway over, which nobody can make up for by restarting one thing after another.
+/// To put a class back that somebody changed by hand is what the spec says already.
+pub(super) fn cuts_off(cause: &Cause, steps: &[Step]) -> bool {
+    let class = |gateway: &Json| gateway.value().pointer("/spec/gatewayClassName").cloned();
+    let changes = |step: &Step| {
+        let (before, after) = (step.before.as_ref(), step.after.as_ref());
+        before.zip(after).is_some_and(|(before, after)| class(before) != class(&after.body))
+    };
+    let drifted = matches!(cause, Cause::Drift { .. });
+    !drifted && steps.iter().any(|step| step.object.kind == "Gateway" && changes(step))
 }
 
 /// An approval that still holds.

@@ -1,12 +1,20 @@
+//! What is in use on a target whatever specs say by now, told by what is there, so that a lost cache changes nothing of it.
+//!
 //! A fleet's Gateway outlives what asks for it until no cluster is reached through it any more: clusters change how they are
-//! reached one at a time, and one whose document is gone still runs until its deletion is approved.
+//! reached one at a time, and one whose document is gone still runs until its deletion is approved. Nor does it turn public
+//! over a cluster of which nobody knows what it said. Clients know a cluster by its host name, which stays as long as it is
+//! reached by it. And disks that were kept are somebody's data.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
 
 use crate::names::{Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::diff::Differences;
 use crate::plan::site::Site;
-use crate::plan::{Verb, Waiting};
+use crate::plan::verdict::Refusal;
+use crate::plan::world::World;
+use crate::plan::{Cause, Change, Remark, Step, Verb, Verdict, Waiting};
 use crate::render::is_routed;
 
 /// Takes the deletion of a Gateway out of what is to be done for a fleet as long as something needs it, and gives what it
@@ -34,4 +42,85 @@ fn users<'a>(site: &Site<'a>) -> BTreeSet<&'a ResourceKey> {
         body.is_none_or(is_routed)
     });
     used.map(|(_, known)| &known.owner).collect()
+}
+
+/// Looks at what a change would take from those who use what is there: says what it is refused for, and lets a person decide
+/// on what was kept.
+pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refusal> {
+    let made = |step: &Step| step.verb == Verb::Create && step.object.kind == "Kafka";
+    let kept = site.observed.and_then(|observed| observed.kept.get(&change.resource));
+    if let Some(kept) = kept.filter(|_| change.steps.iter().any(made))
+        && let Some(example) = kept.first()
+    {
+        let disks = u32::try_from(kept.len()).unwrap_or(u32::MAX);
+        change.remarks.push(Remark::KeptDisks { disks, example: example.clone() });
+        change.guarded = true;
+    }
+    // What somebody else changed on the target is put back.
+    if matches!(change.cause, Cause::Drift { .. }) {
+        return Vec::new();
+    }
+    let refusals: Vec<Refusal> = moved(change).into_iter().chain(opened(world, site, change)).collect();
+    for refusal in &refusals {
+        change.waiting.push(Waiting::Refused { why: refusal.why.clone() });
+        change.verdict = Verdict::Refused;
+    }
+    refusals
+}
+
+/// A cluster that would get another host name while clients find it by the one that it has.
+fn moved(change: &Change) -> Option<Refusal> {
+    let kafkas = change.steps.iter().filter(|step| step.object.kind == "Kafka");
+    let (from, to) = kafkas.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
+        |(before, after)| {
+            let after = hosts(&after.body);
+            let lost = |(listener, from): (String, String)| {
+                let to = after.get(&listener)?;
+                (*to != from).then(|| (from, to.clone()))
+            };
+            hosts(before).into_iter().find_map(lost)
+        },
+    )?;
+    Some(Refusal {
+        code: "host-in-use",
+        why: format!("clients outside find the cluster at {from}, which would become {to}"),
+        hint: "put the fleet's `domain` and its base domain back as they were, or first give the cluster `cluster_access: \
+               Internal` and apply, which closes it to them",
+    })
+}
+
+/// The host at which clients begin, by the listener's name; empty where it isn't named.
+fn hosts(kafka: &Json) -> BTreeMap<String, String> {
+    let body = kafka.value();
+    let listeners = body.pointer("/spec/kafka/listeners").and_then(Value::as_array).into_iter().flatten();
+    let host = |listener: &Value| {
+        let bootstrap = listener.pointer("/configuration/bootstrap")?;
+        let host = bootstrap.get("host").or_else(|| bootstrap.pointer("/alternativeNames/0"))?;
+        Some((listener.get("name")?.as_str()?.to_owned(), host.as_str()?.to_owned()))
+    };
+    listeners.filter_map(host).collect()
+}
+
+/// A private Gateway that would become public while a cluster behind it may have said that it is private, and nobody knows.
+fn opened(world: &World, site: &Site, change: &Change) -> Option<Refusal> {
+    let is_private = |gateway: &Json| gateway.value().pointer("/spec/infrastructure/annotations").is_some();
+    let opens = |step: &&Step| {
+        let (before, after) = (step.before.as_ref(), step.after.as_ref());
+        let both = before.zip(after);
+        both.is_some_and(|(before, after)| is_private(before) && !is_private(&after.body))
+    };
+    change.steps.iter().filter(|step| step.object.kind == "Gateway").find(opens)?;
+    let says = |cluster: &ResourceKey| {
+        let named = world.catalog.resources.get(cluster).filter(|resource| resource.hold.is_none());
+        let recorded = || world.recorded(cluster)?.last_good.as_ref();
+        (named.is_some() && world.absence(cluster).is_none()) || recorded().is_some()
+    };
+    let silent = users(site).into_iter().find(|cluster| !says(cluster))?;
+    Some(Refusal {
+        code: "gateway-opened",
+        why: format!(
+            "it would open {silent} to everybody, and no spec that can be used says whether that is private"
+        ),
+        hint: "put `private: true` of the fleet's `gateway` back, and the cluster's spec, or delete the cluster first",
+    })
 }

@@ -26,6 +26,7 @@ mod pause;
 pub mod preflight;
 mod record;
 mod refusal;
+mod remark;
 mod same_cluster;
 mod site;
 mod size;
@@ -50,13 +51,14 @@ pub use dry_run::{DryRun, DryRuns, Questions};
 pub use fleet::{FleetPart, Quiet};
 pub use json::{InvalidPlan, schema};
 pub use model::{
-    Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Remark,
-    Step, Summary, Verb, Verdict, Waiting,
+    Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,
+    Summary, Verb, Verdict, Waiting,
 };
 pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
 pub use pause::{Flapping, Pauses, Retry};
 use preflight::Facts;
 pub use refusal::UNDO_BY_HAND;
+pub use remark::Remark;
 pub use site::Site;
 pub use size::{Size, SizeChange, Sizes};
 pub use upgrade::Newer;
@@ -150,7 +152,7 @@ impl<'a> Planner<'a> {
             on_fleets.extend(part.owners);
         }
         let mut organizations = organization::plan(&world, &on_fleets);
-        disruption::tell(&mut organizations, &fleets);
+        disruption::tell(&mut organizations, &mut fleets);
         let remember = record::stale(&world, &organizations, &fleets);
         let summary = summary::of(&world, &organizations, &fleets, &problems);
         let mut plan = Plan {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::catalog::{Condition, Gauge, Hold, OrganizationCapacity, RecordedResource, ResourceStatus};
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
-use crate::plan::{Contest, Pauses, Reach, Sizes};
+use crate::plan::{Contest, Pauses, Reach, Remark, Sizes};
 use crate::problem::{Origin, Problem};
 use crate::render::{Manifest, Stage};
 use crate::spec::{Commit, InfraType, SourceId};
@@ -313,51 +313,6 @@ pub struct Step {
     pub after: Option<Manifest>,
 }
 
-/// What a person should know of a step, or of an object that stays.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Remark {
-    /// A person changed a field by hand, and it is changed back.
-    Overwrites {
-        /// The object.
-        object: ObjectKey,
-        /// The field, and the tool that set it.
-        contest: Contest,
-    },
-    /// Another controller manages a field: it stays as it is, and the rest of the object changes.
-    Leaves {
-        /// The object.
-        object: ObjectKey,
-        /// The field, and the controller that has it.
-        contest: Contest,
-    },
-    /// The target could not be asked beforehand.
-    Unverified {
-        /// How many objects this is about.
-        objects: u32,
-        /// Why, as the end of a sentence: `until Namespace a exists`.
-        why: String,
-    },
-}
-
-impl Remark {
-    /// The object that it is about; none where it is about several.
-    pub fn object(&self) -> Option<&ObjectKey> {
-        match self {
-            Remark::Overwrites { object, .. } | Remark::Leaves { object, .. } => Some(object),
-            Remark::Unverified { .. } => None,
-        }
-    }
-
-    /// The field that is left as another controller has it.
-    pub fn left(&self) -> Option<&Contest> {
-        match self {
-            Remark::Leaves { contest, .. } => Some(contest),
-            Remark::Overwrites { .. } | Remark::Unverified { .. } => None,
-        }
-    }
-}
-
 /// What something waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "for", rename_all = "kebab-case")]
@@ -382,6 +337,13 @@ pub enum Waiting {
     OneDisruption {
         /// The cluster that is disrupted first.
         after: ResourceKey,
+    },
+    /// The cluster that took a base domain's new certificate before isn't Healthy with it yet.
+    Renewal {
+        /// That cluster.
+        after: ResourceKey,
+        /// The base domain.
+        domain: ResourceKey,
     },
     /// It makes nothing better, and begins only when its cluster is Healthy.
     Unsettled,
@@ -464,6 +426,11 @@ pub enum Waiting {
         /// The metadata that the cluster has.
         from: String,
         /// The metadata that it gets then.
+        to: String,
+    },
+    /// Neither the cluster's object nor its record nor its status says which metadata it has.
+    MetadataUnknown {
+        /// The metadata that it would get.
         to: String,
     },
     /// It went missing from the specs a moment ago, which has to last before it counts.

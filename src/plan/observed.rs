@@ -40,6 +40,8 @@ pub struct ObservedFleet {
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
     /// The objects that are there, ours and those that stand where ours should be.
     pub objects: BTreeMap<ObjectKey, ObservedObject>,
+    /// The disks of earlier clusters, by the cluster of the same name that is to be made and would take them up.
+    pub kept: BTreeMap<ResourceKey, BTreeSet<String>>,
     /// How the fleet and its clusters are; none where that was not judged.
     pub health: Option<FleetHealth>,
 }
@@ -53,6 +55,7 @@ impl ObservedFleet {
             inventory: BTreeMap::new(),
             marks: BTreeMap::new(),
             objects: BTreeMap::new(),
+            kept: BTreeMap::new(),
             health: None,
         }
     }

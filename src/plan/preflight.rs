@@ -6,6 +6,7 @@
 mod checks;
 mod facts;
 mod needs;
+mod nodes;
 mod operator;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use crate::render::Manifest;
 pub(super) use checks::OPERATOR_MISSING;
 pub use facts::{Facts, LoadBalancers, Room, StorageClass, Version, name_of};
 pub use needs::{Extra, Extras, NEEDS, Need, Permission, permissions, role};
+pub use nodes::Place;
 pub(super) use operator::Running;
 pub use operator::{Operator, Watches};
 

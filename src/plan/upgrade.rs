@@ -64,28 +64,59 @@ enum Ready {
     Seen,
     /// It can't be seen from here.
     Unseen,
+    /// What metadata the cluster has isn't known, so that whatever is written might raise it.
+    Unknown,
 }
 
 /// The versions that a Kafka object says.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Pins {
     version: String,
-    #[serde(rename = "metadataVersion")]
     metadata: String,
 }
 
-impl Pins {
-    /// What an object says; none where it isn't one that pins both.
-    fn of(body: &Json) -> Option<Pins> {
+/// What an object says of them. Somebody may have taken one out of it.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Said {
+    version: Option<String>,
+    #[serde(rename = "metadataVersion")]
+    metadata: Option<String>,
+}
+
+/// What the operator was told last.
+enum Told {
+    /// Nothing: the cluster is still to be made.
+    Nothing,
+    /// What its metadata is can't be told, though it was made.
+    Unknown,
+    /// This.
+    Pins(Pins),
+}
+
+impl Said {
+    fn of(body: &Json) -> Said {
         #[derive(Deserialize)]
         struct Kafka {
             spec: Spec,
         }
         #[derive(Deserialize)]
         struct Spec {
-            kafka: Pins,
+            kafka: Said,
         }
-        body.read::<Kafka>().ok().map(|kafka| kafka.spec.kafka)
+        body.read::<Kafka>().map(|kafka| kafka.spec.kafka).unwrap_or_default()
+    }
+
+    /// With what is known otherwise of what it doesn't say.
+    fn or(self, other: Said) -> Said {
+        Said { version: self.version.or(other.version), metadata: self.metadata.or(other.metadata) }
+    }
+}
+
+impl Pins {
+    /// What an object says; none where it isn't one that pins both.
+    fn of(body: &Json) -> Option<Pins> {
+        let Said { version, metadata } = Said::of(body);
+        Some(Pins { version: version?, metadata: metadata? })
     }
 
     fn write(&self, body: &mut Json) {
@@ -121,14 +152,25 @@ impl Upgrades {
 
     fn decide(&mut self, scene: &Scene, kafka: &Manifest, cluster: &Cluster, rendered: &Pins) {
         let told = scene.told(kafka, rendered);
-        let end = scene.end(kafka, cluster, rendered, told.as_ref());
+        let pins = match &told {
+            Told::Pins(pins) => Some(pins),
+            Told::Nothing | Told::Unknown => None,
+        };
+        let end = scene.end(kafka, cluster, rendered, pins);
         let namespace = kafka.key.namespace.as_deref().unwrap_or_default();
         let newer = versions::newer(&end.version, |version| scene.running.is_run(namespace, version));
         self.newer.extend(newer.map(|version| (kafka.owner.clone(), version)));
         self.awaits_operator |= cluster.advanced_config.auto_upgrade && !is_newest(&end.version);
-        let Some(told) = told else {
+        let told = match told {
+            Told::Pins(told) => told,
             // It is made as it is to be in the end.
-            return self.hold(scene.site, kafka, &end);
+            Told::Nothing => return self.hold(scene.site, kafka, &end),
+            Told::Unknown => {
+                self.hold(scene.site, kafka, &end);
+                let metadata = (String::new(), end.metadata);
+                let stage = Stage { version: end.version, metadata, ready: Ready::Unknown, raises: false };
+                return drop(self.stages.insert(kafka.owner.clone(), stage));
+            }
         };
         let has = scene.metadata(&kafka.owner, &told);
         let order = versions::compare(&has, &end.metadata);
@@ -193,7 +235,7 @@ impl Upgrades {
 impl Stage {
     /// What is said beforehand of what comes later.
     pub fn foresees(&self) -> Option<String> {
-        let waits = self.ready != Ready::Nothing && !self.raises;
+        let waits = !matches!(self.ready, Ready::Nothing | Ready::Unknown) && !self.raises;
         let Stage { version, metadata: (from, to), .. } = self;
         waits.then(|| {
             format!("then metadata {from} → {to}, which can't be undone, once all brokers run {version}")
@@ -208,6 +250,12 @@ impl Stage {
             from: from.clone(),
             to: to.clone(),
         })
+    }
+
+    /// What every change of the cluster waits for where its metadata might be raised by it unseen.
+    pub fn unknown(&self) -> Option<Waiting> {
+        let to = self.metadata.1.clone();
+        (self.ready == Ready::Unknown).then_some(Waiting::MetadataUnknown { to })
     }
 
     /// Why a change is made that consists of this alone.
@@ -243,20 +291,51 @@ impl Scene<'_> {
         }
     }
 
-    /// What the operator was told last: by the object that is there, or else by the record of it.
-    fn told(&self, kafka: &Manifest, rendered: &Pins) -> Option<Pins> {
+    /// What the operator was told last: by the object that is there, by the record of it where it isn't or doesn't say, or
+    /// else by what the operator says of the cluster.
+    fn told(&self, kafka: &Manifest, rendered: &Pins) -> Told {
         let reached = self.site.observed.filter(|observed| observed.reach == Reach::Reached);
         let there = reached.and_then(|it| it.objects.get(&kafka.key)).filter(|object| object.ours);
-        if let Some(manifest) = there.and_then(|there| there.manifest.as_ref()) {
-            return Pins::of(manifest);
+        let says = there.and_then(|there| there.manifest.as_ref()).map(Said::of).unwrap_or_default();
+        let said = says.or(self.applied(kafka, rendered)).or(self.seen(&kafka.owner));
+        match said {
+            // A version can be taken back, so that it may be written for one that isn't known.
+            Said { version, metadata: Some(metadata) } => {
+                Told::Pins(Pins { version: version.unwrap_or_default(), metadata })
+            }
+            Said { metadata: None, .. } => {
+                let known = reached.and_then(|it| it.inventory.get(&kafka.key));
+                let was_made = there.is_some() || known.is_some_and(|known| known.uid.is_some());
+                if was_made { Told::Unknown } else { Told::Nothing }
+            }
         }
+    }
+
+    /// What was applied last, as far as that is remembered.
+    fn applied(&self, kafka: &Manifest, rendered: &Pins) -> Said {
+        let reached = self.site.observed.filter(|observed| observed.reach == Reach::Reached);
         let recorded = self.site.recorded.and_then(|recorded| recorded.objects.get(&kafka.key));
-        let known = reached.and_then(|it| it.inventory.get(&kafka.key)).or(recorded)?;
+        let Some(known) = reached.and_then(|it| it.inventory.get(&kafka.key)).or(recorded) else {
+            return Said::default();
+        };
         let remembered = recorded.filter(|recorded| recorded.applied == known.applied);
         match known.manifest.as_ref().or(remembered.and_then(|recorded| recorded.manifest.as_ref())) {
-            Some(manifest) => Pins::of(manifest),
-            None => (known.applied == manifest_digest(kafka)).then(|| rendered.clone()),
+            Some(manifest) => Said::of(manifest),
+            None if known.applied == manifest_digest(kafka) => {
+                let Pins { version, metadata } = rendered.clone();
+                Said { version: Some(version), metadata: Some(metadata) }
+            }
+            None => Said::default(),
         }
+    }
+
+    /// What the operator says that brokers run.
+    fn seen(&self, cluster: &ResourceKey) -> Said {
+        let outputs = self.judgement(cluster).map(|seen| &seen.outputs);
+        outputs.map_or_else(Said::default, |seen| Said {
+            version: seen.version.clone(),
+            metadata: seen.metadata_version.clone(),
+        })
     }
 
     /// Where a cluster is to end: as its spec says, or at the newest patch release of it that everyone knows. What was told

@@ -1,6 +1,6 @@
 //! How a fleet is judged by its operator.
 
-use super::super::fleet::{FleetMemory, FleetSeen, Memories, judge, judge_all};
+use super::super::fleet::{FleetMemory, FleetSeen, Memories, Unserved, judge, judge_all};
 use super::*;
 use crate::catalog::Condition;
 
@@ -91,4 +91,39 @@ fn what_cannot_be_looked_at_is_as_it_was_a_moment_ago_and_then_unknown() {
     assert_eq!(read(&hidden(false), SignedDuration::from_secs(1)), (Status::Healthy, Status::Healthy));
     assert_eq!(read(&hidden(false), GAP), (Status::Healthy, Status::Unreachable));
     assert_eq!(read(&hidden(true), GAP), (Status::Degraded, Status::Unreachable));
+}
+
+#[test]
+fn a_gateway_that_gets_no_address_is_told_after_a_while() {
+    let operator = Operator::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let made: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let unserved = Unserved {
+        gateway: "streamfleet-gateway/kafka".into(),
+        made: Some(made),
+        says: Some("no address is left.".into()),
+    };
+    let waits = FleetSeen { operator, unserved: Some(unserved), ..FleetSeen::default() };
+    let served = FleetSeen { gateway: Some("192.0.2.1".into()), unserved: None, ..waits.clone() };
+    let mut memory = Memories::default();
+    let mut judge = |seen: &FleetSeen, minute: i64| {
+        let now = made.checked_add(SignedDuration::from_mins(minute)).unwrap();
+        let (health, next) = judge_all(&BTreeMap::new(), seen, &memory, now);
+        memory = next;
+        (health.status, memory.due(now))
+    };
+    // It counts from when it was made, be it that somebody looks for the first time.
+    let (status, due) = judge(&waits, 2);
+    assert_eq!((status.status, status.conditions), (Status::Healthy, vec![]));
+    assert_eq!(due, Some(made.checked_add(DEADLINE).unwrap()));
+    let (status, _) = judge(&waits, 8);
+    assert_eq!(status.status, Status::Degraded);
+    let told = "Gateway streamfleet-gateway/kafka has had no address since 2026-11-21 11:00 UTC, so no client outside of \
+                Kubernetes reaches a cluster through it; its controller says: no address is left; see that the controller of \
+                its GatewayClass runs and that something serves its load balancer";
+    assert_eq!(status.reason.as_deref(), Some(told));
+    assert_eq!(status.conditions[0].kind, "GatewayUnserved");
+    assert_eq!(judge(&served, 9).0.status, Status::Healthy);
+    // One that had an address and lost it counts from then.
+    assert_eq!(judge(&waits, 20).0.status, Status::Healthy);
+    assert_eq!(judge(&waits, 28).0.status, Status::Degraded);
 }

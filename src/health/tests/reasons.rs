@@ -168,3 +168,39 @@ fn a_certificate_that_is_not_shown_yet_is_under_way() {
     lab.wanted.certificates = BTreeMap::from([("tls".into(), Digest::of("another"))]);
     assert_eq!(lab.told(), "Updating: listener `tls` doesn't show the new certificate yet");
 }
+
+#[test]
+fn trouble_that_was_there_before_a_certificate_or_came_after_all_was_well_with_it_is_not_from_it() {
+    let mut lab = Lab::healthy();
+    let give = |lab: &mut Lab, certificate: &str| {
+        lab.wanted.certificates = BTreeMap::from([("external".into(), Digest::of(certificate))]);
+    };
+    let crashes =
+        json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "ready": false, "restartCount": 5});
+    let is_clear = |lab: &mut Lab| {
+        let judgement = lab.after(DEBOUNCE);
+        assert_eq!(judgement.status.status, Status::Degraded);
+        judgement.clear_certificates
+    };
+    // It was Healthy with it.
+    give(&mut lab, "first");
+    lab.judge();
+    lab.broker(crashes.clone());
+    assert!(is_clear(&mut lab));
+    // It was unwell when it got it.
+    give(&mut lab, "second");
+    assert!(is_clear(&mut lab));
+
+    // It became so with it, before it was ever Healthy.
+    let mut lab = Lab::healthy();
+    give(&mut lab, "first");
+    lab.broker(crashes);
+    assert!(!is_clear(&mut lab));
+    // What it gets then isn't cleared by that.
+    give(&mut lab, "second");
+    assert!(!is_clear(&mut lab));
+
+    // Nothing is known of what came unseen.
+    lab.memory = Memory::default();
+    assert!(!is_clear(&mut lab));
+}

@@ -4,7 +4,7 @@ use crate::render::yaml::to_yaml;
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
-use super::{CHANGED, CREATED, DELETED, FAINT, NORMAL, Page, WAITS, words};
+use super::{CHANGED, CREATED, DELETED, FAINT, NORMAL, Page, WAITS, remarks};
 use crate::plan::fields::short_fingerprint;
 use crate::plan::{Change, Remark, Step, Verb, take_out};
 use crate::render::SecretSlot;
@@ -28,7 +28,7 @@ impl Page<'_> {
         };
         self.line(6, style, &format!("{mark} {}{anew}", step.object));
         let about = change.remarks.iter().filter(|remark| remark.object() == Some(&step.object));
-        about.clone().for_each(|remark| self.line(10, WAITS, &words::remark(change, remark)));
+        about.clone().for_each(|remark| self.line(10, WAITS, &remarks::remark(change, remark)));
         // Nobody reads the thousands of lines of a schema.
         let is_read = step.object.kind != "CustomResourceDefinition";
         if is_read && matches!(step.verb, Verb::Update | Verb::Recreate) {

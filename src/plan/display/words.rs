@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use crate::catalog::Hold;
 use crate::names::{Kind, ObjectKey, ResourceKey};
-use crate::plan::effects;
-use crate::plan::{Cause, Change, Contest, FieldChange, Remark, Verb, Waiting};
+use crate::plan::{Cause, Change, Contest, FieldChange, Verb, Waiting};
 
 /// The longest value that is printed in a line.
 const LONGEST_VALUE: usize = 48;
@@ -76,34 +75,6 @@ fn age(age: SignedDuration) -> String {
     }
 }
 
-/// What a person should know of a step, as a sentence.
-pub(super) fn remark(change: &Change, remark: &Remark) -> String {
-    match remark {
-        // The spec may say something else by now than what was there before.
-        Remark::Overwrites { contest: Contest { manager, field }, .. } if change.cause == Cause::Spec => {
-            format!("{manager} changed `{field}`: it becomes what the spec says")
-        }
-        Remark::Overwrites { contest: Contest { manager, field }, .. } => {
-            format!("{manager} changed `{field}`: it is changed back")
-        }
-        Remark::Leaves { contest: Contest { manager, field }, .. } => {
-            format!("{manager} manages `{field}`: it is left as it is")
-        }
-        Remark::Unverified { objects, why } => {
-            let objects = effects::count((*objects).into(), "object");
-            format!("{objects} unverified {why}")
-        }
-    }
-}
-
-/// A remark that stands with no step, and so names its object.
-pub(super) fn remark_alone(change: &Change, alone: &Remark) -> String {
-    match alone.object() {
-        Some(object) => format!("{object}: {}", remark(change, alone)),
-        None => remark(change, alone),
-    }
-}
-
 /// What a change waits for, as the rest of a sentence.
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,6 +109,9 @@ fn waiting(waiting: &Waiting) -> String {
         Waiting::Protected => "deletion_protection is on".to_owned(),
         Waiting::Approval { why, .. } => format!("approval, since {why}"),
         Waiting::OneDisruption { after } => format!("one disruption at a time, {after} comes first"),
+        Waiting::Renewal { after, domain } => {
+            format!("{after} has the new certificate of {domain} and isn't Healthy with it yet")
+        }
         Waiting::Unsettled => "it begins only when the cluster is Healthy".to_owned(),
         Waiting::Unreachable { reason, hint, refused, .. } => {
             let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
@@ -175,6 +149,10 @@ fn waiting(waiting: &Waiting) -> String {
                 "until all brokers run Kafka {version} and are well; then metadata {from} → {to}, which can't be undone"
             )
         }
+        Waiting::MetadataUnknown { to } => format!(
+            "which metadata its brokers have isn't known, since its Kafka object doesn't say so any more; it would get {to}, \
+             which can't be undone"
+        ),
         Waiting::Absence { until } => {
             format!("no file names it any more, which counts from {until} on, should it last")
         }
@@ -252,11 +230,21 @@ pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String>
         Waiting::OneDisruption { after } => {
             format!("to see how far that is: streamfleet why {} {tree}", after.path())
         }
+        Waiting::Renewal { after, domain } => format!(
+            "to see what ails it: streamfleet why {} {tree}; where it is the certificate, give {domain} another one, \
+             otherwise mend the cluster",
+            after.path()
+        ),
         Waiting::Unreachable { lost: true, .. }
             if change.verb != Verb::Create && change.resource.kind == Kind::Fleet =>
         {
             let fleet = format!("{}/{}", change.resource.organization, change.resource.name);
             format!("if what it held is gone for good: streamfleet forget {fleet} {tree}")
+        }
+        Waiting::MetadataUnknown { .. } => {
+            "to go on: put `spec.kafka.metadataVersion` of the Kafka object back to what its brokers have, or let the operator \
+             write it into the object's status"
+                .to_owned()
         }
         Waiting::Leftovers { example, .. } => {
             format!(
@@ -384,6 +372,7 @@ mod tests {
                 why: "a fleet may lose 1 cluster an hour without it".into(),
             },
             Waiting::OneDisruption { after: cluster() },
+            Waiting::Renewal { after: cluster(), domain: key("BaseDomain/acme/k.example.com") },
             Waiting::Unsettled,
             unreachable("connection refused", "", false),
             unreachable("fleet acme/eu is on it", "give it another one", true),
@@ -402,6 +391,7 @@ mod tests {
                 condition: "StorageClassMissing".into(),
                 why: "there is no StorageClass gp3".into(),
             },
+            Waiting::MetadataUnknown { to: "4.3-IV0".into() },
             Waiting::Absence { until },
             Waiting::Flapping {
                 object: ObjectKey::try_from("v1|ResourceQuota|ns|quota".to_owned()).unwrap(),
@@ -443,6 +433,8 @@ mod tests {
           to approve: streamfleet approve 03b369592dea specs
         one disruption at a time, cluster acme/orders comes first
           to see how far that is: streamfleet why acme/orders specs
+        cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy with it yet
+          to see what ails it: streamfleet why acme/orders specs; where it is the certificate, give base domain acme/k.example.com another one, otherwise mend the cluster
         it begins only when the cluster is Healthy
         the target can't be reached: connection refused
         the target can't be used: fleet acme/eu is on it; give it another one
@@ -458,6 +450,8 @@ mod tests {
         Gateway streamfleet-gateway/kafka stays until cluster acme/orders is no longer reached through it
         Gateway streamfleet-gateway/kafka stays until cluster acme/orders and 2 more are no longer reached through it
         there is no StorageClass gp3 (StorageClassMissing)
+        which metadata its brokers have isn't known, since its Kafka object doesn't say so any more; it would get 4.3-IV0, which can't be undone
+          to go on: put `spec.kafka.metadataVersion` of the Kafka object back to what its brokers have, or let the operator write it into the object's status
         no file names it any more, which counts from 2026-11-21T12:00:30Z on, should it last
         kubectl-edit keeps changing /spec/hard/pods of ResourceQuota ns/quota back; it is left as it is until 2026-11-21T12:00:30Z
           to end it: make whoever changes it stop, or change the spec to what it should be

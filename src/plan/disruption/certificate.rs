@@ -2,7 +2,8 @@
 //!
 //! A certificate that clients don't trust is wrong on every fleet alike, so the first cluster that has it shows whether it
 //! works, and the fleets of a domain are no longer independent in this. A fleet that can't be reached holds up nobody: how
-//! its clusters are isn't known, and the others' certificates would expire meanwhile.
+//! its clusters are isn't known, and the others' certificates would expire meanwhile. Nor does a cluster whose trouble isn't
+//! from the certificate, since it was in trouble when it got it, or was Healthy with it before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +11,9 @@ use super::{NOT_HEALTHY, disrupts};
 use crate::catalog::{Catalog, Status};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
-use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting};
+use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, effects};
 use crate::render::SecretSlot;
+use crate::spec::InfraType;
 
 /// The clusters that take a domain's certificate now, were it not for the others.
 #[derive(Default)]
@@ -39,30 +41,61 @@ pub(in crate::plan) fn one_after_another(catalog: &Catalog, parts: &mut [FleetPa
         }
     }
     for (domain, Turns { disturbed, well }) in turns {
-        let first = renewing(catalog, parts, &domain).or_else(|| disturbed.into_iter().next());
-        let Some(first) = first.or_else(|| well.first().cloned()) else { continue };
-        let waits = |change: &&mut Change| change.resource != first && well.contains(&change.resource);
-        let changes =
-            parts.iter_mut().filter_map(|part| part.plan.as_mut()).flat_map(|plan| &mut plan.changes);
-        changes.filter(waits).for_each(|change| {
-            change.waiting.push(Waiting::OneDisruption { after: first.clone() });
-        });
+        let Renewing { holds, passed_over } = renewing(catalog, parts, &domain);
+        let wait = match &holds {
+            Some(holder) => Waiting::Renewal { after: holder.clone(), domain },
+            None => {
+                let Some(first) = disturbed.first().or(well.first()) else { continue };
+                Waiting::OneDisruption { after: first.clone() }
+            }
+        };
+        let first = holds.or_else(|| disturbed.first().or(well.first()).cloned());
+        let changes = parts.iter_mut().filter_map(|part| part.plan.as_mut()).flat_map(|it| &mut it.changes);
+        for change in changes {
+            if Some(&change.resource) == first.as_ref() || disturbed.contains(&change.resource) {
+                change.effects.extend(passed_over.iter().map(|key| {
+                    format!("it doesn't wait for {key}, whose trouble is not from the new certificate")
+                }));
+            } else if well.contains(&change.resource) {
+                change.waiting.push(wait.clone());
+            }
+        }
     }
 }
 
-/// A cluster that has the certificate already and isn't Healthy with it.
-fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Option<ResourceKey> {
+/// The clusters that have the certificate already and aren't Healthy.
+struct Renewing {
+    /// One that may not be so because of it.
+    holds: Option<ResourceKey>,
+    /// Those that are so otherwise.
+    passed_over: Vec<ResourceKey>,
+}
+
+fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Renewing {
     let uses = |key: &ResourceKey| {
         let used = catalog.clusters.get(key).and_then(|cluster| cluster.domain.as_ref());
         used.is_some_and(|used| used.key == *domain)
     };
-    plans(parts).filter(|plan| plan.reach == Reach::Reached).find_map(|plan| {
+    let mut renewing = Renewing { holds: None, passed_over: Vec::new() };
+    for part in parts {
+        let Some(plan) = part.plan.as_ref().filter(|plan| plan.reach == Reach::Reached) else { continue };
         let pending: BTreeSet<_> =
             plan.changes.iter().filter_map(renewed).map(|(it, _)| &it.resource).collect();
         let unwell = plan.unwell.iter().filter(|(_, status)| NOT_HEALTHY.contains(&status.status));
-        let mut unwell = unwell.map(|(key, _)| key).filter(|key| uses(key) && !pending.contains(key));
-        unwell.next().cloned()
-    })
+        for key in unwell.map(|(key, _)| key).filter(|key| uses(key) && !pending.contains(key)) {
+            if part.otherwise.contains(key) {
+                renewing.passed_over.push(key.clone());
+            } else {
+                renewing.holds.get_or_insert_with(|| key.clone());
+            }
+        }
+    }
+    renewing
+}
+
+/// Whether a change gives a cluster another certificate of its base domain.
+pub(super) fn is_renewal(change: &Change) -> bool {
+    renewed(change).is_some()
 }
 
 fn plans(parts: &[FleetPart]) -> impl Iterator<Item = &FleetPlan> {
@@ -79,19 +112,64 @@ fn renewed(change: &Change) -> Option<(&Change, ResourceKey)> {
     Some((change, domain))
 }
 
-/// Says of each base domain that changes how many clusters take its certificate, and how.
-pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &[FleetPlan]) {
-    let mut clusters: BTreeMap<ResourceKey, u64> = BTreeMap::new();
-    for (_, domain) in fleets.iter().flat_map(|plan| &plan.changes).filter_map(renewed) {
-        *clusters.entry(domain).or_default() += 1;
+/// The clusters that take a domain's new certificate.
+#[derive(Default)]
+struct Takers {
+    /// Those whose health is seen, so that the next one can wait for it.
+    seen: u64,
+    /// Those on fleets of files, where it isn't.
+    unseen: u64,
+}
+
+/// Says of each base domain that changes how many clusters take its certificate, and how, and of each cluster that does so
+/// on a fleet of files that nobody here sees what becomes of it.
+pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &mut [FleetPlan]) {
+    let mut domains: BTreeMap<ResourceKey, Takers> = BTreeMap::new();
+    for plan in &*fleets {
+        let is_seen = plan.infra_type != Some(InfraType::Directory);
+        for (_, domain) in plan.changes.iter().filter_map(renewed) {
+            let takers = domains.entry(domain).or_default();
+            *(if is_seen { &mut takers.seen } else { &mut takers.unseen }) += 1;
+        }
     }
     for change in organizations.iter_mut().flat_map(|plan| &mut plan.changes) {
+        let Some(takers) = domains.get(&change.resource) else { continue };
         // Of a single one its own change says all.
-        if let Some(number @ 2..) = clusters.get(&change.resource) {
-            change.effects.push(format!(
-                "{number} clusters restart their brokers with the new certificate, one cluster after another, each when the \
-                 one before is Healthy"
-            ));
+        if takers.seen + takers.unseen > 1 {
+            change.effects.extend(takers.sentences());
         }
+    }
+    let unseen = |plan: &&mut FleetPlan| plan.infra_type == Some(InfraType::Directory);
+    for change in fleets.iter_mut().filter(unseen).flat_map(|plan| &mut plan.changes) {
+        let others = renewed(change).and_then(|(_, domain)| domains.get(&domain));
+        if others.is_some_and(|others| others.seen + others.unseen > 1) {
+            change.effects.push(UNSEEN.to_owned());
+        }
+    }
+}
+
+/// What is true of a cluster on a fleet of files, whatever it waited for before it was written.
+const UNSEEN: &str = "when its brokers restart is up to what applies the files, and whether they are well isn't seen from \
+                      here: the next cluster doesn't wait for it";
+
+impl Takers {
+    fn sentences(&self) -> impl Iterator<Item = String> {
+        let Self { seen, unseen } = *self;
+        let in_turn = match seen {
+            0 => None,
+            1 => Some("1 cluster restarts its brokers with the new certificate".to_owned()),
+            _ => Some(format!(
+                "{seen} clusters restart their brokers with the new certificate, one cluster after another, each when the \
+                 one before is Healthy"
+            )),
+        };
+        let at_once = (unseen > 0).then(|| {
+            let clusters = effects::count(unseen, "cluster");
+            format!(
+                "{clusters} on fleets of files may restart at the same time: each apply writes one, and what applies the \
+                 files is not waited for"
+            )
+        });
+        in_turn.into_iter().chain(at_once)
     }
 }

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 
 use super::needs::{self, Extras, Permission};
-use super::{Finding, Look, Operator, Version, operator};
+use super::{Finding, Look, Operator, Version, nodes, operator};
 use crate::names::{Json, ResourceKey};
 use crate::plan::{Size, Step};
 use crate::render::{Manifest, is_routed};
@@ -48,6 +48,8 @@ pub(super) const ALL: &[fn(&Look) -> Vec<Finding>] = &[
     missing_gateway,
     waiting_load_balancers,
     little_room,
+    nodes::missing_zones,
+    nodes::reserved_nodes,
 ];
 
 fn missing_permissions(look: &Look) -> Vec<Finding> {
@@ -461,7 +463,7 @@ fn little_room(look: &Look) -> Vec<Finding> {
 }
 
 /// `a`, `a and b`, `a, b and c`, and no more than fit in a line or two.
-fn listed(names: &[String]) -> String {
+pub(super) fn listed(names: &[String]) -> String {
     match names {
         [first @ .., _] if names.len() > NAMES => {
             let more = names.len() - NAMES;

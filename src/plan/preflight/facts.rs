@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Operator, Permission};
+use super::{Operator, Permission, Place};
 use crate::names;
 
 /// What a look at a fleet's Kubernetes cluster found. It is plain data: as long as nothing of it changes, nobody has to look
@@ -31,6 +31,8 @@ pub struct Facts {
     pub operators: Option<Vec<Operator>>,
     /// What the nodes have for pods.
     pub room: Option<Room>,
+    /// Where the nodes are that take pods.
+    pub places: Option<BTreeSet<Place>>,
     /// The load balancers of Kafka clusters.
     pub load_balancers: Option<LoadBalancers>,
 }
@@ -128,7 +130,8 @@ impl Room {
     }
 }
 
-fn takes_pods(node: &Value) -> bool {
+/// Whether a node takes pods of ours.
+pub(super) fn takes_pods(node: &Value) -> bool {
     let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
     let mut forbidding = taints
         .filter(|taint| taint["effect"] != "PreferNoSchedule" && taint["key"] != crate::render::DEDICATED);

@@ -12,7 +12,7 @@ fn twenty() -> Vec<String> {
 fn behind_one_domain(sizes: &[usize]) -> Lab {
     let names = twenty();
     let mut names = names.iter().map(String::as_str);
-    let mut lab = Lab::new();
+    let mut lab = Lab { infra_type: "byok", ..Lab::new() };
     lab.domain("hmac:0000000000000001");
     for (number, size) in sizes.iter().enumerate() {
         let clusters: Vec<&str> = names.by_ref().take(*size).collect();
@@ -70,12 +70,14 @@ fn twenty_clusters_of_three_fleets_roll_one_after_another() {
     assert_eq!(follow_renewal(&mut lab), twenty());
 }
 
-#[test]
-fn the_plan_says_beforehand_how_a_certificate_is_renewed() {
-    let mut lab = Lab::new();
+/// What the plan says of three clusters on two fleets whose certificate is renewed.
+fn told_beforehand(infra_types: [&'static str; 2]) -> String {
+    let mut lab = Lab { infra_type: infra_types[1], ..Lab::new() };
+    lab.domain("hmac:0000000000000001");
+    lab.fleet("us", &["b", "c"]);
+    lab.infra_type = infra_types[0];
     lab.domain("hmac:0000000000000001");
     lab.cluster("a", json!({}));
-    lab.fleet("us", &["b", "c"]);
     lab.settle();
     lab.domain("hmac:0000000000000002");
     let plan = lab.plan();
@@ -84,11 +86,32 @@ fn the_plan_says_beforehand_how_a_certificate_is_renewed() {
             change.effects.iter().cloned().chain(change.waiting.iter().map(|it| format!("waiting: {it}")));
         format!("{}: {}", change.resource, told.collect::<Vec<_>>().join("; "))
     });
-    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_plan_says_beforehand_how_a_certificate_is_renewed() {
+    insta::assert_snapshot!(told_beforehand(["byok", "byok"]), @r#"
     base domain acme/k.example.com: 3 clusters restart their brokers with the new certificate, one cluster after another, each when the one before is Healthy
     cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on
     cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; waiting: one disruption at a time, cluster acme/a comes first
     cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; waiting: one disruption at a time, cluster acme/b comes first
+    "#);
+}
+
+#[test]
+fn the_plan_promises_nothing_of_what_others_apply() {
+    insta::assert_snapshot!(told_beforehand(["byok", "directory"]), @r#"
+    base domain acme/k.example.com: 1 cluster restarts its brokers with the new certificate; 2 clusters on fleets of files may restart at the same time: each apply writes one, and what applies the files is not waited for
+    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on
+    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/a comes first
+    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/b comes first
+    "#);
+    insta::assert_snapshot!(told_beforehand(["directory", "directory"]), @r#"
+    base domain acme/k.example.com: 3 clusters on fleets of files may restart at the same time: each apply writes one, and what applies the files is not waited for
+    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it
+    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/a comes first
+    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/b comes first
     "#);
 }
 
@@ -108,4 +131,52 @@ fn a_fleet_out_of_reach_holds_up_no_other_and_a_cluster_in_trouble_takes_it_at_o
         last_seen: None,
     };
     assert_eq!(running(&lab.plan()), ["acme/k.example.com", "acme/c10"]);
+}
+
+/// Says of a cluster in trouble that its certificate isn't what ails it.
+fn otherwise(lab: &mut Lab, name: &str) {
+    lab.judged(name, Status::Degraded);
+    let healths = lab.observed.fleets.values_mut().filter_map(|fleet| fleet.health.as_mut());
+    let cluster = key(&format!("Cluster/acme/{name}"));
+    let judged = healths.filter_map(|health| health.clusters.get_mut(&cluster)).next().unwrap();
+    judged.clear_certificates = true;
+}
+
+#[test]
+fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_is_so_otherwise_does_not() {
+    let mut lab = behind_one_domain(&[10, 10]);
+    lab.domain("hmac:0000000000000002");
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/k.example.com", "acme/c00"]);
+    lab.execute(&plan);
+
+    // The first one isn't well with it: on its fleet and on the other all wait, and are told for whom.
+    lab.judged("c00", Status::Degraded);
+    let plan = lab.plan();
+    assert_eq!(running(&plan), [""; 0]);
+    let holder = key("Cluster/acme/c00");
+    let domain = key("BaseDomain/acme/k.example.com");
+    let waits = |name: &str| change(&plan, &format!("Cluster/acme/{name}")).waiting.clone();
+    assert_eq!(waits("c01"), [Waiting::OneDisruption { after: holder.clone() }]);
+    assert_eq!(waits("c10"), [Waiting::Renewal { after: holder, domain }]);
+
+    // Where its trouble is another one, it holds up nobody, and the plan says so.
+    otherwise(&mut lab, "c00");
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/c01"]);
+    assert_eq!(
+        change(&plan, "Cluster/acme/c01").effects,
+        [
+            "brokers restart one by one with the new certificate; clients reconnect and go on",
+            "it doesn't wait for cluster acme/c00, whose trouble is not from the new certificate"
+        ]
+    );
+    // Any other disruption of its fleet waits for it all the same.
+    lab.cluster("c02", json!({"advanced_config.version": "4.3.0"}));
+    lab.domain("hmac:0000000000000001");
+    let plan = lab.plan();
+    assert_eq!(
+        change(&plan, "Cluster/acme/c02").waiting.last(),
+        Some(&Waiting::OneDisruption { after: key("Cluster/acme/c00") })
+    );
 }

@@ -3,6 +3,7 @@
 mod certificate;
 mod decisions;
 mod dry_run;
+mod gateway;
 mod look;
 mod preflight;
 mod property;
@@ -42,6 +43,10 @@ struct Lab {
     revision: u32,
     /// What this version of the software puts into every Kafka's configuration.
     rendering: u32,
+    /// What kind of targets the fleets are that have a base domain.
+    infra_type: &'static str,
+    /// Under which domain clusters behind the Gateway have their hosts; none where they name none.
+    hosts: Option<&'static str>,
 }
 
 fn key(text: &str) -> ResourceKey {
@@ -85,6 +90,8 @@ impl Lab {
             },
             revision: 1,
             rendering: 1,
+            infra_type: "directory",
+            hosts: None,
         };
         lab.set("Organization/acme/acme", json!({"identifier": "acme"}));
         lab.set(
@@ -118,8 +125,9 @@ impl Lab {
 
     /// Another fleet, with clusters of one unit.
     fn fleet(&mut self, fleet: &str, clusters: &[&str]) {
-        let spec = json!({"organization": "acme", "identifier": fleet, "infra_type": "directory",
-            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40});
+        let spec = json!({"organization": "acme", "identifier": fleet, "infra_type": self.infra_type,
+            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40,
+            "advanced_config": {"kubeconfig": self.kubeconfig()}});
         self.set(&format!("Fleet/acme/{fleet}"), spec);
         self.observed.fleets.insert(fleet_of(fleet), ObservedFleet::unknown(Reach::Reached));
         clusters.iter().for_each(|name| self.cluster(name, json!({"infrastructure": fleet})));
@@ -163,9 +171,14 @@ impl Lab {
         self.set("BaseDomain/acme/k.example.com", spec);
         let domain = self.resources.get_mut(&key("BaseDomain/acme/k.example.com")).unwrap();
         domain.secrets.get_mut("tls_key").unwrap().mark.fingerprint = Some(fingerprint.to_owned());
-        let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": "directory",
-            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40});
+        let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": self.infra_type,
+            "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40,
+            "advanced_config": {"kubeconfig": self.kubeconfig()}});
         self.set("Fleet/acme/eu", fleet);
+    }
+
+    fn kubeconfig(&self) -> Value {
+        (self.infra_type == "byok").then(|| json!({"redacted": true})).into()
     }
 
     /// Lets clients into the fleet by a Gateway, or by load balancers.
@@ -304,7 +317,9 @@ impl Lab {
                 kafka["spec"]["kafka"]["config"][option] = value.clone();
             }
             if is_routed {
-                kafka["spec"]["kafka"]["listeners"] = json!([{"name": "external", "type": "tlsroute"}]);
+                let host = self.hosts.map(|domain| format!("{name}.{domain}"));
+                kafka["spec"]["kafka"]["listeners"] = json!([{"name": "external", "type": "tlsroute",
+                    "configuration": {"bootstrap": {"host": host}}}]);
             }
             let mut add = |kind: &str, object_name: &str, stage, body: Value| {
                 let key = object(kind, name, object_name);
@@ -444,6 +459,7 @@ impl Lab {
             pending_destructions: vec![],
             outputs: Outputs::default(),
             gone: false,
+            clear_certificates: false,
         };
         let cluster = key(&format!("Cluster/acme/{name}"));
         let fleet = self.resources.get(&cluster).and_then(Resource::fleet).unwrap_or_else(fleet_key);

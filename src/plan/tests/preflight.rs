@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::names::ResourceKey;
 use crate::plan::preflight::{
-    Extras, Facts, LoadBalancers, Operator, Room, StorageClass, Version, Watches, permissions,
+    Extras, Facts, LoadBalancers, Operator, Place, Room, StorageClass, Version, Watches, permissions,
 };
 use crate::plan::{FleetPlan, Planner, Site};
 
@@ -25,8 +25,14 @@ pub(super) fn complete() -> Facts {
         gateway_classes: Some(BTreeSet::new()),
         operators: Some(vec![operator("1.2.0")]),
         room: Some(Room { nodes: 100, cpu_millis: 1_000_000, memory_mib: 10_000_000 }),
+        places: Some(["a", "b", "c"].map(in_zone).into()),
         load_balancers: Some(LoadBalancers::default()),
     }
+}
+
+/// Nodes of a zone that take anybody's pods.
+fn in_zone(zone: &str) -> Place {
+    Place { zone: Some(zone.to_owned()), ..Place::default() }
 }
 
 fn operator(version: &str) -> Operator {
@@ -275,4 +281,52 @@ fn conditions_are_remembered_with_a_fleet_that_is_as_it_should_be() {
     let plan = planner().finish(vec![part]);
     assert_eq!(plan.fleets[0].conditions.len(), 1);
     assert_eq!(plan, planner().finish(vec![remembered]));
+}
+
+#[test]
+fn nodes_in_too_few_zones_and_nodes_that_nobody_reserved_are_told() {
+    let zone = "topology.kubernetes.io/zone";
+    let spread = json!([{"topologyKey": zone, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3}]);
+    let spreads = |key: &ObjectKey, body: &mut Value| {
+        if key.kind == "KafkaNodePool" {
+            body["spec"]["template"]["pod"]["topologySpreadConstraints"] = spread.clone();
+        }
+    };
+    let dedicated = json!([{"key": "streamfleet.io/dedicated", "value": "kafka-acme--new"}]);
+    let reserves = |key: &ObjectKey, body: &mut Value| {
+        spreads(key, body);
+        if key.kind == "KafkaNodePool" && key.namespace.as_deref() == Some("kafka-acme--new") {
+            body["spec"]["template"]["pod"]["tolerations"] = dedicated.clone();
+        }
+    };
+    let reserved = |zone: &str, tainted: bool| {
+        let tenant = Some("kafka-acme--new".to_owned());
+        Place { labelled: tenant.clone(), tainted: tenant.filter(|_| tainted), ..in_zone(zone) }
+    };
+    let told = |places: &[Place], edit: &dyn Fn(&ObjectKey, &mut Value)| {
+        let facts = Facts { places: Some(places.iter().cloned().collect()), ..complete() };
+        told(&planned(&lab(), &facts, edit))
+    };
+    let three = ["a", "b", "c"].map(in_zone);
+    assert_eq!(told(&three, &spreads), "");
+    let mut all = told(&three[..2], &spreads);
+    all += &told(&[Place::default()], &spreads);
+    all += &told(&three, &reserves);
+    // What is reserved for one takes nobody else's pods.
+    all += &told(&[&three[..], &[reserved("a", true)]].concat(), &reserves);
+    all += &told(&[&three[..2], &["a", "b", "c"].map(|zone| reserved(zone, true))].concat(), &reserves);
+    all += &told(&[&three[..], &["a", "b", "c"].map(|zone| reserved(zone, zone != "c"))].concat(), &reserves);
+    insta::assert_snapshot!(all, @"
+    [warning] ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, and the nodes that take them are in 2 zones: a and b; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
+    [warning] ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, and the nodes that take them are in none by the label `topology.kubernetes.io/zone`; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
+    [warning] ReservedNodesMissing: no node that takes pods is reserved for cluster acme/new, so none of its pods starts; reserve nodes for it: `kubectl label node NODE streamfleet.io/dedicated=kafka-acme--new` and `kubectl taint node NODE streamfleet.io/dedicated=kafka-acme--new:NoSchedule`
+    [warning] ZonesMissing: cluster acme/new spreads its pods over 3 zones, and the nodes that take them are in 1 zone: a; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
+    [warning] ZonesMissing: cluster acme/orders spreads its pods over 3 zones, and the nodes that take them are in 2 zones: a and b; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
+    [warning] ReservedNodesShared: other pods may run on nodes that are reserved for cluster acme/new: they lack the taint; keep them off: `kubectl taint node NODE streamfleet.io/dedicated=kafka-acme--new:NoSchedule`
+    ");
+    let whole = ["a", "b", "c"].map(|zone| reserved(zone, true));
+    assert_eq!(told(&[&three[..], &whole].concat(), &reserves), "");
+    // Nodes that can't be read are no evidence.
+    let facts = Facts { places: None, ..complete() };
+    assert_eq!(super::preflight::told(&planned(&lab(), &facts, reserves)), "");
 }

@@ -355,3 +355,57 @@ fn the_newest_version_that_the_operator_runs_is_told() {
     assert_eq!(*planner.quiet_fleet(&fleet, part.quiet().unwrap(), None).unwrap().newer(), newer);
     assert!(planner.fleet(&site).newer().is_empty());
 }
+
+/// Takes pins out of the Kafka on the target, as by hand.
+fn unpin(lab: &mut Lab, fields: &[&str]) {
+    let kafka = lab.target().objects.get_mut(&object("Kafka", "orders", "orders")).unwrap();
+    kafka.unchanged = false;
+    kafka.manifest.as_mut().unwrap().edit(|body| {
+        let spec = body["spec"]["kafka"].as_object_mut().unwrap();
+        fields.iter().for_each(|field| drop(spec.remove(*field)));
+    });
+}
+
+/// Forgets what was applied, and what the operator said.
+fn forget(lab: &mut Lab) {
+    lab.recorded.fleets.clear();
+    lab.target().inventory.values_mut().for_each(|known| known.manifest = None);
+    let judged = lab.target().health.as_mut().unwrap().clusters.get_mut(&key(ORDERS)).unwrap();
+    judged.outputs = crate::health::Outputs::default();
+}
+
+#[test]
+fn a_pin_that_is_taken_out_of_the_object_raises_no_metadata() {
+    for fields in [&["metadataVersion"][..], &["version"], &["version", "metadataVersion"]] {
+        let mut lab = lab("byok", "4.2.1", json!({}));
+        set(&mut lab, "4.3.1", &json!({}));
+        apply(&mut lab);
+        runs(&mut lab, Status::Upgrading, "4.2.1", "4.2-IV1");
+        unpin(&mut lab, fields);
+        apply(&mut lab);
+        assert_eq!(told(&lab), pins("4.3.1", "4.2-IV1"), "{fields:?} by the record");
+        unpin(&mut lab, fields);
+        forget(&mut lab);
+        runs(&mut lab, Status::Upgrading, "4.2.1", "4.2-IV1");
+        apply(&mut lab);
+        assert_eq!(told(&lab), pins("4.3.1", "4.2-IV1"), "{fields:?} by the status");
+    }
+}
+
+#[test]
+fn where_nobody_knows_the_metadata_nothing_of_the_cluster_is_written() {
+    let mut lab = lab("byok", "4.2.1", json!({}));
+    set(&mut lab, "4.3.1", &json!({}));
+    apply(&mut lab);
+    unpin(&mut lab, &["metadataVersion"]);
+    forget(&mut lab);
+    let plan = lab.plan();
+    let waits = Waiting::MetadataUnknown { to: "4.3-IV0".into() };
+    assert_eq!(change(&plan, ORDERS).waiting, [waits.clone()]);
+    assert!(!plan.has_work());
+    // Nor is it made anew over the disks that it has.
+    lab.target().objects.remove(&object("Kafka", "orders", "orders"));
+    let plan = lab.plan();
+    assert_eq!(change(&plan, ORDERS).waiting, [waits]);
+    assert!(!plan.has_work());
+}

@@ -277,6 +277,7 @@ pub(super) const TABLE: &[Row] = &[
     row("Deployment", "/spec/**", CHANGES, RollingRestart, "{object} changes; a new version of the operator restarts the brokers of every cluster"),
     row("Deployment", "", DELETED, InPlace, "{object} is deleted; clusters go on running, and nothing acts on changes until another operator does"),
 
+    row("Gateway", "/spec/gatewayClassName", CHANGES, InPlace, "{object} goes from class {before} to {after}: clients outside of Kubernetes are cut off from every cluster of the fleet until it has an address from there and their host names lead to it"),
     row("Gateway", "/spec/**", CHANGES, InPlace, "{object} changes, through which clients outside of Kubernetes reach every cluster of the fleet; they may have to reconnect"),
     row("Gateway", "", DELETED, InPlace, "{object} is deleted; no cluster is reached through it any more"),
 

@@ -48,6 +48,7 @@ impl DirectoryTarget {
             inventory: BTreeMap::new(),
             marks: inventory.resources.all(),
             objects: BTreeMap::new(),
+            kept: BTreeMap::new(),
             health: None,
         };
         for (key, entry) in &inventory.objects {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::Condition;
+use crate::health::Unserved;
 use crate::health::view::Operator;
 use crate::health::{FleetSeen, Seen, Wanted};
 use crate::names::ResourceKey;
@@ -221,7 +222,8 @@ where
             operator: operator(any),
             clusters: if self.is_enough() { self.clusters(operator) } else { BTreeMap::new() },
             hidden: self.hidden(),
-            gateway: self.gateway(),
+            gateway: self.gateway().and_then(|gateway| address(gateway)),
+            unserved: self.gateway().and_then(|gateway| unserved(gateway)),
         }
     }
 
@@ -255,15 +257,34 @@ where
         self.wanted.iter().map(cluster).collect()
     }
 
-    /// The first address of the Gateway that clusters are reached through.
-    fn gateway(&self) -> Option<String> {
+    /// The Gateway that clusters are reached through, where it is there.
+    fn gateway(&self) -> Option<&Arc<Value>> {
         let (namespace, name) = self.wanted.values().find_map(|wanted| wanted.gateway.as_ref())?;
         let is_it = |object: &&Arc<Value>| {
             text(object, "/metadata/namespace") == namespace && text(object, "/metadata/name") == name
         };
-        let gateway = self.objects(&GATEWAY)?.iter().find(is_it)?;
-        Some(text(gateway, "/status/addresses/0/value").to_owned()).filter(|address| !address.is_empty())
+        self.objects(&GATEWAY)?.iter().find(is_it)
     }
+}
+
+/// The first address of a Gateway.
+fn address(gateway: &Value) -> Option<String> {
+    Some(text(gateway, "/status/addresses/0/value").to_owned()).filter(|address| !address.is_empty())
+}
+
+/// A Gateway without an address, and what its controller complains of.
+fn unserved(gateway: &Value) -> Option<Unserved> {
+    let conditions = gateway.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    // Nobody has written them yet where they are unknown.
+    let complains = |it: &&Value| {
+        ["Accepted", "Programmed"].contains(&text(it, "/type")) && text(it, "/status") == "False"
+    };
+    let says = conditions.filter(complains).map(|it| text(it, "/message").to_owned());
+    address(gateway).is_none().then(|| Unserved {
+        gateway: format!("{}/{}", text(gateway, "/metadata/namespace"), name(gateway)),
+        made: text(gateway, "/metadata/creationTimestamp").parse().ok(),
+        says: says.into_iter().find(|says| !says.is_empty()),
+    })
 }
 
 fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
@@ -383,6 +404,7 @@ mod tests {
         server.objects.insert("Pod", vec![object("orders-broker-0", "kafka-acme--orders", &json!({}))]);
         let seen = server.see(&wanted).await.unwrap();
         assert_eq!(seen.gateway.as_deref(), Some("gw.example.net"));
+        assert_eq!(seen.unserved, None);
         assert!(seen.clusters[&cluster()].storage_classes.is_some());
         assert_eq!(server.asked.borrow().len(), 7 + 3, "why a pod isn't ready, and the Gateway");
 
@@ -394,6 +416,24 @@ mod tests {
             7 + 3 + 1 + LEFT.len(),
             "an operator elsewhere, and what is left"
         );
+    }
+
+    #[tokio::test]
+    async fn a_gateway_without_an_address_is_seen_with_what_its_controller_says() {
+        let (mut server, mut wanted) = healthy();
+        wanted.gateway = Some(("streamfleet".to_owned(), "kafka".to_owned()));
+        let conditions = json!([{"type": "Accepted", "status": "True", "message": "fine"},
+            {"type": "Programmed", "status": "False", "message": "no address is left"}]);
+        let mut gateway = object("kafka", "streamfleet", &json!({"conditions": conditions}));
+        gateway["metadata"]["creationTimestamp"] = "2026-11-21T11:00:00Z".into();
+        server.objects.insert("Gateway", vec![gateway]);
+        let seen = server.see(&wanted).await.unwrap();
+        let unserved = Unserved {
+            gateway: "streamfleet/kafka".to_owned(),
+            made: Some("2026-11-21T11:00:00Z".parse().unwrap()),
+            says: Some("no address is left".to_owned()),
+        };
+        assert_eq!((seen.gateway, seen.unserved), (None, Some(unserved)));
     }
 
     #[test]

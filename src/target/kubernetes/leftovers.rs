@@ -77,6 +77,34 @@ pub(super) async fn add(
     Ok(())
 }
 
+/// The disks of earlier clusters that those which are to be made would take up, being called the same. Where they may not be
+/// listed, nobody knows of any.
+pub(super) async fn kept(
+    api: &Api,
+    desired: Option<&Objects>,
+    fleet: &ObservedFleet,
+) -> Result<BTreeMap<ResourceKey, BTreeSet<String>>, KubeError> {
+    let mut kept = BTreeMap::new();
+    let kafkas = desired.into_iter().flatten().filter(|(key, _)| key.kind == "Kafka");
+    for (key, kafka) in kafkas.filter(|(key, _)| !fleet.objects.contains_key(*key)) {
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        if !fleet.objects.contains_key(&namespace_key(namespace)) {
+            continue;
+        }
+        let claims = match api.list(("v1", CLAIM), Some(namespace), "").await {
+            Err(error) if error.is_code(403) => continue,
+            claims => claims?,
+        };
+        let its = claims.iter().filter(|claim| is_of(claim, &kafka.owner));
+        let names = its.filter_map(|claim| claim.pointer("/metadata/name")?.as_str());
+        let names: BTreeSet<String> = names.map(str::to_owned).collect();
+        if !names.is_empty() {
+            kept.insert(kafka.owner.clone(), names);
+        }
+    }
+    Ok(kept)
+}
+
 /// The clusters that are still there and that nobody asks for any more, by namespace. Of one that was deleted a namespace
 /// may be left on purpose.
 pub(super) fn going<'i>(

@@ -81,6 +81,7 @@ impl KubernetesTarget {
             inventory: BTreeMap::new(),
             marks: inventory.resources.all(),
             objects: BTreeMap::new(),
+            kept: BTreeMap::new(),
             health: None,
         };
         for key in keys {
@@ -90,6 +91,7 @@ impl KubernetesTarget {
         }
         let going = leftovers::going(&inventory, desired, there);
         leftovers::add(self.api().await?, &inventory, going, &mut fleet).await?;
+        fleet.kept = leftovers::kept(self.api().await?, desired, &fleet).await?;
         Ok(fleet)
     }
 

@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use super::api::{Api, unasked};
 use super::{KubeError, KubernetesTarget};
 use crate::plan::preflight::{
-    Extras, Facts, LoadBalancers, Operator, Permission, Room, StorageClass, Version, name_of, permissions,
+    Extras, Facts, LoadBalancers, Operator, Permission, Place, Room, StorageClass, Version, name_of,
+    permissions,
 };
 
 /// How many permissions are asked about at a time.
@@ -56,7 +57,8 @@ impl KubernetesTarget {
             storage_classes: classes.map(|it| it.iter().filter_map(named).map(class).collect()),
             gateway_classes: gateways,
             operators,
-            room: nodes.map(|nodes| Room::of(&nodes)),
+            room: nodes.as_deref().map(Room::of),
+            places: nodes.as_deref().map(Place::all),
             load_balancers: services.map(|services| LoadBalancers::of(&services)),
         })
     }

@@ -1,0 +1,204 @@
+//! Whether there are nodes where pods may go: in as many zones as a cluster says, and reserved for it where it has some to
+//! itself. Nodes may be added when they are needed, so that none of this is a reason to wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::checks::listed;
+use super::{Finding, Look, facts};
+use crate::names::ResourceKey;
+use crate::plan::effects;
+use crate::render::{DEDICATED, Manifest};
+
+/// The label of nodes that says in which zone they are.
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// Where pods may go: what nodes that take pods have in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The zone, by the label.
+    pub zone: Option<String>,
+    /// The cluster that they are for, by the label.
+    pub labelled: Option<String>,
+    /// The cluster that they are for, by the taint.
+    pub tainted: Option<String>,
+}
+
+impl Place {
+    /// Where these nodes are. One that takes no pods of ours is nowhere.
+    pub fn all<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Place> {
+        let label =
+            |node: &Value, label: &str| facts::name(node.pointer("/metadata/labels")?.get(label)?.as_str()?);
+        let taint = |node: &Value| {
+            let taints = node.pointer("/spec/taints")?.as_array()?;
+            let reserved =
+                |taint: &&Value| taint["key"] == DEDICATED && taint["effect"] != "PreferNoSchedule";
+            facts::name(taints.iter().find(reserved)?["value"].as_str()?)
+        };
+        let place = |node: &Value| Place {
+            zone: label(node, ZONE),
+            labelled: label(node, DEDICATED),
+            tainted: taint(node),
+        };
+        nodes.into_iter().filter(|node| facts::takes_pods(node)).map(place).collect()
+    }
+
+    /// Whether pods may go there: those of a tenant with nodes of its own, or of all others.
+    fn takes(&self, tenant: Option<&str>) -> bool {
+        match tenant {
+            Some(tenant) => {
+                self.labelled.as_deref() == Some(tenant)
+                    && self.tainted.as_ref().is_none_or(|tainted| tainted == tenant)
+            }
+            None => self.tainted.is_none(),
+        }
+    }
+}
+
+/// Where the pods of a KafkaNodePool have to go.
+#[derive(Default)]
+struct Wants {
+    /// Over how many zones they are spread, without exception.
+    zones: usize,
+    /// Whose nodes they go to; none where they go to everybody's.
+    tenant: Option<String>,
+}
+
+impl Wants {
+    fn of(pool: &Manifest) -> Wants {
+        #[derive(Deserialize)]
+        struct Pod {
+            #[serde(default, rename = "topologySpreadConstraints")]
+            spread: Vec<Spread>,
+            #[serde(default)]
+            tolerations: Option<Vec<Toleration>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Spread {
+            topology_key: String,
+            #[serde(default)]
+            min_domains: Option<usize>,
+        }
+        #[derive(Deserialize)]
+        struct Toleration {
+            key: String,
+            #[serde(default)]
+            value: Option<String>,
+        }
+        let body = pool.body.value();
+        let pod = body.pointer("/spec/template/pod").and_then(|pod| Pod::deserialize(pod).ok());
+        let Some(Pod { spread, tolerations }) = pod else { return Wants::default() };
+        let over_zones = spread.iter().find(|spread| spread.topology_key == ZONE);
+        let reserved = tolerations.into_iter().flatten().find(|toleration| toleration.key == DEDICATED);
+        Wants {
+            zones: over_zones.and_then(|spread| spread.min_domains).unwrap_or(0),
+            tenant: reserved.and_then(|toleration| toleration.value),
+        }
+    }
+}
+
+/// What the pools of a fleet want of nodes, by cluster.
+fn wanted<'a>(look: &Look<'a>) -> BTreeMap<&'a ResourceKey, Wants> {
+    let mut all: BTreeMap<&ResourceKey, Wants> = BTreeMap::new();
+    for pool in look.desired("KafkaNodePool") {
+        let wants = Wants::of(pool);
+        let cluster = all.entry(&pool.owner).or_default();
+        cluster.zones = cluster.zones.max(wants.zones);
+        cluster.tenant = wants.tenant.or(cluster.tenant.take());
+    }
+    all
+}
+
+/// Clusters whose pods are spread over more zones than there are: some of their pods never start.
+pub(super) fn missing_zones(look: &Look) -> Vec<Finding> {
+    let Some(places) = &look.facts.places else { return Vec::new() };
+    let mut short: BTreeMap<(usize, BTreeSet<&str>), Vec<String>> = BTreeMap::new();
+    for (cluster, Wants { zones, tenant }) in wanted(look) {
+        let mut takes = places.iter().filter(|place| place.takes(tenant.as_deref())).peekable();
+        // That there is no node at all is told by checks of its own.
+        if takes.peek().is_none() {
+            continue;
+        }
+        let there: BTreeSet<&str> = takes.filter_map(|place| place.zone.as_deref()).collect();
+        if there.len() < zones {
+            short.entry((zones, there)).or_default().push(cluster.to_string());
+        }
+    }
+    let finding = |((zones, there), clusters): ((usize, BTreeSet<&str>), Vec<String>)| {
+        let number = effects::count(there.len() as u64, "zone");
+        let names: Vec<String> = there.iter().map(|&zone| zone.to_owned()).collect();
+        let has = match there.len() {
+            0 => format!("are in none by the label `{ZONE}`"),
+            _ => format!("are in {number}: {}", listed(&names)),
+        };
+        let verb = if clusters.len() == 1 { "spreads its" } else { "spread their" };
+        let why = format!(
+            "{} {verb} pods over {zones} zones, and the nodes that take them {has}; what is left over never starts",
+            listed(&clusters)
+        );
+        let remedy = format!("add nodes in more zones, with that label `{ZONE}`, or lower `number_of_zones`");
+        Finding::warning("ZonesMissing", why, remedy)
+    };
+    short.into_iter().map(finding).collect()
+}
+
+/// Clusters that have nodes to themselves, of which there are none, or on which others' pods may run.
+pub(super) fn reserved_nodes(look: &Look) -> Vec<Finding> {
+    let Some(places) = &look.facts.places else { return Vec::new() };
+    let mut findings = Vec::new();
+    for (cluster, Wants { tenant, .. }) in wanted(look) {
+        let Some(tenant) = tenant else { continue };
+        let labelled = || places.iter().filter(|place| place.labelled.as_ref() == Some(&tenant));
+        let mark = format!("{DEDICATED}={tenant}");
+        if !labelled().any(|place| place.takes(Some(&tenant))) {
+            let why =
+                format!("no node that takes pods is reserved for {cluster}, so none of its pods starts");
+            let remedy = format!(
+                "reserve nodes for it: `kubectl label node NODE {mark}` and `kubectl taint node NODE {mark}:NoSchedule`"
+            );
+            findings.push(Finding::warning("ReservedNodesMissing", why, remedy));
+        } else if labelled().any(|place| place.tainted.is_none()) {
+            let why =
+                format!("other pods may run on nodes that are reserved for {cluster}: they lack the taint");
+            let remedy = format!("keep them off: `kubectl taint node NODE {mark}:NoSchedule`");
+            findings.push(Finding::warning("ReservedNodesShared", why, remedy));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_where_nodes_take_pods() {
+        let node = |labels: Value, spec: Value| json!({"metadata": {"labels": labels}, "spec": spec});
+        let taint = |effect: &str| json!({"taints": [{"key": DEDICATED, "value": "t", "effect": effect}]});
+        let nodes = [
+            node(json!({ZONE: "a"}), json!({})),
+            node(json!({ZONE: "a", "more": "x"}), json!({})),
+            node(json!({ZONE: "b"}), json!({"unschedulable": true})),
+            node(json!({ZONE: "c", DEDICATED: "t"}), taint("NoSchedule")),
+            node(json!({DEDICATED: "t"}), taint("PreferNoSchedule")),
+            json!({}),
+        ];
+        let place = |zone: &str, labelled: &str, tainted: &str| {
+            let [zone, labelled, tainted] =
+                [zone, labelled, tainted].map(|it| (!it.is_empty()).then(|| it.to_owned()));
+            Place { zone, labelled, tainted }
+        };
+        let found = Place::all(&nodes);
+        assert_eq!(
+            found,
+            [place("", "", ""), place("", "t", ""), place("a", "", ""), place("c", "t", "t")].into()
+        );
+        let takes = |tenant| found.iter().filter(move |place| place.takes(tenant)).count();
+        assert_eq!((takes(None), takes(Some("t")), takes(Some("other"))), (3, 2, 0));
+    }
+}

@@ -1,0 +1,59 @@
+//! What a person should know of a plan's steps.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::names::ObjectKey;
+use crate::plan::Contest;
+
+/// What a person should know of a step, or of an object that stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Remark {
+    /// A person changed a field by hand, and it is changed back.
+    Overwrites {
+        /// The object.
+        object: ObjectKey,
+        /// The field, and the tool that set it.
+        contest: Contest,
+    },
+    /// Another controller manages a field: it stays as it is, and the rest of the object changes.
+    Leaves {
+        /// The object.
+        object: ObjectKey,
+        /// The field, and the controller that has it.
+        contest: Contest,
+    },
+    /// A cluster is made over the disks of an earlier one of its name, which were kept.
+    KeptDisks {
+        /// How many there are.
+        disks: u32,
+        /// One of them.
+        example: String,
+    },
+    /// The target could not be asked beforehand.
+    Unverified {
+        /// How many objects this is about.
+        objects: u32,
+        /// Why, as the end of a sentence: `until Namespace a exists`.
+        why: String,
+    },
+}
+
+impl Remark {
+    /// The object that it is about; none where it is about several.
+    pub fn object(&self) -> Option<&ObjectKey> {
+        match self {
+            Remark::Overwrites { object, .. } | Remark::Leaves { object, .. } => Some(object),
+            Remark::Unverified { .. } | Remark::KeptDisks { .. } => None,
+        }
+    }
+
+    /// The field that is left as another controller has it.
+    pub fn left(&self) -> Option<&Contest> {
+        match self {
+            Remark::Leaves { contest, .. } => Some(contest),
+            Remark::Overwrites { .. } | Remark::Unverified { .. } | Remark::KeptDisks { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The one Gateway of a fleet.
+
+use super::*;
+use crate::plan::Waiting;
+
+#[test]
+fn a_gateway_goes_to_another_class_only_when_a_person_says_so() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.exposed("tlsroute".into(), json!({"class": "envoy"}));
+    lab.settle();
+    lab.exposed("tlsroute".into(), json!({"class": "istio"}));
+    let plan = lab.plan();
+    let fleet = change(&plan, "Fleet/acme/eu");
+    let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
+    let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of the other class \
+               has an address";
+    assert_eq!(fleet.waiting, [Waiting::Approval { id: id.clone(), why: why.to_owned() }]);
+    assert_eq!(
+        fleet.effects,
+        [
+            "Gateway streamfleet-gateway/kafka goes from class envoy to istio: clients outside of Kubernetes are cut off from \
+             every cluster of the fleet until it has an address from there and their host names lead to it"
+        ]
+    );
+    lab.approve(&id);
+    assert_eq!(running(&lab.plan()), ["acme/eu"]);
+    lab.settle();
+
+    // What somebody else changed is put back without asking.
+    let gateway: ObjectKey = GATEWAY.to_owned().try_into().unwrap();
+    let there = lab.target().objects.get_mut(&gateway).unwrap();
+    there.unchanged = false;
+    there.manifest.as_mut().unwrap().edit(|body| body["spec"]["gatewayClassName"] = "other".into());
+    assert_eq!(running(&lab.plan()), ["acme/eu"]);
+}
+
+/// The Kafka of `orders` on the target, and the Gateway there, as they are after an apply by an earlier version of the tree.
+fn edit_target(lab: &mut Lab, key: &ObjectKey, edit: impl Fn(&mut Value)) {
+    let target = lab.target();
+    let there = target.objects.get_mut(key).unwrap();
+    there.manifest.as_mut().unwrap().edit(edit);
+    let body = there.manifest.clone().unwrap();
+    let known = target.inventory.get_mut(key).unwrap();
+    (known.applied, known.manifest) = (body.digest(), None);
+    lab.recorded.fleets.clear();
+}
+
+#[test]
+fn a_host_that_clients_use_stays_though_no_record_of_it_is_left() {
+    let mut lab = Lab::new();
+    lab.exposed("tlsroute".into(), json!({"class": "envoy"}));
+    lab.cluster("orders", json!({}));
+    lab.hosts = Some("k.example.com");
+    lab.settle();
+    let kafka = object("Kafka", "orders", "orders");
+    edit_target(&mut lab, &kafka, |body| {
+        body["spec"]["kafka"]["listeners"][0]["configuration"]["bootstrap"]["host"] =
+            "orders.old.example.com".into();
+    });
+    let plan = lab.plan();
+    let why =
+        "clients outside find the cluster at orders.old.example.com, which would become orders.k.example.com";
+    assert_eq!(change(&plan, "Cluster/acme/orders").waiting, [Waiting::Refused { why: why.to_owned() }]);
+    assert_eq!(plan.problems[0].code, "host-in-use");
+
+    // What somebody changed by hand is put back.
+    let applied = manifest_digest(&lab.desired().fleets[&fleet_key()][&kafka]);
+    lab.target().inventory.get_mut(&kafka).unwrap().applied = applied;
+    lab.target().objects.get_mut(&kafka).unwrap().unchanged = false;
+    assert_eq!(running(&lab.plan()), ["acme/orders"]);
+}
+
+#[test]
+fn a_gateway_opens_over_no_cluster_of_which_nobody_knows_what_it_said() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.exposed("tlsroute".into(), json!({"class": "envoy"}));
+    lab.settle();
+    let gateway: ObjectKey = GATEWAY.to_owned().try_into().unwrap();
+    edit_target(&mut lab, &gateway, |body| {
+        body["spec"]["infrastructure"] = json!({"annotations": {"internal": "true"}});
+    });
+    let opens = lab.plan();
+    assert!(change(&opens, "Fleet/acme/eu").waiting.is_empty(), "its clusters say that they are public");
+    lab.remove("Cluster/acme/orders");
+    lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().last_good = None;
+    let why = "it would open cluster acme/orders to everybody, and no spec that can be used says whether that is private";
+    assert_eq!(change(&lab.plan(), "Fleet/acme/eu").waiting, [Waiting::Refused { why: why.to_owned() }]);
+}
+
+#[test]
+fn a_cluster_is_made_over_kept_disks_only_when_a_person_says_so() {
+    let mut lab = Lab::new();
+    lab.cluster("orders", json!({}));
+    let kept = ["data-0-orders-broker-0", "data-0-orders-broker-1"].map(str::to_owned);
+    lab.target().kept.insert(key("Cluster/acme/orders"), kept.into());
+    let look = lab.look();
+    let plan = lab.plan();
+    let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
+    let why = "it would be made over the disks of an earlier cluster of its name".to_owned();
+    assert_eq!(change(&plan, "Cluster/acme/orders").waiting, [Waiting::Approval { id: id.clone(), why }]);
+    let told = "2 disks of an earlier cluster of its name are there, data-0-orders-broker-0 among them: their data comes back, \
+                and brokers crash until the cluster has the id that the data has: pause it with the annotation \
+                `strimzi.io/pause-reconciliation: \"true\"`, write the id into `status.clusterId`, and take the annotation away";
+    assert!(look.contains(told), "{look}");
+    lab.approve(&id);
+    assert!(running(&lab.plan()).contains(&"acme/orders".to_owned()));
+}
