@@ -2,6 +2,7 @@
 
 mod error;
 mod known_hosts;
+mod locks;
 mod login;
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,6 @@ mod tree;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -21,6 +21,7 @@ use git2::{
 use secrecy::SecretString;
 
 pub use error::GitError;
+use locks::Lock;
 use login::Login;
 
 use crate::config::{SourceConfig, Transport};
@@ -44,8 +45,6 @@ pub struct Mirror {
     folder: Option<String>,
     timeout_seconds: u32,
     login: Login,
-    /// Held for writing while another clone takes the place of this one.
-    swap: RwLock<()>,
 }
 
 /// What a fetch brought.
@@ -89,7 +88,6 @@ impl Mirror {
             folder: config.folder.clone(),
             timeout_seconds: config.timeout_seconds,
             login: Login::of(config, transport, token),
-            swap: RwLock::new(()),
         })
     }
 
@@ -113,10 +111,22 @@ impl Mirror {
     /// silent may hold it up for longer than the timeout.
     ///
     /// # Errors
-    /// When the remote can't be reached or has no such branch or folder, or the clone can't be kept. What was in force
-    /// stays so.
+    /// When the remote can't be reached or has no such branch or folder, the clone can't be kept, or another process is
+    /// fetching into it. What was in force stays so.
     pub fn fetch(&self) -> Result<Fetched, GitError> {
         let until = Instant::now() + self.timeout();
+        let _alone = self.alone()?;
+        self.fetch_alone(until)
+    }
+
+    /// Nobody else changes the clone until the result is dropped.
+    fn alone(&self) -> Result<Lock, GitError> {
+        let around = self.place.parent().unwrap_or(&self.place);
+        private_folder(around).map_err(|error| clone(around, &error))?;
+        locks::alone(&self.place, &self.url, self.timeout())
+    }
+
+    fn fetch_alone(&self, until: Instant) -> Result<Fetched, GitError> {
         match self.fetch_into(&self.place, until) {
             // It may be the clone that lacks something, or the remote.
             Err(GitError::Damaged { .. } | GitError::Clone { .. }) => self.fetch_anew(until),
@@ -130,7 +140,7 @@ impl Mirror {
 
     /// The commit in force; none where there is none yet.
     pub fn commit(&self) -> Option<String> {
-        let _there = self.swap.read().unwrap_or_else(PoisonError::into_inner);
+        let _there = self.reading().ok()?;
         let repository = Repository::open_bare(&self.place).ok()?;
         Some(self.names().in_force(&repository)?.to_string())
     }
@@ -140,11 +150,19 @@ impl Mirror {
     /// # Errors
     /// When there is none yet, or it can't be read.
     pub fn snapshot(&self) -> Result<Snapshot, GitError> {
-        let _there = self.swap.read().unwrap_or_else(PoisonError::into_inner);
+        let _there = self.reading()?;
         let nothing = || GitError::Nothing { url: self.url.clone() };
         let repository = Repository::open_bare(&self.place).map_err(|_| nothing())?;
         let commit = self.names().in_force(&repository).ok_or_else(nothing)?;
         self.read(&repository, commit)
+    }
+
+    /// The clone stays where it is until the result is dropped.
+    fn reading(&self) -> Result<Lock, GitError> {
+        locks::reading(&self.place).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => GitError::Nothing { url: self.url.clone() },
+            _ => clone(&self.place, &error),
+        })
     }
 
     fn fetch_into(&self, place: &Utf8Path, until: Instant) -> Result<Fetched, GitError> {
@@ -173,7 +191,7 @@ impl Mirror {
             Ok::<_, git2::Error>(found == before || repository.graph_descendant_of(found, before)?)
         };
         let rewritten = before.as_deref().is_some_and(|before| !is_there(before).unwrap_or(false));
-        let _alone = self.swap.write().unwrap_or_else(PoisonError::into_inner);
+        let _nobody_reads = locks::swapping(&self.place).map_err(|error| clone(&self.place, &error))?;
         let moved = remove(&self.place).and_then(|()| fs::rename(&fresh, &self.place));
         moved.map_err(|error| clone(&self.place, &error))?;
         let is_new = before.as_ref() != Some(&fetched.commit);
@@ -188,8 +206,7 @@ impl Mirror {
             }
             Err(_) => {}
         }
-        // Specs may be nobody else's business.
-        DirBuilder::new().recursive(true).mode(0o700).create(place).map_err(|error| clone(place, &error))?;
+        private_folder(place).map_err(|error| clone(place, &error))?;
         let mut options = RepositoryInitOptions::new();
         options.bare(true).external_template(false);
         Repository::init_opts(place, &options).map_err(|error| clone(place, &error))
@@ -261,6 +278,11 @@ impl Names {
         }
         Ok(())
     }
+}
+
+/// Makes a folder where there is none. Specs may be nobody else's business.
+fn private_folder(path: &Utf8Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Removes a folder that may not be there.

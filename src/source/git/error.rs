@@ -67,6 +67,16 @@ pub enum GitError {
         /// What is wrong.
         why: String,
     },
+    /// Somebody else fetches into the clone.
+    #[error("could not fetch {url}: {} is fetching into {path}, and takes long", holder_name(.holder))]
+    Busy {
+        /// The repository.
+        url: String,
+        /// The clone.
+        path: camino::Utf8PathBuf,
+        /// The number of the process, where it is known.
+        holder: Option<u32>,
+    },
     /// There is nothing to go by yet.
     #[error("nothing of {url} was fetched yet")]
     Nothing {
@@ -98,7 +108,12 @@ impl GitError {
             GitError::Damaged { .. } => "check the repository with git fsck, and push what is missing",
             GitError::File { .. } => "name a file that the user that runs this can read",
             GitError::Clone { .. } => "check the disk, and the folder's permissions",
+            GitError::Busy { .. } => "try again when it is done; if it is hung, end it",
             GitError::Nothing { .. } => "wait for a fetch, or see why there was none",
         }
     }
+}
+
+fn holder_name(process: &Option<u32>) -> String {
+    process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"))
 }

@@ -1,4 +1,5 @@
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, Signature, Tree};
@@ -133,7 +134,7 @@ fn a_commit_is_read_by_the_rules_of_a_folder() {
     acme/sub submodule: this is a submodule, which is not fetched
     ");
     let skipped: Vec<_> = snapshot.skipped.keys().map(ToString::to_string).collect();
-    assert_eq!(skipped, [".hidden/b.yaml", "acme/orders.yaml.bak"]);
+    assert_eq!(skipped, [".hidden/b.yaml", "acme/Shouted.YAML", "acme/orders.yaml.bak"]);
 }
 
 #[test]
@@ -235,4 +236,52 @@ fn a_source_sees_nothing_of_what_another_fetched_and_shows_no_token() {
     let shown = part.source().0.replace(place.folder.path().to_str().unwrap(), "");
     assert_eq!(shown, "/remote.git (branch main, folder specs)");
     assert!(!format!("{part:?}").contains("hunter2"));
+}
+
+#[test]
+fn whoever_fetches_holds_others_off_but_not_those_who_read() {
+    let place = Place::new();
+    let mut mirror = place.mirror(None);
+    let id = place.push(place.commit(None, &[("a.yaml", Put::File("a"))]));
+    mirror.fetch().unwrap();
+    mirror.timeout_seconds = 1;
+    let held = locks::alone(&mirror.place, &mirror.url, mirror.timeout()).unwrap();
+    let said = place.refused(mirror.fetch()).replace(&std::process::id().to_string(), "NUMBER");
+    insta::assert_snapshot!(said, @r"
+    could not fetch /remote.git: process NUMBER is fetching into /clone, and takes long
+    = try again when it is done; if it is hung, end it
+    ");
+    assert_eq!(mirror.snapshot().unwrap().revision, id);
+    drop(held);
+    assert!(!mirror.fetch().unwrap().is_new);
+}
+
+#[test]
+fn a_clone_is_read_whole_while_others_fetch_into_it_and_put_another_in_its_place() {
+    let place = Place::new();
+    let mut tip = place.commit(None, &[("0.yaml", Put::File("0"))]);
+    place.push(tip);
+    let (writer, other) = (place.mirror(None), place.mirror(None));
+    writer.fetch().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let alone = writer.alone().unwrap();
+                writer.fetch_anew(Instant::now() + writer.timeout()).unwrap();
+                drop(alone);
+                // Who waits for the lock looks again in a moment.
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        for number in 1..20 {
+            tip = place.commit(Some(tip), &[(&format!("{number}.yaml"), Put::File("spec"))]);
+            place.push(tip);
+            assert!(other.snapshot().unwrap().entries.len() >= number);
+            other.fetch().unwrap();
+            assert_eq!(other.snapshot().unwrap().entries.len(), number + 1);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(other.commit(), Some(tip.to_string()));
 }
