@@ -1,6 +1,7 @@
 //! Specs from a git repository: what is pushed is done, and what can't be fetched changes nothing.
 
 mod https;
+mod ssh;
 
 use std::fs;
 use std::io::Read as _;
@@ -35,6 +36,11 @@ impl Specs {
 
     fn remote(&self) -> PathBuf {
         self.tree.beside("specs.git")
+    }
+
+    /// The folder that the repository, the settings and the state are in.
+    fn folder(&self) -> PathBuf {
+        self.tree.beside("")
     }
 
     /// Writes the settings.

@@ -93,9 +93,10 @@ impl GitError {
                 (_, ErrorCode::Auth) | (ErrorClass::Http, _) => {
                     "check the address, and that the token or key is valid and may read the repository"
                 }
+                // What is wrong with a host key says itself what to do.
+                (ErrorClass::Callback, ErrorCode::Certificate) => "check who answers there",
                 (ErrorClass::Ssl, _) | (_, ErrorCode::Certificate) => {
-                    "check who answers there; the variable SSL_CERT_FILE names authorities for https, and \
-                     `source.known_hosts` has the keys of ssh servers"
+                    "check who answers there; the variable SSL_CERT_FILE names authorities for https"
                 }
                 (ErrorClass::Config, _) => {
                     "let its owner run this, or list it as `safe.directory` with git config"
@@ -106,6 +107,9 @@ impl GitError {
             GitError::NoBranch { .. } => "push the branch, or name another as `source.branch`",
             GitError::NoFolder { .. } => "push the folder, or name another as `source.folder`",
             GitError::Damaged { .. } => "check the repository with git fsck, and push what is missing",
+            GitError::File { setting: "source.ssh_key", .. } => {
+                "name the file of a private key that the user that runs this can read"
+            }
             GitError::File { .. } => "name a file that the user that runs this can read",
             GitError::Clone { .. } => "check the disk, and the folder's permissions",
             GitError::Busy { .. } => "try again when it is done; if it is hung, end it",
