@@ -1,5 +1,6 @@
 //! A git repository: a branch of it is fetched into a bare clone, from which a commit is read without a work tree.
 
+mod doubt;
 mod error;
 mod known_hosts;
 mod locks;
@@ -15,14 +16,15 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use git2::{
-    AutotagOption, ErrorCode, FetchOptions, FetchPrune, Oid, RemoteRedirect, Repository,
+    AutotagOption, ErrorClass, ErrorCode, FetchOptions, FetchPrune, Oid, RemoteRedirect, Repository,
     RepositoryInitOptions,
 };
 use secrecy::SecretString;
 
+use doubt::Doubt;
 pub use error::GitError;
 use locks::Lock;
-use login::Login;
+use login::{Login, Told};
 
 use crate::config::{SourceConfig, Transport};
 use crate::names::Digest;
@@ -130,6 +132,7 @@ impl Mirror {
         match self.fetch_into(&self.place, until) {
             // It may be the clone that lacks something, or the remote.
             Err(GitError::Damaged { .. } | GitError::Clone { .. }) => self.fetch_anew(until),
+            Err(GitError::Remote { error, .. }) if may_be_the_clones(&error) => self.fetch_anew(until),
             Err(GitError::Remote { .. }) if matches!(self.snapshot(), Err(GitError::Damaged { .. })) => {
                 self.fetch_anew(until)
             }
@@ -154,7 +157,25 @@ impl Mirror {
         let nothing = || GitError::Nothing { url: self.url.clone() };
         let repository = Repository::open_bare(&self.place).map_err(|_| nothing())?;
         let commit = self.names().in_force(&repository).ok_or_else(nothing)?;
-        self.read(&repository, commit)
+        let mut snapshot = self.read(&repository, commit)?;
+        if let (Some(commit), Some(doubt)) = (&mut snapshot.commit, self.doubt()) {
+            commit.rewrote = (doubt.now == commit.id).then_some(doubt.before);
+        }
+        Ok(snapshot)
+    }
+
+    /// Says that a plan was made of a commit, and all that it wants to have remembered is: where the branch was rewritten,
+    /// that is settled now.
+    pub fn settled(&self, commit: &str) {
+        // It stays doubted where that can't be said: a deletion asks once more than it has to.
+        let Ok(_alone) = self.alone() else { return };
+        if self.doubt().is_some_and(|doubt| doubt.now == commit) {
+            let _ = Doubt::remove(&self.place);
+        }
+    }
+
+    fn doubt(&self) -> Option<Doubt> {
+        Doubt::read(&self.place).filter(|doubt| doubt.source == self.names().digest())
     }
 
     /// The clone stays where it is until the result is dropped.
@@ -168,34 +189,39 @@ impl Mirror {
     fn fetch_into(&self, place: &Utf8Path, until: Instant) -> Result<Fetched, GitError> {
         let repository = self.open(place)?;
         let names = self.names();
-        let before = names.in_force(&repository);
         let found = self.download(&repository, &names, until)?;
         // It may have been put there by a remote that has lost half of it.
         self.read(&repository, found)?;
-        let is_new = before != Some(found);
-        let follows = |before| repository.graph_descendant_of(found, before).unwrap_or(false);
-        let rewritten = is_new && before.is_some_and(|before| !follows(before));
+        // In the clone that this one takes the place of, if it does.
+        let before = self.commit();
+        let is_new = before != Some(found.to_string());
+        let rewritten = is_new && before.as_ref().is_some_and(|before| !follows(&repository, found, before));
+        self.doubt_it(&repository, found, before.filter(|_| rewritten))
+            .map_err(|error| clone(&self.place, &error))?;
         names.put_in_force(&repository, found).map_err(|error| clone(place, &error))?;
         Ok(Fetched { commit: found.to_string(), is_new, rewritten })
     }
 
+    /// Keeps that a commit is about to take the place of one that it doesn't follow; and as long as that is not settled, that
+    /// it goes for those that follow. A branch that has the old commit again is in order again.
+    fn doubt_it(&self, repository: &Repository, now: Oid, lost: Option<String>) -> io::Result<()> {
+        let Some(before) = self.doubt().map(|doubt| doubt.before).or(lost) else { return Ok(()) };
+        if follows(repository, now, &before) {
+            return Doubt::remove(&self.place);
+        }
+        let doubt = Doubt { source: self.names().digest().to_owned(), now: now.to_string(), before };
+        if self.doubt().as_ref() == Some(&doubt) { Ok(()) } else { doubt.write(&self.place) }
+    }
+
     /// Fetches everything into a new clone, which takes the place of the old one when it is whole.
     fn fetch_anew(&self, until: Instant) -> Result<Fetched, GitError> {
-        let before = self.commit();
         let fresh = Utf8PathBuf::from(format!("{}.new", self.place));
         remove(&fresh).map_err(|error| clone(&fresh, &error))?;
         let fetched = self.fetch_into(&fresh, until)?;
-        let is_there = |before: &str| {
-            let repository = Repository::open_bare(&fresh)?;
-            let (found, before) = (Oid::from_str(&fetched.commit)?, Oid::from_str(before)?);
-            Ok::<_, git2::Error>(found == before || repository.graph_descendant_of(found, before)?)
-        };
-        let rewritten = before.as_deref().is_some_and(|before| !is_there(before).unwrap_or(false));
         let _nobody_reads = locks::swapping(&self.place).map_err(|error| clone(&self.place, &error))?;
         let moved = remove(&self.place).and_then(|()| fs::rename(&fresh, &self.place));
         moved.map_err(|error| clone(&self.place, &error))?;
-        let is_new = before.as_ref() != Some(&fetched.commit);
-        Ok(Fetched { is_new, rewritten, ..fetched })
+        Ok(fetched)
     }
 
     fn open(&self, place: &Utf8Path) -> Result<Repository, GitError> {
@@ -215,14 +241,17 @@ impl Mirror {
     /// Fetches the branch, and gives its commit.
     fn download(&self, repository: &Repository, names: &Names, until: Instant) -> Result<Oid, GitError> {
         let url = || self.url.clone();
-        let failed = |error: git2::Error| match error.code() {
-            _ if Instant::now() >= until => self.late(),
-            _ => GitError::Remote { url: url(), error },
+        let told = Told::default();
+        let failed = |error: git2::Error| match told.take() {
+            Some(why) => GitError::Distrusted { url: url(), why },
+            None if Instant::now() >= until => self.late(),
+            None if error.message().contains("object format") => GitError::Sha256 { url: url() },
+            None => GitError::Remote { url: url(), error },
         };
         let mut remote = repository.remote_anonymous(&self.url).map_err(failed)?;
         let mut options = FetchOptions::new();
         options
-            .remote_callbacks(self.login.callbacks(until)?)
+            .remote_callbacks(self.login.callbacks(until, &told)?)
             // Another host might get the token.
             .follow_redirects(RemoteRedirect::None)
             .download_tags(AutotagOption::None)
@@ -256,6 +285,11 @@ impl Mirror {
 }
 
 impl Names {
+    /// The part that tells sources apart.
+    fn digest(&self) -> &str {
+        self.prefix.rsplit('/').nth(1).unwrap_or_default()
+    }
+
     fn in_force(&self, repository: &Repository) -> Option<Oid> {
         repository.refname_to_id(&self.in_force).ok()
     }
@@ -278,6 +312,18 @@ impl Names {
         }
         Ok(())
     }
+}
+
+/// Whether an error while fetching may be about what is kept here.
+fn may_be_the_clones(error: &git2::Error) -> bool {
+    use ErrorClass::{Config, FetchHead, Indexer, Object, Odb, Reference, Tree, Zlib};
+    matches!(error.class(), Config | FetchHead | Indexer | Object | Odb | Reference | Tree | Zlib)
+}
+
+/// Whether a commit is another one or has it among those before it.
+fn follows(repository: &Repository, commit: Oid, before: &str) -> bool {
+    let descends = |before| Ok(commit == before || repository.graph_descendant_of(commit, before)?);
+    Oid::from_str(before).and_then(descends).unwrap_or(false)
 }
 
 /// Makes a folder where there is none. Specs may be nobody else's business.

@@ -84,6 +84,19 @@ fn a_server_or_a_key_that_is_not_the_right_one_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_repository_with_objects_of_another_form_is_refused() {
+    let remote = Remote::new(&[]);
+    let specs = &remote.specs;
+    specs.git("init --quiet --bare --object-format=sha256 ../other.git");
+    specs.git("init --quiet --object-format=sha256 --initial-branch=main ../other");
+    specs.git("-C ../other commit --quiet --allow-empty --message=first");
+    specs.git("-C ../other push --quiet ../other.git main");
+    let url = remote.server.url("other.git");
+    specs.set(&format!("git = \"{url}\"\nssh_key = \"user\"\nknown_hosts = \"known_hosts\""), true);
+    specs.tree.run("plan --config config.toml").expect(1).says(&["it is a SHA-256 repository"]);
+}
+
+#[test]
 fn a_server_that_says_nothing_holds_up_nothing() {
     let remote = Remote::new(&["-silent"]);
     let late = ["it took longer than 1 s", "raise `source.timeout_seconds`"];

@@ -13,6 +13,20 @@ pub enum GitError {
         /// What git says.
         error: git2::Error,
     },
+    /// An ssh server is not one that is trusted.
+    #[error("could not fetch {url}: {why}")]
+    Distrusted {
+        /// The repository.
+        url: String,
+        /// What is wrong with its key, and what to do.
+        why: String,
+    },
+    /// It has objects of another form.
+    #[error("could not fetch {url}: it is a SHA-256 repository, and only SHA-1 ones can be read")]
+    Sha256 {
+        /// The repository.
+        url: String,
+    },
     /// The deadline passed.
     #[error("could not fetch {url}: it took longer than {seconds} s")]
     Late {
@@ -93,8 +107,6 @@ impl GitError {
                 (_, ErrorCode::Auth) | (ErrorClass::Http, _) => {
                     "check the address, and that the token or key is valid and may read the repository"
                 }
-                // What is wrong with a host key says itself what to do.
-                (ErrorClass::Callback, ErrorCode::Certificate) => "check who answers there",
                 (ErrorClass::Ssl, _) | (_, ErrorCode::Certificate) => {
                     "check who answers there; the variable SSL_CERT_FILE names authorities for https"
                 }
@@ -103,6 +115,10 @@ impl GitError {
                 }
                 _ => "check `source.git` and the network",
             },
+            GitError::Distrusted { .. } => "check who answers there",
+            GitError::Sha256 { .. } => {
+                "push the specs to a repository made with `git init --object-format=sha1`, which is git's default"
+            }
             GitError::Late { .. } => "check the network, or raise `source.timeout_seconds`",
             GitError::NoBranch { .. } => "push the branch, or name another as `source.branch`",
             GitError::NoFolder { .. } => "push the folder, or name another as `source.folder`",

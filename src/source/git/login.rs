@@ -1,6 +1,6 @@
 //! How a remote is told who asks, and how it has to show who it is.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::Read as _;
 use std::time::Instant;
 
@@ -31,6 +31,9 @@ pub(super) struct Login {
     known_hosts: Option<Utf8PathBuf>,
 }
 
+/// Why a server isn't trusted: git says of an ssh server only that it isn't.
+pub(super) type Told = RefCell<Option<String>>;
+
 /// What is shown to a remote.
 enum Credentials {
     None,
@@ -53,11 +56,15 @@ impl Login {
         }
     }
 
-    /// What git asks while it fetches, until a deadline.
+    /// What git asks while it fetches or pushes, until a deadline.
     ///
     /// # Errors
     /// When a file that is needed can't be read.
-    pub(super) fn callbacks(&self, until: Instant) -> Result<RemoteCallbacks<'_>, GitError> {
+    pub(super) fn callbacks<'a>(
+        &'a self,
+        until: Instant,
+        told: &'a Told,
+    ) -> Result<RemoteCallbacks<'a>, GitError> {
         let credentials = self.credentials()?;
         let known_hosts = match &self.known_hosts {
             Some(path) if matches!(self.transport, Transport::Ssh { .. }) => {
@@ -80,9 +87,11 @@ impl Login {
                 self.answer(&credentials, kinds)
             })
             .certificate_check(move |certificate, host| match (&self.transport, certificate.as_hostkey()) {
-                (Transport::Ssh { port, .. }, Some(key)) => {
-                    check_host_key(&known_hosts, host, *port, key).map_err(distrusted)
-                }
+                (Transport::Ssh { port, .. }, Some(key)) => check_host_key(&known_hosts, host, *port, key)
+                    .map_err(|why| {
+                        told.replace(Some(why.clone()));
+                        distrusted(why)
+                    }),
                 (Transport::Ssh { .. }, None) => Err(distrusted("the server shows no host key".to_owned())),
                 _ => refuse_host_key(certificate),
             });

@@ -54,7 +54,7 @@ impl Reader<'_> {
         walk.folder(&root, "", false, 0)?;
         let revision = self.commit.to_string();
         let author = author(&commit.author());
-        let commit = Some(Commit { id: revision.clone(), author });
+        let commit = Some(Commit { id: revision.clone(), author, rewrote: None });
         Ok(Snapshot { source, revision, commit, skipped: walk.skipped, entries: walk.found.entries })
     }
 
