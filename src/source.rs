@@ -3,6 +3,8 @@
 pub mod directory;
 pub mod git;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 use camino::Utf8PathBuf;
 

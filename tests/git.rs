@@ -1,6 +1,7 @@
 //! Specs from a git repository: what is pushed is done, and what can't be fetched changes nothing.
 
 mod https;
+mod ssh;
 
 use std::fs;
 use std::io::Read as _;
@@ -35,6 +36,11 @@ impl Specs {
 
     fn remote(&self) -> PathBuf {
         self.tree.beside("specs.git")
+    }
+
+    /// The folder that the repository, the settings and the state are in.
+    fn folder(&self) -> PathBuf {
+        self.tree.beside("")
     }
 
     /// Writes the settings.
@@ -114,6 +120,46 @@ fn what_is_pushed_is_done_and_each_decision_names_its_commit_and_author() {
     let has_sandbox = || specs.target().iter().any(|(path, _)| path.contains("sandbox"));
     serve.until("the sandbox is gone", || (!has_sandbox()).then_some(()));
     assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_repository_that_is_put_back_to_an_older_state_deletes_nothing_that_nobody_approved() {
+    let specs = Specs::new();
+    let first = specs.git("rev-parse HEAD");
+    specs.tree.write("acme/clusters/later.yaml", specs.tree.read(SANDBOX).replace("sandbox", "later"));
+    let second = specs.push("later");
+    let has_later = || specs.target().iter().any(|(path, _)| path.contains("acme--later"));
+    let serve = Serve::start(&specs.tree, SERVE);
+    serve.until("the later one is there", || has_later().then_some(()));
+    serve.says(&["done", "cluster acme/later"]);
+
+    let back = |commit: &str| specs.git(&format!("push --quiet --force ../specs.git {commit}:main"));
+    back(&first);
+    serve.signal("HUP");
+    serve.says(&["the branch was rewritten"]);
+    let why =
+        format!("the branch was rewritten and no longer had commit {second}, which was in force before");
+    serve.says(&["cluster acme/later", &why]);
+    assert_eq!(serve.stop(), Some(0));
+    // It is remembered after that, whatever follows.
+    specs.git(&format!("reset --quiet --hard {first}"));
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    specs.push("grow");
+    let serve = Serve::start(&specs.tree, SERVE);
+    replicas(&serve, &specs, "6");
+    serve.says(&["cluster acme/later", &why]);
+    assert!(has_later());
+    assert_eq!(serve.stop(), Some(0));
+    let plan = specs.tree.run("plan --config config.toml").expect(3).says(&[&why]);
+    let id = approval_id(&plan.out);
+    specs.tree.run(&format!("approve {id} --config config.toml")).expect(0);
+    specs.tree.run("apply --yes --config config.toml").expect(0);
+    assert!(!has_later());
+
+    // What is removed after that is an ordinary removal.
+    specs.tree.remove(SANDBOX);
+    specs.push("less");
+    specs.tree.run("plan --config config.toml").says_nothing_of(&["was rewritten"]);
 }
 
 #[test]

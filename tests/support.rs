@@ -4,6 +4,7 @@ pub mod control_plane;
 pub mod kafka;
 pub mod proxy;
 pub mod serve;
+pub mod ssh;
 
 use std::fs;
 use std::io::Write as _;

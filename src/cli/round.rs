@@ -236,7 +236,11 @@ impl Look {
         let Some(state) = &self.installation.state else {
             return Err(Failure::new("nothing can be applied without a state"));
         };
-        Ok(self.runtime.block_on(self.round.execute(state, &Timestamp::now, &actor(), progress)))
+        let report = self.runtime.block_on(self.round.execute(state, &Timestamp::now, &actor(), progress));
+        if let Some(mirror) = self.settings.mirror().filter(|_| report.failed.is_empty()) {
+            mirror.settled(&self.round.plan.inputs.revision);
+        }
+        Ok(report)
     }
 
     /// The cluster that a person means, among those of the tree and those that are there still.

@@ -120,6 +120,7 @@ impl Process {
         self.log.decisions(&round, console);
         let next = next_time(&round).map_or(next, |time| time.min(next));
         if !has_work(&round.plan) {
+            self.feed.settled();
             self.planned = None;
             return Ok(next);
         }
@@ -132,7 +133,10 @@ impl Process {
         round.plan.fleets.retain(is_concerned);
         match self.execute(&round)? {
             // There may be more to do now that this is done.
-            Some(report) if report.failed.is_empty() => Ok(now),
+            Some(report) if report.failed.is_empty() => {
+                self.feed.settled();
+                Ok(now)
+            }
             _ => Ok(next),
         }
     }

@@ -15,8 +15,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::SourceError;
 use super::rules::{
-    Found, MAX_BYTES, MAX_FILES, MAX_FOLDERS, folder_named_as_file, is_miscased, is_spec, miscased,
-    name_not_utf8, too_deep, too_large, unreadable,
+    Found, MAX_BYTES, MAX_FILES, MAX_FOLDERS, file, folder_named_as_file, is_miscased, is_spec, miscased,
+    name_not_utf8, too_deep, unreadable,
 };
 use crate::names::{Digest, SpecPath};
 use crate::spec::{Entry, Snapshot, SourceId};
@@ -198,10 +198,10 @@ impl<'a> Scan<'a> {
                 return;
             }
         };
-        if data.is_dir() || is_spec(&path) {
+        if data.is_dir() || is_spec(path.as_str()) {
             self.seen.insert(path.clone(), Some(stamp(&data)));
         }
-        match (data.is_dir(), is_spec(&path)) {
+        match (data.is_dir(), is_spec(path.as_str())) {
             (true, true) => self.found.add(path, folder_named_as_file()),
             (true, false) => self.enter(path, real),
             (false, true) if data.is_file() => {
@@ -335,8 +335,7 @@ enum Refused {
 /// Reads a file; none when it went away since it was listed.
 fn read_file(place: &Utf8Path) -> Option<Entry> {
     match stable_bytes(place) {
-        Ok(Some(bytes)) if bytes.len() as u64 > MAX_BYTES => Some(too_large()),
-        Ok(Some(bytes)) => Some(Entry::File { digest: Digest::of(&bytes), bytes: Arc::from(bytes) }),
+        Ok(Some(bytes)) => Some(file(Arc::from(bytes))),
         Ok(None) => {
             let message = "the file keeps changing while it is read".to_owned();
             Some(unreadable(

@@ -1,7 +1,9 @@
 //! A git repository: a branch of it is fetched into a bare clone, from which a commit is read without a work tree.
 
+mod doubt;
 mod error;
 mod known_hosts;
+mod locks;
 mod login;
 #[cfg(test)]
 mod tests;
@@ -10,18 +12,19 @@ mod tree;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use git2::{
-    AutotagOption, ErrorCode, FetchOptions, FetchPrune, Oid, RemoteRedirect, Repository,
+    AutotagOption, ErrorClass, ErrorCode, FetchOptions, FetchPrune, Oid, RemoteRedirect, Repository,
     RepositoryInitOptions,
 };
 use secrecy::SecretString;
 
+use doubt::Doubt;
 pub use error::GitError;
-use login::Login;
+use locks::Lock;
+use login::{Login, Told};
 
 use crate::config::{SourceConfig, Transport};
 use crate::names::Digest;
@@ -44,8 +47,6 @@ pub struct Mirror {
     folder: Option<String>,
     timeout_seconds: u32,
     login: Login,
-    /// Held for writing while another clone takes the place of this one.
-    swap: RwLock<()>,
 }
 
 /// What a fetch brought.
@@ -89,7 +90,6 @@ impl Mirror {
             folder: config.folder.clone(),
             timeout_seconds: config.timeout_seconds,
             login: Login::of(config, transport, token),
-            swap: RwLock::new(()),
         })
     }
 
@@ -113,13 +113,26 @@ impl Mirror {
     /// silent may hold it up for longer than the timeout.
     ///
     /// # Errors
-    /// When the remote can't be reached or has no such branch or folder, or the clone can't be kept. What was in force
-    /// stays so.
+    /// When the remote can't be reached or has no such branch or folder, the clone can't be kept, or another process is
+    /// fetching into it. What was in force stays so.
     pub fn fetch(&self) -> Result<Fetched, GitError> {
         let until = Instant::now() + self.timeout();
+        let _alone = self.alone()?;
+        self.fetch_alone(until)
+    }
+
+    /// Nobody else changes the clone until the result is dropped.
+    fn alone(&self) -> Result<Lock, GitError> {
+        let around = self.place.parent().unwrap_or(&self.place);
+        private_folder(around).map_err(|error| clone(around, &error))?;
+        locks::alone(&self.place, &self.url, self.timeout())
+    }
+
+    fn fetch_alone(&self, until: Instant) -> Result<Fetched, GitError> {
         match self.fetch_into(&self.place, until) {
             // It may be the clone that lacks something, or the remote.
             Err(GitError::Damaged { .. } | GitError::Clone { .. }) => self.fetch_anew(until),
+            Err(GitError::Remote { error, .. }) if may_be_the_clones(&error) => self.fetch_anew(until),
             Err(GitError::Remote { .. }) if matches!(self.snapshot(), Err(GitError::Damaged { .. })) => {
                 self.fetch_anew(until)
             }
@@ -130,7 +143,7 @@ impl Mirror {
 
     /// The commit in force; none where there is none yet.
     pub fn commit(&self) -> Option<String> {
-        let _there = self.swap.read().unwrap_or_else(PoisonError::into_inner);
+        let _there = self.reading().ok()?;
         let repository = Repository::open_bare(&self.place).ok()?;
         Some(self.names().in_force(&repository)?.to_string())
     }
@@ -140,44 +153,75 @@ impl Mirror {
     /// # Errors
     /// When there is none yet, or it can't be read.
     pub fn snapshot(&self) -> Result<Snapshot, GitError> {
-        let _there = self.swap.read().unwrap_or_else(PoisonError::into_inner);
+        let _there = self.reading()?;
         let nothing = || GitError::Nothing { url: self.url.clone() };
         let repository = Repository::open_bare(&self.place).map_err(|_| nothing())?;
         let commit = self.names().in_force(&repository).ok_or_else(nothing)?;
-        self.read(&repository, commit)
+        let mut snapshot = self.read(&repository, commit)?;
+        if let (Some(commit), Some(doubt)) = (&mut snapshot.commit, self.doubt()) {
+            commit.rewrote = (doubt.now == commit.id).then_some(doubt.before);
+        }
+        Ok(snapshot)
+    }
+
+    /// Says that a plan was made of a commit, and all that it wants to have remembered is: where the branch was rewritten,
+    /// that is settled now.
+    pub fn settled(&self, commit: &str) {
+        // It stays doubted where that can't be said: a deletion asks once more than it has to.
+        let Ok(_alone) = self.alone() else { return };
+        if self.doubt().is_some_and(|doubt| doubt.now == commit) {
+            let _ = Doubt::remove(&self.place);
+        }
+    }
+
+    fn doubt(&self) -> Option<Doubt> {
+        Doubt::read(&self.place).filter(|doubt| doubt.source == self.names().digest())
+    }
+
+    /// The clone stays where it is until the result is dropped.
+    fn reading(&self) -> Result<Lock, GitError> {
+        locks::reading(&self.place).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => GitError::Nothing { url: self.url.clone() },
+            _ => clone(&self.place, &error),
+        })
     }
 
     fn fetch_into(&self, place: &Utf8Path, until: Instant) -> Result<Fetched, GitError> {
         let repository = self.open(place)?;
         let names = self.names();
-        let before = names.in_force(&repository);
         let found = self.download(&repository, &names, until)?;
         // It may have been put there by a remote that has lost half of it.
         self.read(&repository, found)?;
-        let is_new = before != Some(found);
-        let follows = |before| repository.graph_descendant_of(found, before).unwrap_or(false);
-        let rewritten = is_new && before.is_some_and(|before| !follows(before));
+        // In the clone that this one takes the place of, if it does.
+        let before = self.commit();
+        let is_new = before != Some(found.to_string());
+        let rewritten = is_new && before.as_ref().is_some_and(|before| !follows(&repository, found, before));
+        self.doubt_it(&repository, found, before.filter(|_| rewritten))
+            .map_err(|error| clone(&self.place, &error))?;
         names.put_in_force(&repository, found).map_err(|error| clone(place, &error))?;
         Ok(Fetched { commit: found.to_string(), is_new, rewritten })
     }
 
+    /// Keeps that a commit is about to take the place of one that it doesn't follow; and as long as that is not settled, that
+    /// it goes for those that follow. A branch that has the old commit again is in order again.
+    fn doubt_it(&self, repository: &Repository, now: Oid, lost: Option<String>) -> io::Result<()> {
+        let Some(before) = self.doubt().map(|doubt| doubt.before).or(lost) else { return Ok(()) };
+        if follows(repository, now, &before) {
+            return Doubt::remove(&self.place);
+        }
+        let doubt = Doubt { source: self.names().digest().to_owned(), now: now.to_string(), before };
+        if self.doubt().as_ref() == Some(&doubt) { Ok(()) } else { doubt.write(&self.place) }
+    }
+
     /// Fetches everything into a new clone, which takes the place of the old one when it is whole.
     fn fetch_anew(&self, until: Instant) -> Result<Fetched, GitError> {
-        let before = self.commit();
         let fresh = Utf8PathBuf::from(format!("{}.new", self.place));
         remove(&fresh).map_err(|error| clone(&fresh, &error))?;
         let fetched = self.fetch_into(&fresh, until)?;
-        let is_there = |before: &str| {
-            let repository = Repository::open_bare(&fresh)?;
-            let (found, before) = (Oid::from_str(&fetched.commit)?, Oid::from_str(before)?);
-            Ok::<_, git2::Error>(found == before || repository.graph_descendant_of(found, before)?)
-        };
-        let rewritten = before.as_deref().is_some_and(|before| !is_there(before).unwrap_or(false));
-        let _alone = self.swap.write().unwrap_or_else(PoisonError::into_inner);
+        let _nobody_reads = locks::swapping(&self.place).map_err(|error| clone(&self.place, &error))?;
         let moved = remove(&self.place).and_then(|()| fs::rename(&fresh, &self.place));
         moved.map_err(|error| clone(&self.place, &error))?;
-        let is_new = before.as_ref() != Some(&fetched.commit);
-        Ok(Fetched { is_new, rewritten, ..fetched })
+        Ok(fetched)
     }
 
     fn open(&self, place: &Utf8Path) -> Result<Repository, GitError> {
@@ -188,8 +232,7 @@ impl Mirror {
             }
             Err(_) => {}
         }
-        // Specs may be nobody else's business.
-        DirBuilder::new().recursive(true).mode(0o700).create(place).map_err(|error| clone(place, &error))?;
+        private_folder(place).map_err(|error| clone(place, &error))?;
         let mut options = RepositoryInitOptions::new();
         options.bare(true).external_template(false);
         Repository::init_opts(place, &options).map_err(|error| clone(place, &error))
@@ -198,14 +241,17 @@ impl Mirror {
     /// Fetches the branch, and gives its commit.
     fn download(&self, repository: &Repository, names: &Names, until: Instant) -> Result<Oid, GitError> {
         let url = || self.url.clone();
-        let failed = |error: git2::Error| match error.code() {
-            _ if Instant::now() >= until => self.late(),
-            _ => GitError::Remote { url: url(), error },
+        let told = Told::default();
+        let failed = |error: git2::Error| match told.take() {
+            Some(why) => GitError::Distrusted { url: url(), why },
+            None if Instant::now() >= until => self.late(),
+            None if error.message().contains("object format") => GitError::Sha256 { url: url() },
+            None => GitError::Remote { url: url(), error },
         };
         let mut remote = repository.remote_anonymous(&self.url).map_err(failed)?;
         let mut options = FetchOptions::new();
         options
-            .remote_callbacks(self.login.callbacks(until)?)
+            .remote_callbacks(self.login.callbacks(until, &told)?)
             // Another host might get the token.
             .follow_redirects(RemoteRedirect::None)
             .download_tags(AutotagOption::None)
@@ -239,6 +285,11 @@ impl Mirror {
 }
 
 impl Names {
+    /// The part that tells sources apart.
+    fn digest(&self) -> &str {
+        self.prefix.rsplit('/').nth(1).unwrap_or_default()
+    }
+
     fn in_force(&self, repository: &Repository) -> Option<Oid> {
         repository.refname_to_id(&self.in_force).ok()
     }
@@ -261,6 +312,23 @@ impl Names {
         }
         Ok(())
     }
+}
+
+/// Whether an error while fetching may be about what is kept here.
+fn may_be_the_clones(error: &git2::Error) -> bool {
+    use ErrorClass::{Config, FetchHead, Indexer, Object, Odb, Reference, Tree, Zlib};
+    matches!(error.class(), Config | FetchHead | Indexer | Object | Odb | Reference | Tree | Zlib)
+}
+
+/// Whether a commit is another one or has it among those before it.
+fn follows(repository: &Repository, commit: Oid, before: &str) -> bool {
+    let descends = |before| Ok(commit == before || repository.graph_descendant_of(commit, before)?);
+    Oid::from_str(before).and_then(descends).unwrap_or(false)
+}
+
+/// Makes a folder where there is none. Specs may be nobody else's business.
+fn private_folder(path: &Utf8Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Removes a folder that may not be there.

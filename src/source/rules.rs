@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::names::SpecPath;
+use crate::names::{Digest, SpecPath};
 use crate::spec::{API_VERSION, Entry};
 
 /// The largest file that is read, in bytes: what the reader of specs takes.
@@ -18,6 +19,12 @@ pub(super) const MAX_FOLDERS: usize = 64;
 pub(super) const MAX_HIDDEN: u32 = 200;
 /// See [`MAX_HIDDEN`].
 pub(super) const MAX_OTHERS: u32 = 10_000;
+
+/// Folders with nothing of people in them.
+const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
+
+/// What a file begins with that Git LFS has put in the place of another.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// What was found, and how much of it in the top folder that is being gone through.
 #[derive(Default)]
@@ -45,15 +52,33 @@ impl Found {
     }
 }
 
-/// Whether a file of this name is read.
-pub(super) fn is_spec(path: &SpecPath) -> bool {
-    Path::new(path.as_str()).extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+/// Whether a file of this name, or at this path, is read.
+pub(super) fn is_spec(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
 /// Whether a name is a spec's but for capital letters, and so likely meant to be read.
 pub(super) fn is_miscased(path: &SpecPath) -> bool {
     let lower = path.as_str().to_lowercase();
-    !is_spec(path) && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
+    !is_spec(path.as_str()) && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
+}
+
+/// Whether people keep something in a folder of this name, so that a spec may have been put aside there.
+pub(super) fn is_peoples(name: &str) -> bool {
+    !NOT_PEOPLES.contains(&name)
+}
+
+/// What a spec file with these bytes is.
+pub(super) fn file(bytes: Arc<[u8]>) -> Entry {
+    if bytes.len() as u64 > MAX_BYTES {
+        return too_large();
+    }
+    if bytes.starts_with(LFS_POINTER) {
+        let message = "this is a pointer of Git LFS, and the spec itself is elsewhere".to_owned();
+        let hint = "take specs out of Git LFS with `git lfs migrate export`; in a folder, `git lfs pull` fetches them";
+        return unreadable("lfs-pointer", message, hint);
+    }
+    Entry::File { digest: Digest::of(&bytes), bytes }
 }
 
 /// Whether a file that is not read says somewhere what specs say.

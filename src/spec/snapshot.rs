@@ -21,6 +21,10 @@ pub struct Commit {
     pub id: String,
     /// Who wrote it, as it says itself: `Ada <ada@example.com>`.
     pub author: String,
+    /// The commit that was in force before, where this one doesn't follow it and that is not yet settled: the branch was
+    /// rewritten, or the repository put back to what it once was. What is missing since may be missing by mistake.
+    #[serde(skip)]
+    pub rewrote: Option<String>,
 }
 
 /// All spec files of a tree at one moment, as bytes, with what could not be read.

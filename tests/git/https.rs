@@ -60,6 +60,8 @@ fn answer(authority: &Authority, socket: TcpStream, root: &Path) -> std::io::Res
                 ),
                 body: vec![],
             }
+        } else if let Some(lie) = lie(request.method_and_path().1) {
+            lie
         } else if knows {
             backend(&request, root)?
         } else {
@@ -68,6 +70,33 @@ fn answer(authority: &Authority, socket: TcpStream, root: &Path) -> std::io::Res
         answer.write(client.get_mut())?;
     }
     Ok(())
+}
+
+/// What something says that is no server of repositories, or a bad one.
+fn lie(path: &str) -> Option<Message> {
+    let kind = |kind: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n");
+    let git = "application/x-git-upload-pack-advertisement";
+    let line = |text: &str| format!("{:04x}{text}", text.len() + 4);
+    let begin = format!("{}0000", line("# service=git-upload-pack\n"));
+    // A branch whose commit the server doesn't have.
+    let id = "0123456789".repeat(4);
+    let branch = format!("{begin}{}0000", line(&format!("{id} refs/heads/main\0ofs-delta\n")));
+    // Another branch, and a name that would lead elsewhere.
+    let other = format!("{begin}{}0000", line(&format!("{id} refs/heads/../../config\0ofs-delta\n")));
+    let (head, body) = match path.split_once("/info/refs") {
+        Some(("/page.git", _)) => (kind("text/html"), "<html>log in</html>".to_owned()),
+        Some(("/nothing.git", _)) => (kind(git), String::new()),
+        Some(("/garbage.git", _)) => (kind(git), "\u{1}garbage".repeat(1000)),
+        Some(("/half.git", _)) => (kind(git), begin.clone() + "00ff0123"),
+        Some(("/none.git", _)) => (kind(git), format!("{begin}0000")),
+        Some(("/absent.git", _)) => (kind(git), branch),
+        Some(("/other.git", _)) => (kind(git), other),
+        _ if path.starts_with("/absent.git") => {
+            (kind("application/x-git-upload-pack-result"), "0008NAK\nPACK garbage".to_owned())
+        }
+        _ => return None,
+    };
+    Some(Message { head, body: body.into_bytes() })
 }
 
 fn backend(request: &Message, root: &Path) -> std::io::Result<Message> {
@@ -132,4 +161,38 @@ fn a_token_opens_a_repository_over_https_and_is_never_shown() {
 
     fs::write(specs.tree.beside("token"), "\n").unwrap();
     plan(&[]).expect(0).says(&["could not use token, which `source.token_file` names: it is empty"]);
+}
+
+#[test]
+fn what_lies_changes_nothing() {
+    let specs = Specs::new();
+    let server = Server::of(specs.remote().parent().unwrap());
+    let authority = server.authority.to_str().unwrap();
+    let variables = [("SSL_CERT_FILE", authority), ("STREAMFLEET_GIT_TOKEN", TOKEN)];
+    let run = |words: &str| specs.tree.run_with(words, &variables, "");
+    let mut said = Vec::new();
+    for name in ["page", "nothing", "garbage", "half", "none", "absent", "other"] {
+        specs.set(&server.url(&format!("{name}.git")), true);
+        let error = run("plan --config config.toml").expect(1).err;
+        let because = error.lines().find_map(|line| line.split_once(".git: ")).map(|(_, why)| why.to_owned());
+        said.push(format!("{name}: {}", because.unwrap_or(error)));
+    }
+    insta::assert_snapshot!(said.join("\n"));
+
+    // The same while a commit is in force.
+    specs.set(&server.url("specs.git"), true);
+    run("apply --yes --config config.toml").expect(0);
+    run("plan --config config.toml").expect(0);
+    let before = specs.target();
+    let (real, aside) = (specs.remote(), specs.tree.beside("aside.git"));
+    fs::rename(&real, &aside).unwrap();
+    for (what, text) in [("HEAD", "garbage"), ("packed-refs", "garbage"), ("refs/heads/main", "garbage")] {
+        specs.git("clone --quiet --bare ../aside.git ../specs.git");
+        fs::write(real.join(what), text).unwrap();
+        run("apply --yes --config config.toml")
+            .expect(0)
+            .says(&["the commit that was fetched last is looked at"]);
+        assert_eq!(specs.target(), before, "{what}");
+        fs::remove_dir_all(&real).unwrap();
+    }
 }

@@ -35,7 +35,8 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
     if record.deleting {
         return None;
     }
-    emptied(draft, path)
+    rewritten(draft)
+        .or_else(|| emptied(draft, path))
         .or_else(|| set_aside(draft, key, path))
         .or_else(|| refused_in_its_file(draft, path))
         .or_else(|| refused_elsewhere(draft, key))
@@ -49,6 +50,12 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
 pub(super) fn changed_source<'a>(draft: &Draft<'a>) -> Option<&'a str> {
     let last = draft.recorded.source.as_ref()?;
     (*last != draft.documents.source).then_some(last.0.as_str())
+}
+
+/// The branch lost the commit that was in force: by force, or since its repository was put back to an older state.
+fn rewritten(draft: &Draft) -> Option<String> {
+    let rewrote = draft.documents.commit.as_ref()?.rewrote.as_ref()?;
+    Some(format!("the branch was rewritten and no longer had commit {rewrote}, which was in force before"))
 }
 
 fn emptied(draft: &Draft, path: &SpecPath) -> Option<String> {

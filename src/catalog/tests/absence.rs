@@ -71,6 +71,14 @@ fn an_emptied_file_an_empty_tree_and_another_tree_are_suspicious() {
     world.check(&suspicious("the spec tree was /specs before, and /other when it went missing"));
 
     let mut world = applied();
+    (world.git, world.rewrote) = (true, Some("c1".to_owned()));
+    world.config.secrets.allow_plain_in_git = true;
+    world.remove("acme/orders.yaml");
+    world.check(&suspicious(
+        "the branch was rewritten and no longer had commit c1, which was in force before",
+    ));
+
+    let mut world = applied();
     world.files.clear();
     let catalog = world.resolve();
     let why = "the spec tree had no documents at all".to_owned();

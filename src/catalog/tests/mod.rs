@@ -32,6 +32,7 @@ struct World {
     config: Config,
     source: String,
     git: bool,
+    rewrote: Option<String>,
     now: String,
     /// What `from_env` secrets open to; those that are not here are opaque.
     environment: BTreeMap<String, String>,
@@ -108,6 +109,7 @@ impl World {
             config: Config::default(),
             source: "/specs".to_owned(),
             git: false,
+            rewrote: None,
             now: "2026-06-01T00:00:00Z".to_owned(),
             environment: BTreeMap::new(),
         };
@@ -143,9 +145,11 @@ impl World {
         Documents {
             source: SourceId(self.source.clone()),
             revision: "r".to_owned(),
-            commit: self
-                .git
-                .then(|| Commit { id: "c0".repeat(20), author: "Ada <ada@example.com>".to_owned() }),
+            commit: self.git.then(|| Commit {
+                id: "c0".repeat(20),
+                author: "Ada <ada@example.com>".to_owned(),
+                rewrote: self.rewrote.clone(),
+            }),
             skipped: BTreeMap::new(),
             files: files.collect(),
         }

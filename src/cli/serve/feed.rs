@@ -62,6 +62,13 @@ impl Feed {
         }
     }
 
+    /// A round with the specs of the last snapshot is over, and nothing of it failed.
+    pub(super) fn settled(&mut self) {
+        if let Feed::Git(fetches) = self {
+            fetches.settled();
+        }
+    }
+
     /// Somebody says that there may be other specs.
     pub(super) fn hurry(&mut self) {
         if let Feed::Git(fetches) = self {
@@ -106,6 +113,15 @@ impl Fetches {
             _ => self.snapshot = Some(self.mirror.snapshot()?),
         }
         Ok(self.snapshot.clone())
+    }
+
+    fn settled(&mut self) {
+        let commit = self.snapshot.as_mut().and_then(|snapshot| snapshot.commit.as_mut());
+        if let Some(commit) = commit
+            && commit.rewrote.take().is_some()
+        {
+            self.mirror.settled(&commit.id);
+        }
     }
 
     fn hurry(&mut self) {
@@ -172,7 +188,11 @@ impl Fetches {
         let was_away = self.trouble.take().is_some();
         match (*rewritten, *is_new || was_away) {
             (true, _) => {
-                tracing::warn!(source, commit, "the branch was rewritten, and is taken as it is now")
+                tracing::warn!(
+                    source,
+                    commit,
+                    "the branch was rewritten, and is taken as it is now; what is missing from it needs approval to be deleted"
+                )
             }
             (false, true) => tracing::info!(source, commit, "fetched"),
             (false, false) => {}

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use camino::Utf8Path;
 
 use crate::names::SpecPath;
-use crate::source::rules::{MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, is_spec, speaks_of_specs};
-
-/// Folders with nothing of people in them.
-const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
+use crate::source::rules::{
+    MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, is_peoples, is_spec, speaks_of_specs,
+};
 
 /// The files below a folder that are not read as specs and yet say what a spec says, or can't be read. What is in a folder
 /// that can't be listed is left out: nothing depends on it but how careful a deletion is.
@@ -37,16 +36,18 @@ impl Search {
             let inner = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
             let begins_hidden = !hidden && name.starts_with('.');
             let hidden = hidden || begins_hidden;
+            // A folder with the name of a file is unreadable as a whole.
+            let is_entered = is_peoples(name) && depth < MAX_FOLDERS && (hidden || !is_spec(name));
             // Links are not followed: what they lead to is looked at where it is, or not ours to look at.
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() && !NOT_PEOPLES.contains(&name) && depth < MAX_FOLDERS => {
+                Ok(kind) if kind.is_dir() && is_entered => {
                     // A folder full of files takes nothing away from what others may be looked into.
                     let left = self.left;
                     if begins_hidden {
                         self.left = MAX_HIDDEN;
                     }
                     self.folder(entry.path(), &inner, hidden, depth + 1);
-                    if begins_hidden {
+                    if begins_hidden || depth == 0 {
                         self.left = left;
                     }
                 }
@@ -58,7 +59,7 @@ impl Search {
 
     fn file(&mut self, place: &Utf8Path, path: String, hidden: bool) {
         let Ok(path) = SpecPath::try_from(path) else { return };
-        if self.left == 0 || (is_spec(&path) && !hidden) {
+        if self.left == 0 || (is_spec(path.as_str()) && !hidden) {
             return;
         }
         self.left -= 1;

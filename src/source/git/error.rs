@@ -13,6 +13,20 @@ pub enum GitError {
         /// What git says.
         error: git2::Error,
     },
+    /// An ssh server is not one that is trusted.
+    #[error("could not fetch {url}: {why}")]
+    Distrusted {
+        /// The repository.
+        url: String,
+        /// What is wrong with its key, and what to do.
+        why: String,
+    },
+    /// It has objects of another form.
+    #[error("could not fetch {url}: it is a SHA-256 repository, and only SHA-1 ones can be read")]
+    Sha256 {
+        /// The repository.
+        url: String,
+    },
     /// The deadline passed.
     #[error("could not fetch {url}: it took longer than {seconds} s")]
     Late {
@@ -67,6 +81,16 @@ pub enum GitError {
         /// What is wrong.
         why: String,
     },
+    /// Somebody else fetches into the clone.
+    #[error("could not fetch {url}: {} is fetching into {path}, and takes long", holder_name(.holder))]
+    Busy {
+        /// The repository.
+        url: String,
+        /// The clone.
+        path: camino::Utf8PathBuf,
+        /// The number of the process, where it is known.
+        holder: Option<u32>,
+    },
     /// There is nothing to go by yet.
     #[error("nothing of {url} was fetched yet")]
     Nothing {
@@ -84,21 +108,32 @@ impl GitError {
                     "check the address, and that the token or key is valid and may read the repository"
                 }
                 (ErrorClass::Ssl, _) | (_, ErrorCode::Certificate) => {
-                    "check who answers there; the variable SSL_CERT_FILE names authorities for https, and \
-                     `source.known_hosts` has the keys of ssh servers"
+                    "check who answers there; the variable SSL_CERT_FILE names authorities for https"
                 }
                 (ErrorClass::Config, _) => {
                     "let its owner run this, or list it as `safe.directory` with git config"
                 }
                 _ => "check `source.git` and the network",
             },
+            GitError::Distrusted { .. } => "check who answers there",
+            GitError::Sha256 { .. } => {
+                "push the specs to a repository made with `git init --object-format=sha1`, which is git's default"
+            }
             GitError::Late { .. } => "check the network, or raise `source.timeout_seconds`",
             GitError::NoBranch { .. } => "push the branch, or name another as `source.branch`",
             GitError::NoFolder { .. } => "push the folder, or name another as `source.folder`",
             GitError::Damaged { .. } => "check the repository with git fsck, and push what is missing",
+            GitError::File { setting: "source.ssh_key", .. } => {
+                "name the file of a private key that the user that runs this can read"
+            }
             GitError::File { .. } => "name a file that the user that runs this can read",
             GitError::Clone { .. } => "check the disk, and the folder's permissions",
+            GitError::Busy { .. } => "try again when it is done; if it is hung, end it",
             GitError::Nothing { .. } => "wait for a fetch, or see why there was none",
         }
     }
+}
+
+fn holder_name(process: &Option<u32>) -> String {
+    process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"))
 }

@@ -1,15 +1,16 @@
 //! How a remote is told who asks, and how it has to show who it is.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::Read as _;
 use std::time::Instant;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use camino::{Utf8Path, Utf8PathBuf};
 use git2::cert::{Cert, CertHostkey};
 use git2::{CertificateCheckStatus, Cred, CredentialType, Error, ErrorClass, ErrorCode, RemoteCallbacks};
 use secrecy::{ExposeSecret as _, SecretString};
+use zeroize::Zeroizing;
 
 use super::GitError;
 use super::known_hosts::{Judgement, judge};
@@ -29,6 +30,9 @@ pub(super) struct Login {
     ssh_key: Option<Utf8PathBuf>,
     known_hosts: Option<Utf8PathBuf>,
 }
+
+/// Why a server isn't trusted: git says of an ssh server only that it isn't.
+pub(super) type Told = RefCell<Option<String>>;
 
 /// What is shown to a remote.
 enum Credentials {
@@ -52,11 +56,15 @@ impl Login {
         }
     }
 
-    /// What git asks while it fetches, until a deadline.
+    /// What git asks while it fetches or pushes, until a deadline.
     ///
     /// # Errors
     /// When a file that is needed can't be read.
-    pub(super) fn callbacks(&self, until: Instant) -> Result<RemoteCallbacks<'_>, GitError> {
+    pub(super) fn callbacks<'a>(
+        &'a self,
+        until: Instant,
+        told: &'a Told,
+    ) -> Result<RemoteCallbacks<'a>, GitError> {
         let credentials = self.credentials()?;
         let known_hosts = match &self.known_hosts {
             Some(path) if matches!(self.transport, Transport::Ssh { .. }) => {
@@ -79,7 +87,11 @@ impl Login {
                 self.answer(&credentials, kinds)
             })
             .certificate_check(move |certificate, host| match (&self.transport, certificate.as_hostkey()) {
-                (Transport::Ssh { port, .. }, Some(key)) => check_host_key(&known_hosts, host, *port, key),
+                (Transport::Ssh { port, .. }, Some(key)) => check_host_key(&known_hosts, host, *port, key)
+                    .map_err(|why| {
+                        told.replace(Some(why.clone()));
+                        distrusted(why)
+                    }),
                 (Transport::Ssh { .. }, None) => Err(distrusted("the server shows no host key".to_owned())),
                 _ => refuse_host_key(certificate),
             });
@@ -96,7 +108,12 @@ impl Login {
                 }
                 Ok(Credentials::Token(token))
             }
-            (Transport::Ssh { .. }, .., Some(key)) => Ok(Credentials::Key(key.clone())),
+            (Transport::Ssh { .. }, .., Some(path)) => {
+                match unfit_key(read(path, "source.ssh_key")?.into()) {
+                    None => Ok(Credentials::Key(path.clone())),
+                    Some(why) => Err(unusable(path, "source.ssh_key", &why)),
+                }
+            }
             _ => Ok(Credentials::None),
         }
     }
@@ -129,23 +146,49 @@ fn check_host_key(
     host: &str,
     port: u16,
     key: &CertHostkey<'_>,
-) -> Result<CertificateCheckStatus, Error> {
-    let Some(bytes) = key.hostkey() else {
-        return Err(distrusted(format!("the key of {host} can't be read")));
-    };
+) -> Result<CertificateCheckStatus, String> {
+    let Some(bytes) = key.hostkey() else { return Err(format!("the key of {host} can't be read")) };
     let kind = key.hostkey_type().map_or("unknown", |kind| kind.name());
     let shown = key.hash_sha256().map(|hash| STANDARD_NO_PAD.encode(hash)).unwrap_or_default();
     let shown = format!("the key that {host} shows, {kind} SHA256:{shown},");
     match judge(known_hosts, host, port, bytes) {
         Judgement::Known => Ok(CertificateCheckStatus::CertificateOk),
-        Judgement::Other => {
-            Err(distrusted(format!("{shown} is not one that `source.known_hosts` has of it")))
-        }
-        Judgement::Unknown => {
-            Err(distrusted(format!("{shown} is not known: `source.known_hosts` doesn't name the server")))
-        }
-        Judgement::Revoked => Err(distrusted(format!("{shown} is revoked in `source.known_hosts`"))),
+        Judgement::Other => Err(format!(
+            "{shown} is not one that `source.known_hosts` has of it: somebody else may answer; if the server's owner says \
+             that it has this key now, replace its line there"
+        )),
+        Judgement::Unknown => Err(format!(
+            "{shown} is not known: `source.known_hosts` doesn't name the server; if the server's owner says that it is its \
+             key, add what `ssh-keyscan -p {port} {host}` prints to that file"
+        )),
+        Judgement::Revoked => Err(format!("{shown} is revoked in `source.known_hosts`")),
     }
+}
+
+/// Why a file is no key that can be shown to a server; none where it is one.
+fn unfit_key(text: SecretString) -> Option<String> {
+    let text = text.expose_secret();
+    if !text.contains("PRIVATE KEY-----") {
+        return Some("it holds no private key".to_owned());
+    }
+    let is_locked =
+        ["Proc-Type: 4,ENCRYPTED", "BEGIN ENCRYPTED PRIVATE KEY"].iter().any(|mark| text.contains(mark))
+            || openssh_cipher(text).is_some_and(|cipher| cipher != b"none");
+    is_locked.then(|| {
+        "it has a passphrase, and there is nobody to type it; give a key of its own to this, without one: `ssh-keygen -t \
+         ed25519 -N ''`"
+            .to_owned()
+    })
+}
+
+/// What a private key in OpenSSH's own form is encrypted with (its `PROTOCOL.key`).
+fn openssh_cipher(text: &str) -> Option<Vec<u8>> {
+    let lines =
+        text.lines().map(str::trim).skip_while(|line| *line != "-----BEGIN OPENSSH PRIVATE KEY-----").skip(1);
+    let body: String = lines.take_while(|line| !line.starts_with("-----")).collect();
+    let body = Zeroizing::new(STANDARD.decode(body).ok()?);
+    let (length, rest) = body.strip_prefix(b"openssh-key-v1\0")?.split_first_chunk::<4>()?;
+    Some(rest.get(..usize::try_from(u32::from_be_bytes(*length)).ok()?)?.to_vec())
 }
 
 fn refused(why: &str) -> Error {

@@ -1,4 +1,5 @@
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, Signature, Tree};
@@ -133,7 +134,7 @@ fn a_commit_is_read_by_the_rules_of_a_folder() {
     acme/sub submodule: this is a submodule, which is not fetched
     ");
     let skipped: Vec<_> = snapshot.skipped.keys().map(ToString::to_string).collect();
-    assert_eq!(skipped, [".hidden/b.yaml", "acme/orders.yaml.bak"]);
+    assert_eq!(skipped, [".hidden/b.yaml", "acme/Shouted.YAML", "acme/orders.yaml.bak"]);
 }
 
 #[test]
@@ -235,4 +236,152 @@ fn a_source_sees_nothing_of_what_another_fetched_and_shows_no_token() {
     let shown = part.source().0.replace(place.folder.path().to_str().unwrap(), "");
     assert_eq!(shown, "/remote.git (branch main, folder specs)");
     assert!(!format!("{part:?}").contains("hunter2"));
+}
+
+#[test]
+fn whoever_fetches_holds_others_off_but_not_those_who_read() {
+    let place = Place::new();
+    let mut mirror = place.mirror(None);
+    let id = place.push(place.commit(None, &[("a.yaml", Put::File("a"))]));
+    mirror.fetch().unwrap();
+    mirror.timeout_seconds = 1;
+    let held = locks::alone(&mirror.place, &mirror.url, mirror.timeout()).unwrap();
+    let said = place.refused(mirror.fetch()).replace(&std::process::id().to_string(), "NUMBER");
+    insta::assert_snapshot!(said, @r"
+    could not fetch /remote.git: process NUMBER is fetching into /clone, and takes long
+    = try again when it is done; if it is hung, end it
+    ");
+    assert_eq!(mirror.snapshot().unwrap().revision, id);
+    drop(held);
+    assert!(!mirror.fetch().unwrap().is_new);
+}
+
+#[test]
+fn a_clone_is_read_whole_while_others_fetch_into_it_and_put_another_in_its_place() {
+    let place = Place::new();
+    let mut tip = place.commit(None, &[("0.yaml", Put::File("0"))]);
+    place.push(tip);
+    let (writer, other) = (place.mirror(None), place.mirror(None));
+    writer.fetch().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let alone = writer.alone().unwrap();
+                writer.fetch_anew(Instant::now() + writer.timeout()).unwrap();
+                drop(alone);
+                // Who waits for the lock looks again in a moment.
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        for number in 1..20 {
+            tip = place.commit(Some(tip), &[(&format!("{number}.yaml"), Put::File("spec"))]);
+            place.push(tip);
+            assert!(other.snapshot().unwrap().entries.len() >= number);
+            other.fetch().unwrap();
+            assert_eq!(other.snapshot().unwrap().entries.len(), number + 1);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(other.commit(), Some(tip.to_string()));
+}
+
+#[test]
+fn a_branch_that_lost_its_commit_is_doubted_until_that_is_settled() {
+    let place = Place::new();
+    let mirror = place.mirror(None);
+    let first = place.commit(None, &[("a.yaml", Put::File("a"))]);
+    let second = place.commit(Some(first), &[("b.yaml", Put::File("b"))]);
+    let rewrote = || mirror.snapshot().unwrap().commit.unwrap().rewrote;
+    place.push(second);
+    mirror.fetch().unwrap();
+    assert_eq!(rewrote(), None);
+
+    // The repository is put back to what it was, and it is told even when the process ends and the clone is lost.
+    place.push(first);
+    assert!(mirror.fetch().unwrap().rewritten);
+    assert_eq!(rewrote(), Some(second.to_string()));
+    assert_eq!(place.mirror(None).snapshot().unwrap().commit.unwrap().rewrote, Some(second.to_string()));
+    fs::remove_dir_all(place.path("clone/objects/pack")).unwrap();
+    mirror.fetch().unwrap();
+    assert_eq!(rewrote(), Some(second.to_string()));
+
+    // It goes for what follows, and not for what another source has.
+    let third = place.commit(Some(first), &[("c.yaml", Put::File("c"))]);
+    place.push(third);
+    mirror.fetch().unwrap();
+    mirror.settled(&first.to_string());
+    assert_eq!(rewrote(), Some(second.to_string()));
+    mirror.settled(&third.to_string());
+    assert_eq!(rewrote(), None);
+
+    // Who puts the lost commit back makes it good.
+    place.push(second);
+    assert!(mirror.fetch().unwrap().rewritten);
+    assert_eq!(rewrote(), Some(third.to_string()));
+    place.push(third);
+    mirror.fetch().unwrap();
+    assert_eq!(rewrote(), None);
+}
+
+#[test]
+fn a_clone_with_any_file_damaged_is_never_read_as_less_and_is_made_whole_by_a_fetch() {
+    let place = Place::new();
+    let first = place.commit(None, &[("acme/a.yaml", Put::File("a")), ("acme/b.yaml", Put::File("b"))]);
+    place.push(first);
+    let files = |folder: &Utf8Path| {
+        let mut found = vec![];
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir_utf8().unwrap().map(Result::unwrap) {
+                let path = entry.path().to_owned();
+                if entry.file_type().unwrap().is_dir() { folders.push(path) } else { found.push(path) }
+            }
+        }
+        found.sort();
+        found
+    };
+    let zeros = |bytes: Vec<u8>| vec![0_u8; bytes.len()];
+    let half = |mut bytes: Vec<u8>| {
+        bytes.truncate(bytes.len() / 2);
+        bytes
+    };
+    let whole = |mirror: &Mirror| mirror.snapshot().map(|snapshot| snapshot.entries.len());
+    let clone = place.path("clone");
+    for (name, damage) in
+        [("zeros", &zeros as &dyn Fn(Vec<u8>) -> Vec<u8>), ("half", &half), ("none", &|_| vec![])]
+    {
+        remove(&clone).unwrap();
+        place.mirror(None).fetch().unwrap();
+        let count = files(&clone).len();
+        assert!(count > 5);
+        for number in 0..count {
+            remove(&clone).unwrap();
+            let mirror = place.mirror(None);
+            mirror.fetch().unwrap();
+            let file = files(&clone).swap_remove(number);
+            let bytes = fs::read(&file).unwrap();
+            fs::remove_file(&file).unwrap();
+            fs::write(&file, damage(bytes)).unwrap();
+            assert!(whole(&mirror).is_ok_and(|count| count == 2) || whole(&mirror).is_err(), "{name} {file}");
+            // A remote that has nothing new may have to be asked for everything.
+            let fetched = mirror.fetch();
+            assert!(fetched.is_ok(), "{name} {file}: {fetched:?}");
+            assert_eq!(whole(&mirror).unwrap(), 2, "{name} {file}");
+        }
+    }
+}
+
+#[test]
+fn a_repository_with_objects_of_another_form_is_refused() {
+    let place = Place::new();
+    let mut git = std::process::Command::new("git");
+    git.args(["init", "--quiet", "--bare", "--object-format=sha256", "remote256.git"]);
+    assert!(git.current_dir(place.folder.path()).status().unwrap().success());
+    let mut mirror = place.mirror(None);
+    mirror.url = place.path("remote256.git").into_string();
+    insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
+    could not fetch /remote256.git: it is a SHA-256 repository, and only SHA-1 ones can be read
+    = push the specs to a repository made with `git init --object-format=sha1`, which is git's default
+    ");
 }

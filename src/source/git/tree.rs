@@ -7,10 +7,10 @@ use std::sync::Arc;
 use git2::{ObjectType, Odb, Oid, Repository, Signature, Tree, TreeEntry};
 
 use super::GitError;
-use crate::names::{Digest, SpecPath};
+use crate::names::SpecPath;
 use crate::source::rules::{
-    Found, MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, folder_named_as_file, is_miscased, is_spec,
-    miscased, name_not_utf8, speaks_of_specs, too_deep, too_large, unreadable,
+    Found, MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, file, folder_named_as_file, is_miscased,
+    is_peoples, is_spec, miscased, name_not_utf8, speaks_of_specs, too_deep, too_large, unreadable,
 };
 use crate::spec::{Commit, Entry, Snapshot, SourceId};
 
@@ -22,9 +22,6 @@ const MAX_HIDDEN_FOLDERS: u32 = 10_000;
 
 /// The most bytes of specs in one top folder: a spec has about one KiB, and this is a hundred thousand of them twice over.
 const MAX_TOP_BYTES: u64 = 256 << 20;
-
-/// Folders with nothing of people in them.
-const NOT_PEOPLES: &str = ".streamfleet";
 
 /// A commit that is to be read.
 pub(super) struct Reader<'a> {
@@ -57,7 +54,7 @@ impl Reader<'_> {
         walk.folder(&root, "", false, 0)?;
         let revision = self.commit.to_string();
         let author = author(&commit.author());
-        let commit = Some(Commit { id: revision.clone(), author });
+        let commit = Some(Commit { id: revision.clone(), author, rewrote: None });
         Ok(Snapshot { source, revision, commit, skipped: walk.skipped, entries: walk.found.entries })
     }
 
@@ -130,7 +127,9 @@ impl Walk<'_> {
             };
             let begins_hidden = !hidden && name.starts_with('.');
             if hidden || begins_hidden {
-                self.aside(&entry, inner, begins_hidden, depth)?;
+                if entry.name().is_ok_and(is_peoples) {
+                    self.aside(&entry, inner, begins_hidden, depth)?;
+                }
             } else if entry.name().is_err() {
                 self.found.add(inner, name_not_utf8());
             } else {
@@ -142,29 +141,33 @@ impl Walk<'_> {
 
     fn visit(&mut self, entry: &TreeEntry<'_>, path: SpecPath, depth: usize) -> Result<(), GitError> {
         match entry.kind() {
-            Some(ObjectType::Tree) if is_spec(&path) => self.found.add(path, folder_named_as_file()),
+            Some(ObjectType::Tree) if is_spec(path.as_str()) => self.found.add(path, folder_named_as_file()),
             Some(ObjectType::Tree) if depth >= MAX_FOLDERS => self.found.add(path, too_deep()),
             Some(ObjectType::Tree) => return self.enter(entry, &path, depth),
             Some(ObjectType::Blob) if entry.filemode() == LINK => {
-                if is_spec(&path) || !self.leads_to_a_file(entry, &path)? {
+                if is_spec(path.as_str()) || !self.leads_to_a_file(entry, &path)? {
                     let message = "this is a link, which is not followed in a git repository".to_owned();
                     self.found
                         .add(path, unreadable("link-in-git", message, "put a copy in place of the link"));
                 }
             }
-            Some(ObjectType::Blob) if is_spec(&path) => {
+            Some(ObjectType::Blob) if is_spec(path.as_str()) => {
                 let entry = match self.bytes(entry.id(), &path)? {
                     Some(bytes) if bytes.len() as u64 <= self.bytes_left => {
                         self.bytes_left -= bytes.len() as u64;
-                        Entry::File { digest: Digest::of(&bytes), bytes }
+                        file(bytes)
                     }
                     Some(_) => too_much(),
                     None => too_large(),
                 };
                 self.found.add(path, entry);
             }
-            Some(ObjectType::Blob) if is_miscased(&path) => self.found.add(path, miscased()),
-            Some(ObjectType::Blob) => self.other(entry, path)?,
+            Some(ObjectType::Blob) => {
+                if is_miscased(&path) {
+                    self.found.add(path.clone(), miscased());
+                }
+                self.other(entry, path)?;
+            }
             _ => {
                 let message = "this is a submodule, which is not fetched".to_owned();
                 self.found.add(path, unreadable("submodule", message, "put the specs themselves there"));
@@ -200,7 +203,7 @@ impl Walk<'_> {
     ) -> Result<(), GitError> {
         match entry.kind() {
             Some(ObjectType::Tree) if self.hidden_left == 0 => Ok(()),
-            Some(ObjectType::Tree) if depth < MAX_FOLDERS && !path.as_str().ends_with(NOT_PEOPLES) => {
+            Some(ObjectType::Tree) if depth < MAX_FOLDERS => {
                 self.hidden_left -= 1;
                 let left = self.others_left;
                 if begins {

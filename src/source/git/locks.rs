@@ -1,0 +1,91 @@
+//! Who uses the clone: a command beside a running `serve`, or two commands.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::{GitError, clone};
+
+/// The longest that is waited for somebody else who fetches. What is fetched then is not old.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often is looked whether it is over.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A lock that the kernel releases when this is dropped, or its process ends.
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file isn't enough: a process that is just being started still has it, for a moment.
+        drop(self.0.unlock());
+    }
+}
+
+/// Holds off all others who would change the clone. Whoever only reads needn't wait for it.
+///
+/// # Errors
+/// When somebody else fetches for longer than half of a timeout, or the file can't be locked.
+pub(super) fn alone(place: &Utf8Path, url: &str, timeout: Duration) -> Result<Lock, GitError> {
+    let path = beside(place, "lock");
+    let patience = PATIENCE.min(timeout / 2);
+    let failed = |error: io::Error| clone(&path, &error);
+    let mut file = open(&path).map_err(failed)?;
+    if !take(&file, File::try_lock, Instant::now() + patience).map_err(failed)? {
+        let mut text = String::new();
+        // The holder may not have written its number yet; then it stays unnamed.
+        let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+        return Err(GitError::Busy { url: url.to_owned(), path: place.to_owned(), holder });
+    }
+    let write = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    write.map_err(failed)?;
+    Ok(Lock(file))
+}
+
+/// Keeps the clone in its place while it is read.
+///
+/// # Errors
+/// When another clone has been taking its place for long, or the file can't be locked.
+pub(super) fn reading(place: &Utf8Path) -> io::Result<Lock> {
+    in_use(place, File::try_lock_shared)
+}
+
+/// Waits until nobody reads the clone, and keeps it so while another one takes its place.
+///
+/// # Errors
+/// When somebody has been reading for long, or the file can't be locked.
+pub(super) fn swapping(place: &Utf8Path) -> io::Result<Lock> {
+    in_use(place, File::try_lock)
+}
+
+fn in_use(place: &Utf8Path, lock: fn(&File) -> Result<(), TryLockError>) -> io::Result<Lock> {
+    let file = open(&beside(place, "in-use"))?;
+    match take(&file, lock, Instant::now() + PATIENCE)? {
+        true => Ok(Lock(file)),
+        false => Err(io::Error::new(io::ErrorKind::TimedOut, "another process is using it")),
+    }
+}
+
+/// Takes a lock, or says that somebody else had it until then.
+fn take(file: &File, lock: fn(&File) -> Result<(), TryLockError>, until: Instant) -> io::Result<bool> {
+    loop {
+        match lock(file) {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => return Ok(false),
+            Err(TryLockError::WouldBlock) => sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// The locks lie beside the clone, since another one may take its place.
+fn beside(place: &Utf8Path, name: &str) -> Utf8PathBuf {
+    Utf8PathBuf::from(format!("{place}.{name}"))
+}
+
+fn open(path: &Utf8Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
