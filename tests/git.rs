@@ -252,3 +252,31 @@ fn settings_with_a_password_are_refused_without_showing_it() {
         specs.tree.run(words).expect(1).says(&said).says_nothing_of(&["hunter2"]);
     }
 }
+
+#[test]
+fn a_repository_on_this_machine_that_is_not_there_is_said_so() {
+    let specs = Specs::new();
+    let place = specs.tree.beside("nowhere.git").display().to_string();
+    let help = "name a folder of this machine that holds a git repository as `source.git`, best by its whole path, or an \
+                address: https://…, ssh://… or user@host:path";
+    for (given, shown) in [
+        ("nowhere.git".to_owned(), place.clone()),
+        (place.clone(), place.clone()),
+        (format!("file://{place}"), format!("file://{place}")),
+    ] {
+        specs.set(&format!("git = \"{given}\""), true);
+        let expected = format!(
+            "error: could not read the specs of {shown} (branch main)\n  because: could not fetch {shown}: there is no such \
+             folder on this machine\n  help: {help}\n"
+        );
+        assert_eq!(specs.tree.run("plan --config config.toml").expect(1).err, expected);
+    }
+    fs::create_dir(&place).unwrap();
+    specs.set(&format!("git = \"{place}\""), true);
+    let expected = format!(
+        "error: could not read the specs of {place} (branch main)\n  because: could not fetch {place}: that folder is no \
+         git repository\n  help: name a git repository as `source.git`; to read specs from a folder that is none, leave \
+         `source.git` out and name the folder on the command line\n"
+    );
+    assert_eq!(specs.tree.run("plan --config config.toml").expect(1).err, expected);
+}

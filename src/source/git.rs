@@ -199,6 +199,7 @@ impl Mirror {
     fn download(&self, repository: &Repository, names: &Names, until: Instant) -> Result<Oid, GitError> {
         let url = || self.url.clone();
         let failed = |error: git2::Error| match error.code() {
+        self.look_for_local()?;
             _ if Instant::now() >= until => self.late(),
             _ => GitError::Remote { url: url(), error },
         };
@@ -219,6 +220,27 @@ impl Mirror {
             .refname_to_id(&names.fetched)
             .map_err(|_| GitError::NoBranch { url: url(), branch: self.branch.clone() })
     }
+    }
+
+    /// Of a path where there is no repository, libgit2 says that it doesn't know the protocol.
+    fn look_for_local(&self) -> Result<(), GitError> {
+        let path = match self.url.split_once("://") {
+            Some(("file", path)) => path,
+            Some(_) => return Ok(()),
+            None if Transport::of(&self.url) == Ok(Transport::Local) => &self.url,
+            None => return Ok(()),
+        };
+        let is_folder = fs::metadata(path).map(|found| found.is_dir());
+        match is_folder {
+            Ok(true) if Repository::open(path).is_err_and(|error| error.code() == ErrorCode::NotFound) => {
+                Err(GitError::NoRepository { url: self.url.clone(), is_folder: true })
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(GitError::NoRepository { url: self.url.clone(), is_folder: false })
+            }
+            // What else is wrong there, git says.
+            Ok(_) | Err(_) => Ok(()),
+        }
 
     fn read(&self, repository: &Repository, commit: Oid) -> Result<Snapshot, GitError> {
         tree::Reader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
