@@ -3,6 +3,27 @@
 use crate::support::Tree;
 
 #[test]
+fn a_word_for_going_down_that_was_left_in_a_file_is_named_with_its_line() {
+    let tree = Tree::example("quickstart");
+    let orders = "acme/clusters/orders.yaml";
+    tree.edit(orders, "kafka_units: 1", "kafka_units: 2");
+    tree.run("apply tree --yes").expect(0);
+    tree.edit(orders, "kafka_units: 2", "kafka_units: 1");
+    tree.edit(orders, "advanced_config:\n", "advanced_config:\n  scale_down_to: 1\n");
+    tree.run("apply tree --yes").expect(0);
+    tree.edit(orders, "kafka_units: 1", "kafka_units: 2");
+    let run = tree.run("plan tree").expect(1).says(&[
+        "error: `scale_down_to: 1` confirms nothing, since `kafka_units` is 2\n",
+        "--> acme/clusters/orders.yaml:",
+        "help: remove the line `scale_down_to: 1` from `advanced_config`: it is only for going down, and was used up by \
+         that; to go down again, write 1 in `kafka_units` too\n",
+    ]);
+    assert!(run.err.contains("  scale_down_to: 1\n"), "{}", run.err);
+    tree.edit(orders, "  scale_down_to: 1\n", "");
+    tree.run("apply tree --yes").expect(0);
+}
+
+#[test]
 fn a_tree_that_is_not_there_is_said_so() {
     let tree = Tree::empty();
     tree.run("plan nowhere").expect(1).says(&[
