@@ -1,6 +1,44 @@
 //! What a person reads who made a mistake.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::support::Tree;
+
+#[test]
+fn a_secret_that_everybody_can_read_is_warned_of_once() {
+    let tree = Tree::empty();
+    tree.write("organizations.yaml", "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: acme\n");
+    for name in ["one", "two"] {
+        tree.write(
+            &format!("acme/{name}.yaml"),
+            format!(
+                "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: {name}\nprovider: s3\n\
+                 region: eu-west-1\nendpoint: https://s3.example.com\ncredentials: {{from_file: s3}}\n"
+            ),
+        );
+    }
+    let file = ".streamfleet/secrets/acme/s3";
+    tree.write(file, "[default]\naws_access_key_id = AKIAEXAMPLE\naws_secret_access_key = hunter2\n");
+    let mode =
+        |path: std::path::PathBuf, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    mode(tree.beside(""), 0o755);
+    mode(tree.path().join(file), 0o644);
+    let path = tree.path().join(file).canonicalize().unwrap();
+    let run = tree.run("plan tree").expect(2);
+    let expected = format!(
+        "\nwarning: `acme/s3` in the secrets folder can be read by every user of this host\n --> acme/one.yaml:8:1\n  |\n8 | \
+         credentials: {{from_file: s3}}\n  | ^^^^^^^^^^^\n  |\n  = help: close it: chmod 600 {}\n",
+        path.display()
+    );
+    assert_eq!(run.err, expected);
+    // Nobody else comes to it through a folder that is closed, nor reads a file that is.
+    mode(tree.path().join(".streamfleet"), 0o700);
+    assert_eq!(tree.run("plan tree").expect(2).err, "");
+    mode(tree.path().join(".streamfleet"), 0o755);
+    mode(tree.path().join(file), 0o600);
+    assert_eq!(tree.run("plan tree").expect(2).err, "");
+}
 
 #[test]
 fn a_word_for_going_down_that_was_left_in_a_file_is_named_with_its_line() {
