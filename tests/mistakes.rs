@@ -3,7 +3,35 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::support::Tree;
+use crate::support::{Run, Tree};
+
+#[test]
+fn commands_that_are_proposed_name_the_installation_and_can_be_pasted() {
+    let tree = Tree::example("quickstart");
+    fs::write(tree.beside("my.toml"), "output_dir = \"out\"\n").unwrap();
+    let named = "tree --config my.toml --state-dir state";
+    let pasted = |run: &Run, verb: &str| {
+        let after = run.out.split(&format!("streamfleet {verb} ")).nth(1);
+        let after = after.unwrap_or_else(|| panic!("no command to {verb} in\n{}", run.out));
+        format!("{verb} {}", after.lines().next().unwrap())
+    };
+    tree.run("plan tree --config my.toml --state-dir state --out plan.json")
+        .expect(2)
+        .says(&["apply exactly this with: streamfleet apply plan.json --config my.toml --state-dir state\n"]);
+    tree.run("apply plan.json --config my.toml --state-dir state --yes").expect(0);
+    tree.write("acme/clusters/sandbox.yaml", "");
+    let approve = pasted(&tree.run(&format!("plan {named}")).expect(3), "approve");
+    assert!(approve.ends_with(named), "{approve}");
+    let apply = pasted(&tree.run(&approve).expect(0), "apply");
+    assert_eq!(apply, format!("apply {named}"));
+    tree.run(&format!("{apply} --yes")).expect(0);
+    let variables = [("STREAMFLEET_STATE_DIR", "state"), ("STREAMFLEET_CONFIG", "my.toml")];
+    let why = tree.run_with("why orders tree", &variables, "").expect(0);
+    assert!(why.out.contains("next      nothing"), "{}", why.out);
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 2");
+    let why = tree.run_with("why orders tree", &variables, "").expect(0);
+    assert_eq!(pasted(&why, "apply"), format!("apply {named}"));
+}
 
 #[test]
 fn a_secret_that_everybody_can_read_is_warned_of_once() {

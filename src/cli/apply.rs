@@ -66,7 +66,7 @@ fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
     let list: String = reasons.iter().map(|reason| format!("\n  - {reason}")).collect();
     Err(Failure::new(format!("the saved plan {} no longer fits:{list}", saved.id)).hint(format!(
         "nothing was changed; look again with: streamfleet plan {} --out FILE",
-        fresh.settings.tree_as_given
+        fresh.settings.arguments
     )))
 }
 

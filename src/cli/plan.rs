@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
@@ -42,7 +43,8 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     }
     if let Some(file) = &verb.out {
         saved::write(file, &look.round.plan)?;
-        console.tell(&format!("saved to {file}; apply exactly this with: streamfleet apply {file}\n"));
+        let apply = command::line(&["apply", &command::quoted(file), &look.settings.flags]);
+        console.tell(&format!("saved to {file}; apply exactly this with: {apply}\n"));
     }
     Ok(look.round.plan.exit_code())
 }

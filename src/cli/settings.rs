@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use secrecy::SecretString;
 
+use crate::cli::command;
 use crate::cli::failure::Failure;
 use crate::config::{Config, Content};
 use crate::source::git::Mirror;
@@ -53,9 +54,13 @@ pub struct InstallationArgs {
 /// Everything that a verb needs to know before it looks at a spec.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What names the tree on a command line: the folder as the person gave it, or the settings that name a repository.
+    /// The tree as the person named it.
     pub tree_as_given: Utf8PathBuf,
     /// The tree, absolute and without links. Where specs are fetched, the folder that the command runs in.
+    /// What names the tree and the installation on a command line, for the commands that are proposed.
+    pub arguments: String,
+    /// What names the installation alone.
+    pub flags: String,
     pub tree: Utf8PathBuf,
     /// Whether specs are fetched from the git repository of the settings.
     pub from_git: bool,
@@ -89,7 +94,9 @@ impl Settings {
             state_dir: choose(state_dir, &config.state_dir, "state"),
             output_dir: choose(output_dir, &config.output_dir, "output"),
             secrets_dir: choose(secrets_dir, &config.secrets_dir, "secrets"),
-            tree_as_given: by_file.map_or(given.to_owned(), |file| format!("--config {file}").into()),
+            tree_as_given: given.to_owned(),
+            arguments: command::arguments((by_file.is_none()).then_some(given), &args.installation),
+            flags: command::arguments(None, &args.installation),
             tree,
             from_git: by_file.is_some(),
             config,
