@@ -1,9 +1,43 @@
 //! What a person reads who made a mistake.
 
 use std::fs::{self, Permissions};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
 use crate::support::{Run, Tree};
+
+/// Runs the binary at a terminal, where a person types.
+fn at_terminal(tree: &Tree, words: &str, typed: &str) -> Run {
+    let command = format!("{} {words}", env!("CARGO_BIN_EXE_streamfleet"));
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
+    script.env("NO_COLOR", "1");
+    script.current_dir(tree.beside("")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = script.spawn().expect("the tests of prompts need script, of util-linux");
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+/// The id of the plan that was printed.
+fn plan_id(run: &Run) -> String {
+    let id = run.out.split("    plan ").nth(1).unwrap_or_else(|| panic!("no id in\n{}", run.out));
+    id.chars().take_while(char::is_ascii_hexdigit).collect()
+}
+
+#[test]
+fn the_first_plan_has_the_id_that_is_applied() {
+    let tree = Tree::example("quickstart");
+    let first = plan_id(&tree.run("plan tree").expect(2));
+    assert_eq!(plan_id(&tree.run("plan tree").expect(2)), first);
+    assert_eq!(plan_id(&tree.run("plan tree --out plan.json").expect(2)), first);
+    assert_eq!(plan_id(&tree.run("plan tree").expect(2)), first);
+    assert_eq!(plan_id(&tree.run("apply plan.json --yes").expect(0)), first);
+    assert_ne!(plan_id(&tree.run("plan tree").expect(0)), first);
+    let other = Tree::example("quickstart");
+    let id = plan_id(&other.run("plan tree").expect(2));
+    assert_eq!(plan_id(&at_terminal(&other, "apply tree", "yes\n").expect(0)), id);
+}
 
 #[test]
 fn commands_that_are_proposed_name_the_installation_and_can_be_pasted() {

@@ -164,7 +164,7 @@ impl<'a> Planner<'a> {
             problems,
             summary,
         };
-        plan.id = inputs::id(&plan);
+        plan.id = inputs::id(&plan, world.recorded.is_new());
         plan
     }
 }
