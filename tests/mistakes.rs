@@ -26,6 +26,31 @@ fn plan_id(run: &Run) -> String {
 }
 
 #[test]
+fn who_says_no_to_the_first_apply_leaves_nothing_behind() {
+    let tree = Tree::example("quickstart");
+    let part = "is a part of the spec tree";
+    tree.run("apply tree").expect(64).says(&["nobody can be asked"]);
+    at_terminal(&tree, "apply tree", "no\n").expect(1).says(&["Apply this plan?", "Nothing was changed."]);
+    assert!(!tree.path().join(".streamfleet").exists());
+    // Neither is anything applied by a plan that is saved, or by a key for secrets.
+    tree.run("plan tree --out plan.json").expect(2);
+    tree.run("secret recipient tree").expect(0);
+    tree.run("plan tree/acme").says_nothing_of(&[part]);
+    at_terminal(&tree, "apply tree", "yes\n").expect(0).says(&["Applied 5 resources"]);
+    tree.run("plan tree/acme").expect(1).says(&[part, "which was applied as a whole", "name the tree: `"]);
+}
+
+#[test]
+fn an_apply_of_a_tree_without_resources_makes_it_no_whole() {
+    let tree = Tree::empty();
+    fs::create_dir(tree.path().join("inner")).unwrap();
+    tree.run("apply tree").expect(0).says(&["Nothing to do"]);
+    assert!(!tree.path().join(".streamfleet").exists());
+    tree.run("apply tree --yes").expect(0);
+    tree.run("plan tree/inner").expect(0);
+}
+
+#[test]
 fn the_first_plan_has_the_id_that_is_applied() {
     let tree = Tree::example("quickstart");
     let first = plan_id(&tree.run("plan tree").expect(2));

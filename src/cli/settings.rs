@@ -11,6 +11,7 @@ use crate::cli::failure::Failure;
 use crate::config::{Config, Content};
 use crate::source::git::Mirror;
 use crate::spec::describe::nearest;
+use crate::state::State;
 
 /// The folder in a tree for what is kept there by default, with a dot, so that no spec is read from it.
 pub const OWN_FOLDER: &str = ".streamfleet";
@@ -56,11 +57,11 @@ pub struct InstallationArgs {
 pub struct Settings {
     /// The tree as the person named it.
     pub tree_as_given: Utf8PathBuf,
-    /// The tree, absolute and without links. Where specs are fetched, the folder that the command runs in.
     /// What names the tree and the installation on a command line, for the commands that are proposed.
     pub arguments: String,
     /// What names the installation alone.
     pub flags: String,
+    /// The tree, absolute and without links. Where specs are fetched, the folder that the command runs in.
     pub tree: Utf8PathBuf,
     /// Whether specs are fetched from the git repository of the settings.
     pub from_git: bool,
@@ -134,7 +135,7 @@ impl Settings {
             return Ok(());
         }
         let mut above = self.tree.ancestors().skip(1);
-        match above.find(|folder| folder.join(OWN_FOLDER).join("state").is_dir()) {
+        match above.find(|folder| State::remembers(&folder.join(OWN_FOLDER).join("state"))) {
             None => Ok(()),
             Some(whole) => Err(Failure::new(format!(
                 "`{}` is a part of the spec tree `{whole}`, which was applied as a whole",
