@@ -280,3 +280,36 @@ fn a_repository_on_this_machine_that_is_not_there_is_said_so() {
     );
     assert_eq!(specs.tree.run("plan --config config.toml").expect(1).err, expected);
 }
+
+#[test]
+fn a_checkout_of_the_repository_is_planned_as_what_is_merged_from_it() {
+    let specs = Specs::new();
+    specs.tree.run("apply --config config.toml --yes").expect(0);
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    specs.tree.remove(SANDBOX);
+    let before = specs.target();
+    let proposed = specs.tree.run("plan --config config.toml --checkout tree").expect(2);
+    assert!(proposed.out.starts_with("fleet acme/eu "), "{}", proposed.out);
+    assert_eq!(specs.target(), before);
+    let commit = specs.push("merged");
+    specs
+        .tree
+        .run("plan --config config.toml --checkout tree --format markdown")
+        .expect(2)
+        .says(&[&format!(" of commit `{commit}` by Ada \\<ada\\@&#8203;example.com\\>\n")]);
+    let merged = specs.tree.run("plan --config config.toml").expect(2);
+    let body = |text: &str| text.rsplit_once("    plan ").unwrap().0.to_owned();
+    assert_eq!(body(&merged.out), body(&proposed.out));
+
+    specs.set(&format!("git = \"{}\"", specs.remote().display()), false);
+    specs
+        .tree
+        .run("plan --config config.toml --checkout tree")
+        .expect(1)
+        .says(&["`tls_key` is a plain secret in a git repository"]);
+    fs::create_dir(specs.tree.beside("plain")).unwrap();
+    let said = specs.tree.run("plan --config config.toml --checkout plain").expect(1).err;
+    let expected = "error: could not read the checkout `plain`: it is of no git repository, or of an empty one\n  help: name \
+                    the folder that `git clone` or `git worktree add` made, or one in it\n";
+    assert_eq!(said, expected);
+}

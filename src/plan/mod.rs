@@ -45,7 +45,7 @@ use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::render::{Desired, Manifest};
 
 pub use contest::{Contest, take_out};
-pub use display::{Reader, display, plain, way_out};
+pub use display::{Reader, display, markdown, plain, way_out};
 pub use dry_run::{DryRun, DryRuns, Questions};
 pub use fleet::{FleetPart, Quiet};
 pub use json::{InvalidPlan, schema};

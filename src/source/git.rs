@@ -22,6 +22,7 @@ use secrecy::SecretString;
 
 pub use error::GitError;
 use login::Login;
+pub use tree::checked_out;
 
 use crate::config::{SourceConfig, Transport};
 use crate::names::Digest;
@@ -198,8 +199,8 @@ impl Mirror {
     /// Fetches the branch, and gives its commit.
     fn download(&self, repository: &Repository, names: &Names, until: Instant) -> Result<Oid, GitError> {
         let url = || self.url.clone();
-        let failed = |error: git2::Error| match error.code() {
         self.look_for_local()?;
+        let failed = |error: git2::Error| match error.code() {
             _ if Instant::now() >= until => self.late(),
             _ => GitError::Remote { url: url(), error },
         };
@@ -219,7 +220,6 @@ impl Mirror {
         repository
             .refname_to_id(&names.fetched)
             .map_err(|_| GitError::NoBranch { url: url(), branch: self.branch.clone() })
-    }
     }
 
     /// Of a path where there is no repository, libgit2 says that it doesn't know the protocol.
@@ -241,6 +241,7 @@ impl Mirror {
             // What else is wrong there, git says.
             Ok(_) | Err(_) => Ok(()),
         }
+    }
 
     fn read(&self, repository: &Repository, commit: Oid) -> Result<Snapshot, GitError> {
         tree::Reader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
