@@ -31,6 +31,7 @@ mod mistakes;
 mod operator;
 mod pipeline;
 mod preflight;
+mod proposals;
 mod reference;
 mod remembered;
 mod replay;

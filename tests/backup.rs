@@ -72,7 +72,7 @@ fn a_backup_replaces_nothing_and_lies_where_it_is_not_lost_or_committed() {
     let empty = Tree::example("quickstart");
     empty.run("backup FILE.tar tree").expect(1).says(&[
         "nothing is recorded in ",
-        "there is something to back up after the first `streamfleet apply`",
+        "there is something to back up after the first `streamfleet apply tree`",
     ]);
     assert!(!empty.beside("FILE.tar").exists());
 }

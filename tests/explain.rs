@@ -45,6 +45,16 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
             "did you mean `cluster.advanced_config.oauth`?",
         ),
         (
+            "explain cluster.version",
+            "`cluster` has no field `version`",
+            "did you mean `cluster.advanced_config.version`?",
+        ),
+        (
+            "explain fleet.strimzi",
+            "`fleet` has no field `strimzi`",
+            "did you mean `fleet.advanced_config.components.strimzi`?",
+        ),
+        (
             "explain cluster.advanced_config.storage.colour",
             "`cluster.advanced_config.storage` has no field `colour`",
             "its fields are class, on_delete, size_gib",

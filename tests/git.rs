@@ -298,3 +298,64 @@ fn settings_with_a_password_are_refused_without_showing_it() {
         specs.tree.run(words).expect(1).says(&said).says_nothing_of(&["hunter2"]);
     }
 }
+
+#[test]
+fn a_repository_on_this_machine_that_is_not_there_is_said_so() {
+    let specs = Specs::new();
+    let place = specs.tree.beside("nowhere.git").display().to_string();
+    let help = "name a folder of this machine that holds a git repository as `source.git`, best by its whole path, or an \
+                address: https://…, ssh://… or user@host:path";
+    for (given, shown) in [
+        ("nowhere.git".to_owned(), place.clone()),
+        (place.clone(), place.clone()),
+        (format!("file://{place}"), format!("file://{place}")),
+    ] {
+        specs.set(&format!("git = \"{given}\""), true);
+        let expected = format!(
+            "error: could not read the specs of {shown} (branch main)\n  because: could not fetch {shown}: there is no such \
+             folder on this machine\n  help: {help}\n"
+        );
+        assert_eq!(specs.tree.run("plan --config config.toml").expect(1).err, expected);
+    }
+    fs::create_dir(&place).unwrap();
+    specs.set(&format!("git = \"{place}\""), true);
+    let expected = format!(
+        "error: could not read the specs of {place} (branch main)\n  because: could not fetch {place}: that folder is no \
+         git repository\n  help: name a git repository as `source.git`; to read specs from a folder that is none, leave \
+         `source.git` out and name the folder on the command line\n"
+    );
+    assert_eq!(specs.tree.run("plan --config config.toml").expect(1).err, expected);
+}
+
+#[test]
+fn a_checkout_of_the_repository_is_planned_as_what_is_merged_from_it() {
+    let specs = Specs::new();
+    specs.tree.run("apply --config config.toml --yes").expect(0);
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    specs.tree.remove(SANDBOX);
+    let before = specs.target();
+    let proposed = specs.tree.run("plan --config config.toml --checkout tree").expect(2);
+    assert!(proposed.out.starts_with("fleet acme/eu "), "{}", proposed.out);
+    assert_eq!(specs.target(), before);
+    let commit = specs.push("merged");
+    specs
+        .tree
+        .run("plan --config config.toml --checkout tree --format markdown")
+        .expect(2)
+        .says(&[&format!(" of commit `{commit}` by Ada \\<ada\\@&#8203;example.com\\>\n")]);
+    let merged = specs.tree.run("plan --config config.toml").expect(2);
+    let body = |text: &str| text.rsplit_once("    plan ").unwrap().0.to_owned();
+    assert_eq!(body(&merged.out), body(&proposed.out));
+
+    specs.set(&format!("git = \"{}\"", specs.remote().display()), false);
+    specs
+        .tree
+        .run("plan --config config.toml --checkout tree")
+        .expect(1)
+        .says(&["`tls_key` is a plain secret in a git repository"]);
+    fs::create_dir(specs.tree.beside("plain")).unwrap();
+    let said = specs.tree.run("plan --config config.toml --checkout plain").expect(1).err;
+    let expected = "error: could not read the checkout `plain`: it is of no git repository, or of an empty one\n  help: name \
+                    the folder that `git clone` or `git worktree add` made, or one in it\n";
+    assert_eq!(said, expected);
+}

@@ -59,6 +59,7 @@ pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
         config: around.config.clone(),
         output_dir: folder(tree, "output"),
         software: around.software.to_owned(),
+        proposed: false,
     };
     // Planning blocks, which a thread of its own may do.
     let runtime = Handle::current();

@@ -48,6 +48,7 @@ impl Process {
             config,
             output_dir: folder(&tree, "output"),
             software: "0.1.0".to_owned(),
+            proposed: false,
         };
         // Nothing here changes twice within a tick without changing its size, so nobody has to wait for the clock.
         let now = Timestamp::now() + SignedDuration::from_mins(1);

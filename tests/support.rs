@@ -204,7 +204,7 @@ pub fn memory_folder() -> TempDir {
 /// A plan's text without what is an installation's own: the ids of plan and approval, and the fingerprints of secrets.
 pub fn stable(text: &str) -> String {
     let mut stable = text.to_owned();
-    for mark in ["plan ", "approve ", "hmac:"] {
+    for mark in ["plan ", "Plan `", "approve ", "hmac:"] {
         let own = |part: &str| match part.bytes().take_while(u8::is_ascii_hexdigit).count() {
             length if length >= 8 => format!("…{}", &part[length..]),
             _ => part.to_owned(),

@@ -19,6 +19,7 @@ const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
 
 /// Looks up every secret of every document and refuses those that may not be used.
 pub(super) fn check(draft: &mut Draft) {
+    draft.problems.extend(draft.secrets.warnings.iter().cloned());
     for document in draft.claimed_documents() {
         for (field, value) in document.spec.secrets() {
             check_secret(draft, document, field, value);

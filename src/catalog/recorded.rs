@@ -176,6 +176,11 @@ impl Recorded {
         Uuid::new_v8(bytes)
     }
 
+    /// Whether nothing was ever applied.
+    pub fn is_new(&self) -> bool {
+        self.source.is_none() && self.resources.is_empty() && self.generations.is_empty()
+    }
+
     /// The organizations that are known from earlier rounds.
     pub fn organizations(&self) -> impl Iterator<Item = &Identifier> {
         self.resources.keys().map(|key| &key.organization)

@@ -14,6 +14,8 @@ use crate::problem::Problem;
 pub struct Secrets {
     /// By the field that each is the value of.
     pub opened: BTreeMap<SecretRef, OpenedSecret>,
+    /// Warnings of where they are kept: of files that other users can read.
+    pub warnings: Vec<Problem>,
 }
 
 /// What came of opening one secret.

@@ -11,6 +11,7 @@ use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::cli::{exit, report, saved};
 use crate::execute::{Progress, Report};
 use crate::plan::{Inputs, Plan};
+use crate::state::State;
 
 /// Show the plan, ask, and do exactly what it says.
 ///
@@ -32,7 +33,12 @@ pub struct Apply {
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved::read).transpose()?;
     let settings = settle(verb, saved.as_ref())?;
-    let look = round::look(settings, Access::Write, round::time(None), console)?;
+    // Whoever says no leaves nothing behind.
+    let access = match State::exists(&settings.state_dir) || verb.yes {
+        true => Access::Write,
+        false => Access::ReadOnly,
+    };
+    let look = round::look(settings, access, round::time(None), console)?;
     if let Some(saved) = &saved {
         refuse_stale(saved, &look)?;
     }
@@ -42,6 +48,11 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
         console.tell("Nothing was changed.\n");
         return Ok(exit::PROBLEM);
     }
+    let look = match look.installation.state {
+        Some(_) => look,
+        None if !ask => return Ok(exit_code(&look.round.plan, &Report::default())),
+        None => begin(&look, console)?,
+    };
     let outcome = execute(&look)?;
     tell_outcome(&outcome, &look, console)?;
     Ok(exit_code(&look.round.plan, &outcome))
@@ -66,8 +77,19 @@ fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
     let list: String = reasons.iter().map(|reason| format!("\n  - {reason}")).collect();
     Err(Failure::new(format!("the saved plan {} no longer fits:{list}", saved.id)).hint(format!(
         "nothing was changed; look again with: streamfleet plan {} --out FILE",
-        fresh.settings.tree_as_given
+        fresh.settings.arguments
     )))
+}
+
+/// Makes the state of a new installation, whose first plan a person just said yes to. What was seen is what is done.
+fn begin(seen: &Look, console: &mut Console) -> Result<Look, Failure> {
+    let look = round::look(seen.settings.clone(), Access::Write, round::time(None), console)?;
+    if look.round.plan.id == seen.round.plan.id {
+        return Ok(look);
+    }
+    let message = format!("something changed while plan {} was read", seen.round.plan.id);
+    Err(Failure::new(message)
+        .hint(format!("nothing was changed; look again with: streamfleet plan {}", seen.settings.arguments)))
 }
 
 fn execute(look: &Look) -> Result<Report, Failure> {

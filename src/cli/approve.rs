@@ -32,7 +32,7 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     let guarded =
         look.round.plan.fleets.iter().filter_map(|fleet| fleet.guard.as_ref().map(|guard| (fleet, guard)));
     let Some((fleet, guard)) = guarded.clone().find(|(_, guard)| guard.id == verb.id) else {
-        return Err(unknown_id(&verb.id, &guarded.collect::<Vec<_>>()));
+        return Err(unknown_id(&verb.id, &guarded.collect::<Vec<_>>(), &look.settings.arguments));
     };
     if let Some(by) = &guard.approved_by {
         console.print(&format!("{} was approved already, by {by}.\n", guard.id))?;
@@ -58,7 +58,7 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
         guard.id,
         fleet.fleet,
         guarded_changes(fleet, &guard.id),
-        look.settings.tree_as_given
+        look.settings.arguments
     ))?;
     Ok(exit::OK)
 }
@@ -78,10 +78,10 @@ fn guarded_changes(fleet: &FleetPlan, id: &str) -> String {
     named.join(", ")
 }
 
-fn unknown_id(id: &str, guarded: &[(&FleetPlan, &Guard)]) -> Failure {
+fn unknown_id(id: &str, guarded: &[(&FleetPlan, &Guard)], arguments: &str) -> Failure {
     let failure = Failure::new(format!("no step of the current plan waits for approval as `{id}`"));
     match guarded {
-        [] => failure.hint("nothing waits for approval; see `streamfleet plan`"),
+        [] => failure.hint(format!("nothing waits for approval; see `streamfleet plan {arguments}`")),
         _ => {
             let ids: Vec<String> = guarded
                 .iter()

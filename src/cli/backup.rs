@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
@@ -40,8 +41,10 @@ pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
     let archive = state::back_up(&settings.state_dir, env!("CARGO_PKG_VERSION"), Timestamp::now())
         .map_err(|error| Failure::of_state(attempt(), &error))?;
     let Some(archive) = archive else {
-        return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir))
-            .hint("there is something to back up after the first `streamfleet apply`"));
+        return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir)).hint(format!(
+            "there is something to back up after the first `streamfleet apply {}`",
+            settings.arguments
+        )));
     };
     // Keys that can't be read are no keys, and a backup of them would be trusted.
     let keyring =
@@ -69,20 +72,20 @@ pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
 
 fn report(archive: &Archive, verb: &Backup, settings: &Settings) -> String {
     let Backup { file, recipient, .. } = verb;
-    let tree = &settings.tree_as_given;
+    let (tree, shown) = (&settings.arguments, command::quoted(file));
     let mut text = format!("Backed up the state in {} to {file}:\n", settings.state_dir);
     for saved in &archive.manifest.files {
         text.push_str(&format!("  {:18} {:>10} bytes\n", saved.name, saved.length));
     }
     text.push_str(&match recipient {
         Some(_) => format!(
-            "It is encrypted; to restore it: streamfleet restore {file} {tree} --identity IDENTITY_FILE\n"
+            "It is encrypted; to restore it: streamfleet restore {shown} {tree} --identity IDENTITY_FILE\n"
         ),
         None if archive.holds_keys() => format!(
             "It holds the installation's private keys: whoever has it can open every sealed secret. Keep it where nobody \
-             else reads it, or encrypt it with --recipient.\nTo restore it: streamfleet restore {file} {tree}\n"
+             else reads it, or encrypt it with --recipient.\nTo restore it: streamfleet restore {shown} {tree}\n"
         ),
-        None => format!("To restore it: streamfleet restore {file} {tree}\n"),
+        None => format!("To restore it: streamfleet restore {shown} {tree}\n"),
     });
     text
 }

@@ -34,7 +34,7 @@ pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure
     let key = look.find_cluster(&verb.cluster)?;
     let Some((cluster, known)) = look.round.applied_cluster(&key) else {
         return Err(Failure::new(format!("nothing is known of cluster {}: it was not applied", key.path()))
-            .hint("apply it first: streamfleet apply"));
+            .hint(format!("apply it first: streamfleet apply {}", look.settings.arguments)));
     };
     let all = interface::client_properties(cluster, known);
     let find = |name: &str| all.iter().find(|properties| properties.listener == name);

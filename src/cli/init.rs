@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 
+use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::settings::{IGNORE_ALL, OWN_FOLDER};
@@ -44,7 +45,8 @@ pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
             .map_err(|error| Failure::during(format!("could not write `{path}`"), &error))?;
         console.print(&format!("wrote {path}\n"))?;
     }
-    console.print(&format!("\nSee what it would do: streamfleet plan {}\n", verb.folder))?;
+    console
+        .print(&format!("\nSee what it would do: streamfleet plan {}\n", command::quoted(&verb.folder)))?;
     Ok(exit::OK)
 }
 

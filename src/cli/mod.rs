@@ -4,6 +4,7 @@ mod apply;
 mod approve;
 mod backup;
 mod client_properties;
+mod command;
 mod completions;
 mod config;
 mod console;

@@ -1,15 +1,17 @@
 //! `streamfleet plan`: what would be done?
 
 use camino::Utf8PathBuf;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
+use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::cli::{report, saved};
+use crate::plan;
 
 /// Show what `apply` would do, and why some of it waits. Nothing is changed.
 ///
@@ -18,9 +20,13 @@ use crate::cli::{report, saved};
 pub struct Plan {
     #[command(flatten)]
     tree: TreeArgs,
-    /// Print the plan as people read it, or whole as JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    /// Plan what these specs would do if they were the tree's: a checkout of them, such as a pull request's. Nothing is
+    /// written, and no Kubernetes cluster is connected to with a kubeconfig that was not applied.
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    checkout: Option<Utf8PathBuf>,
+    /// Print the plan as people read it, for a comment on a pull request, or whole as JSON or YAML.
+    #[arg(long, value_enum, default_value_t = Form::Human)]
+    format: Form,
     /// Save the plan to this file, for `streamfleet apply FILE`.
     #[arg(long, value_name = "FILE")]
     out: Option<Utf8PathBuf>,
@@ -29,20 +35,45 @@ pub struct Plan {
     at: Option<Timestamp>,
 }
 
+/// How a plan is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// As people read it.
+    Human,
+    /// Markdown, fit for a comment on GitHub, GitLab and Gitea.
+    Markdown,
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
 /// Runs the verb.
 pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     verb.out.iter().try_for_each(|file| saved::refuse_other(file, &settings))?;
     // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
     let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
-    let look = round::look(settings, access, round::time(verb.at), console)?;
-    match verb.format.data(&look.round.plan)? {
+    let now = round::time(verb.at);
+    let look = match &verb.checkout {
+        Some(checkout) => round::look_at_checkout(settings, checkout, now, console)?,
+        None => round::look(settings, access, now, console)?,
+    };
+    let plan = &look.round.plan;
+    let text = match verb.format {
+        Form::Human => None,
+        Form::Markdown => Some(plan::markdown(plan, &look.settings.arguments)),
+        Form::Json => Format::Json.data(plan)?,
+        Form::Yaml => Format::Yaml.data(plan)?,
+    };
+    match text {
         Some(text) => console.print(&text)?,
         None => report::plan(&look, console)?,
     }
     if let Some(file) = &verb.out {
         saved::write(file, &look.round.plan)?;
-        console.tell(&format!("saved to {file}; apply exactly this with: streamfleet apply {file}\n"));
+        let apply = command::line(&["apply", &command::quoted(file), &look.settings.flags]);
+        console.tell(&format!("saved to {file}; apply exactly this with: {apply}\n"));
     }
     Ok(look.round.plan.exit_code())
 }

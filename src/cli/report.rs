@@ -10,7 +10,7 @@ use crate::{plan, problem};
 /// # Errors
 /// When standard output is gone.
 pub fn plan(look: &Look, console: &mut Console) -> Result<(), Failure> {
-    let tree = look.settings.tree_as_given.as_str();
+    let tree = look.settings.arguments.as_str();
     let reader = plan::Reader { color: console.out_has_color(), width: console.width(), tree };
     let text = plan::display(&look.round.plan, reader);
     console.print(&text)?;

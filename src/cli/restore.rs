@@ -116,7 +116,7 @@ fn report(archive: &Archive, restored: &Restored, settings: &Settings) -> String
     text.extend(lines.chain(kept));
     text.push_str(&format!(
         "Look before anything is applied, since the backup may be older than the targets: streamfleet plan {}\n",
-        settings.tree_as_given
+        settings.arguments
     ));
     text
 }

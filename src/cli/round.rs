@@ -17,8 +17,8 @@ use crate::plan;
 use crate::round::{Checked, Installation, Round, Unknown};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
-use crate::source::git::{Fetched, GitError, Mirror};
-use crate::spec::{self, Documents};
+use crate::source::git::{self, Fetched, GitError, Mirror};
+use crate::spec::{self, Documents, SourceId};
 use crate::state::{self, State, StateError};
 use crate::target::Target;
 
@@ -73,8 +73,34 @@ pub fn look(
 ) -> Result<Look, Failure> {
     let documents = read(&settings)?;
     let installation = open(&settings, access, console)?;
+    look_with(settings, installation, &documents, now, console)
+}
+
+/// Plans a proposal for a tree, such as the checkout of a pull request, as if the tree were that. Nothing is written, and
+/// nothing that it names is connected to but what was applied.
+///
+/// # Errors
+/// As [`check`].
+pub fn look_at_checkout(
+    settings: Settings,
+    checkout: &Utf8Path,
+    now: Timestamp,
+    console: &mut Console,
+) -> Result<Look, Failure> {
+    let documents = read_checkout(&settings, checkout)?;
+    let installation = Installation { proposed: true, ..open(&settings, Access::ReadOnly, console)? };
+    look_with(settings, installation, &documents, now, console)
+}
+
+fn look_with(
+    settings: Settings,
+    installation: Installation,
+    documents: &Documents,
+    now: Timestamp,
+    console: &mut Console,
+) -> Result<Look, Failure> {
     let runtime = runtime()?;
-    let round = installation.plan(&documents, now, runtime.handle(), None).map_err(unreadable_state)?;
+    let round = installation.plan(documents, now, runtime.handle(), None).map_err(unreadable_state)?;
     round.unknown.iter().for_each(|unknown| warn_of_unknown(unknown, console));
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = round.plan.summary;
     tracing::debug!(plan = round.plan.id, create, change, delete, waiting, unchanged, errors, "planned");
@@ -104,6 +130,31 @@ pub fn read(settings: &Settings) -> Result<Documents, Failure> {
     let snapshot = directory::scan(&settings.tree).map_err(|error| {
         Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
     })?;
+    Ok(spec::read(&snapshot, None))
+}
+
+/// Reads the specs of a checkout as those of the tree that it is of.
+fn read_checkout(settings: &Settings, checkout: &Utf8Path) -> Result<Documents, Failure> {
+    let attempt = || format!("could not read the checkout `{checkout}`");
+    let folder = match settings.config.source.folder.as_deref().filter(|_| settings.from_git) {
+        Some(folder) => checkout.join(folder),
+        None => checkout.to_owned(),
+    };
+    let mut snapshot =
+        directory::scan(&folder).map_err(|error| Failure::during(attempt(), &error).hint(error.hint()))?;
+    snapshot.source = SourceId(settings.tree.to_string());
+    if let Some(mirror) = settings.mirror() {
+        snapshot.source = mirror.source();
+        // By that, plain secrets are refused as they will be once it is merged.
+        snapshot.commit = git::checked_out(checkout);
+        if snapshot.commit.is_none() {
+            return Err(Failure::new(format!(
+                "{}: it is of no git repository, or of an empty one",
+                attempt()
+            ))
+            .hint("name the folder that `git clone` or `git worktree add` made, or one in it"));
+        }
+    }
     Ok(spec::read(&snapshot, None))
 }
 
@@ -152,6 +203,7 @@ pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Resul
         config: settings.config.clone(),
         output_dir: settings.output_dir.clone(),
         software: env!("CARGO_PKG_VERSION").to_owned(),
+        proposed: false,
     })
 }
 

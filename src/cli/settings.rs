@@ -6,10 +6,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use secrecy::SecretString;
 
+use crate::cli::command;
 use crate::cli::failure::Failure;
 use crate::config::{Config, Content, GIVEN_TOGETHER};
 use crate::source::git::Mirror;
 use crate::spec::describe::nearest;
+use crate::state::State;
 
 /// The folder in a tree for what is kept there by default, with a dot, so that no spec is read from it.
 pub const OWN_FOLDER: &str = ".streamfleet";
@@ -53,8 +55,12 @@ pub struct InstallationArgs {
 /// Everything that a verb needs to know before it looks at a spec.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What names the tree on a command line: the folder as the person gave it, or the settings that name a repository.
+    /// The tree as the person named it.
     pub tree_as_given: Utf8PathBuf,
+    /// What names the tree and the installation on a command line, for the commands that are proposed.
+    pub arguments: String,
+    /// What names the installation alone.
+    pub flags: String,
     /// The tree, absolute and without links. Where specs are fetched, the folder that the command runs in.
     pub tree: Utf8PathBuf,
     /// Whether specs are fetched from the git repository of the settings.
@@ -89,7 +95,9 @@ impl Settings {
             state_dir: choose(state_dir, &config.state_dir, "state"),
             output_dir: choose(output_dir, &config.output_dir, "output"),
             secrets_dir: choose(secrets_dir, &config.secrets_dir, "secrets"),
-            tree_as_given: by_file.map_or(given.to_owned(), |file| format!("--config {file}").into()),
+            tree_as_given: given.to_owned(),
+            arguments: command::arguments((by_file.is_none()).then_some(given), &args.installation),
+            flags: command::arguments(None, &args.installation),
             tree,
             from_git: by_file.is_some(),
             config,
@@ -130,7 +138,7 @@ impl Settings {
             return Ok(());
         }
         let mut above = self.tree.ancestors().skip(1);
-        match above.find(|folder| folder.join(OWN_FOLDER).join("state").is_dir()) {
+        match above.find(|folder| State::remembers(&folder.join(OWN_FOLDER).join("state"))) {
             None => Ok(()),
             Some(whole) => Err(Failure::new(format!(
                 "`{}` is a part of the spec tree `{whole}`, which was applied as a whole",

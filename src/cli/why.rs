@@ -170,7 +170,7 @@ fn lines_of(change: &Change) -> Vec<String> {
 
 /// What a person can do, the first thing first.
 fn next(page: &Page, change: Option<&Change>, look: &Look) -> Vec<String> {
-    let tree = look.settings.tree_as_given.as_str();
+    let tree = look.settings.arguments.as_str();
     let waiting = |change: &Change| -> Vec<String> {
         change.waiting.iter().filter_map(|waiting| step(page, change, waiting, tree)).collect()
     };

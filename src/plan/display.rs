@@ -1,5 +1,6 @@
 //! The plan for people: what changes, why, what follows, and the way out of what waits.
 
+mod markdown;
 mod objects;
 mod remarks;
 mod size;
@@ -17,6 +18,7 @@ use crate::plan::{
     Cause, Change, FleetPlan, OrganizationPlan, Plan, Reach, Remark, SizeChange, Summary, Verb, Waiting,
 };
 use crate::spec::InfraType;
+pub use markdown::markdown;
 pub use text::plain;
 pub use words::way_out;
 
@@ -101,20 +103,9 @@ impl Page<'_> {
             plan.changes.iter().for_each(|change| self.change(change, None));
             return self.text.push('\n');
         };
-        let kind = match infra_type {
-            InfraType::Byok => "byok",
-            InfraType::Directory => "directory",
-        };
-        let state = match &plan.reach {
-            Reach::Unreachable { refused: true, .. } => ", Failed".to_owned(),
-            Reach::Unreachable { .. } => ", Unreachable".to_owned(),
-            Reach::Reached => match status_word(plan) {
-                Some(status) => format!(", {status}"),
-                None => String::new(),
-            },
-        };
+        let state = kind_and_status(plan, infra_type);
         let gauges = [gauge("units", &plan.kafka_units), gauge("clusters", &plan.clusters)].join("    ");
-        self.header(&format!("fleet {}", plan.fleet), &format!("{kind}{state}      {gauges}"));
+        self.header(&format!("fleet {}", plan.fleet), &format!("{state}      {gauges}"));
         if let Reach::Unreachable { last_seen, refused: false, .. } = &plan.reach {
             let line = words::last_known(*last_seen, self.now);
             self.line(2, WAITS, &line);
@@ -203,19 +194,21 @@ impl Page<'_> {
     }
 
     fn summary(&mut self, plan: &Plan) {
-        let Summary { create, change, delete, waiting, unchanged, errors, warnings: _ } = plan.summary;
         let id = self.paint(FAINT, &format!("plan {}", plan.id));
-        let line = match (create + change + delete + waiting, unchanged) {
-            (0, _) if errors == 1 => "Nothing is done, and 1 problem stands in the way of more.".to_owned(),
-            (0, _) if errors > 1 => {
-                format!("Nothing is done, and {errors} problems stand in the way of more.")
-            }
-            (0, 0) => "Nothing to do: there are no resources.".to_owned(),
-            (0, 1) => "Nothing to do: 1 resource is as its spec says.".to_owned(),
-            (0, unchanged) => format!("Nothing to do: {unchanged} resources are as their specs say."),
-            _ => format!("{change} to change, {create} to create, {delete} to delete, {waiting} waiting."),
-        };
-        self.text.push_str(&format!("{line}    {id}\n"));
+        self.text.push_str(&format!("{}    {id}\n", in_all(plan.summary)));
+    }
+}
+
+/// What a plan does, in one sentence.
+fn in_all(summary: Summary) -> String {
+    let Summary { create, change, delete, waiting, unchanged, errors, warnings: _ } = summary;
+    match (create + change + delete + waiting, unchanged) {
+        (0, _) if errors == 1 => "Nothing is done, and 1 problem stands in the way of more.".to_owned(),
+        (0, _) if errors > 1 => format!("Nothing is done, and {errors} problems stand in the way of more."),
+        (0, 0) => "Nothing to do: there are no resources.".to_owned(),
+        (0, 1) => "Nothing to do: 1 resource is as its spec says.".to_owned(),
+        (0, unchanged) => format!("Nothing to do: {unchanged} resources are as their specs say."),
+        _ => format!("{change} to change, {create} to create, {delete} to delete, {waiting} waiting."),
     }
 }
 
@@ -228,6 +221,22 @@ fn has_news(plan: &FleetPlan) -> bool {
 /// Whether a condition says what the fleet's status says already.
 fn is_told(plan: &FleetPlan, condition: &Condition) -> bool {
     condition.kind == OPERATOR_MISSING && plan.status.as_ref().is_some_and(health::fleet::lacks_operator)
+}
+
+/// `byok, Healthy`.
+fn kind_and_status(plan: &FleetPlan, infra_type: InfraType) -> String {
+    let kind = match infra_type {
+        InfraType::Byok => "byok",
+        InfraType::Directory => "directory",
+    };
+    match &plan.reach {
+        Reach::Unreachable { refused: true, .. } => format!("{kind}, Failed"),
+        Reach::Unreachable { .. } => format!("{kind}, Unreachable"),
+        Reach::Reached => match status_word(plan) {
+            Some(status) => format!("{kind}, {status}"),
+            None => kind.to_owned(),
+        },
+    }
 }
 
 /// How a fleet is, in one word; none where nothing says so.

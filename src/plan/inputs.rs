@@ -64,7 +64,28 @@ pub(super) fn target(site: &Site) -> Digest {
 }
 
 /// The short hash by which people name a plan: of everything that it does, without times and the problems' texts.
-pub(super) fn id(plan: &Plan) -> String {
+///
+/// The ids and keys of an installation are made with its first apply, and a plan that writes nothing has others each time. So
+/// that a person can compare the first plan with what is applied then, it goes by what they follow from instead: the specs.
+pub(super) fn id(plan: &Plan, is_new: bool) -> String {
+    let hash = if is_new { of_specs(plan) } else { of_everything(plan) };
+    hash.as_str().chars().take(12).collect()
+}
+
+fn of_specs(plan: &Plan) -> Digest {
+    let Inputs { source, revision, commit, software, recorded: _, settings, observed } = &plan.inputs;
+    let mut hash = Hash::default();
+    hash.add(&(plan.format, source, revision, commit, software, settings, &plan.summary));
+    hash.add(&observed);
+    for change in plan.changes() {
+        let Change { resource, verb, cause, verdict, effects, waiting, remarks, steps, .. } = change;
+        hash.add(&(resource, verb, cause, verdict, effects, waiting, remarks));
+        steps.iter().for_each(|step| hash.add(&(step.verb, &step.object, step.stage, &step.uid)));
+    }
+    hash.finish()
+}
+
+fn of_everything(plan: &Plan) -> Digest {
     let mut hash = Hash::default();
     hash.add(&(plan.format, &plan.inputs, &plan.summary));
     for (key, record) in &plan.remember {
@@ -79,7 +100,7 @@ pub(super) fn id(plan: &Plan) -> String {
         hash.add(&(&fleet.conditions, &fleet.guard, &fleet.foreign));
         fleet.changes.iter().for_each(|change| hash.add_change(change));
     }
-    hash.finish().as_str().chars().take(12).collect()
+    hash.finish()
 }
 
 /// A record without its times.
@@ -153,8 +174,11 @@ impl Plan {
     /// Time alone changes nothing, but what it brings about does: an approval that has ended, an hour that is over.
     pub fn staleness(&self, fresh: &Plan) -> Vec<String> {
         let mut changed = self.changed_inputs(fresh);
-        if changed.is_empty() && self.id != fresh.id {
+        if changed.is_empty() {
             let differing: Vec<String> = differing(self, fresh).map(ToString::to_string).collect();
+            if self.id == fresh.id && differing.is_empty() {
+                return changed;
+            }
             let what =
                 if differing.is_empty() { String::new() } else { format!(": see {}", differing.join(", ")) };
             changed.push(format!("time has passed or a cluster's health changed{what}"));

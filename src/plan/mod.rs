@@ -46,7 +46,7 @@ use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::render::{Desired, Manifest};
 
 pub use contest::{Contest, take_out};
-pub use display::{Reader, display, plain, way_out};
+pub use display::{Reader, display, markdown, plain, way_out};
 pub use dry_run::{DryRun, DryRuns, Questions};
 pub use fleet::{FleetPart, Quiet};
 pub use json::{InvalidPlan, schema};
@@ -166,7 +166,7 @@ impl<'a> Planner<'a> {
             problems,
             summary,
         };
-        plan.id = inputs::id(&plan);
+        plan.id = inputs::id(&plan, world.recorded.is_new());
         plan
     }
 }

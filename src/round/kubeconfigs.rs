@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use secrecy::SecretString;
 
 use super::{Checked, Round};
-use crate::catalog::{OpenedSecret, SecretMark};
+use crate::catalog::{OpenedSecret, Recorded, SecretMark, Secrets};
 use crate::names::{FleetKey, SecretRef};
 use crate::plan::Reach;
 use crate::secret::{self, Keyring};
@@ -14,9 +14,12 @@ use crate::state::{KeptKubeconfig, State, StateError};
 /// What is kept and no spec gives any more, opened; otherwise why it can't be, as the end of a sentence.
 pub(super) type Kept = BTreeMap<FleetKey, Result<SecretString, String>>;
 
+/// The name of that field.
+const KUBECONFIG: &str = "kubeconfig";
+
 /// The field of a fleet that holds its kubeconfig.
 pub(super) fn field(fleet: &FleetKey) -> SecretRef {
-    SecretRef { resource: fleet.resource(), field: "kubeconfig".to_owned() }
+    SecretRef { resource: fleet.resource(), field: KUBECONFIG.to_owned() }
 }
 
 /// Opens the kubeconfigs of the fleets whose specs are gone.
@@ -34,6 +37,23 @@ pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) 
         (fleet, value)
     });
     Ok(opened.collect())
+}
+
+/// Leaves only the kubeconfigs that were applied. With another, whoever proposes it would be sent what a dry run holds, secrets
+/// among it.
+pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
+    for (reference, opened) in &mut secrets.opened {
+        let OpenedSecret::Value { mark, .. } = opened else { continue };
+        let applied = recorded.resources.get(&reference.resource).map(|record| &record.secrets);
+        let applied = applied.and_then(|secrets| secrets.get(&reference.field));
+        let is_applied = mark.fingerprint.is_some()
+            && applied.is_some_and(|applied| applied.fingerprint == mark.fingerprint);
+        if reference.field == KUBECONFIG && !is_applied {
+            let reason =
+                "it is not the one that was applied, and a proposed one is not connected with".to_owned();
+            *opened = OpenedSecret::Opaque { mark: mark.clone(), reason };
+        }
+    }
 }
 
 /// Keeps the kubeconfigs with which fleets were reached, before anything of them is written: from then on somebody has to

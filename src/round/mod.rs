@@ -47,6 +47,8 @@ pub struct Installation {
     pub output_dir: Utf8PathBuf,
     /// The version that renders.
     pub software: String,
+    /// Whether the specs are somebody's proposal, which nobody agreed to yet: nothing is connected to because of them.
+    pub proposed: bool,
 }
 
 /// A tree that was checked against what is recorded.
@@ -105,7 +107,10 @@ impl Installation {
     /// When the state can't be read. Mistakes in specs are no such error: they are in the catalog.
     pub fn check(&self, documents: &Documents, now: Timestamp) -> Result<Checked, StateError> {
         let recorded = self.state.as_ref().map(State::recorded_resources).transpose()?.unwrap_or_default();
-        let secrets = self.secrets.open_all(documents);
+        let mut secrets = self.secrets.open_all(documents);
+        if self.proposed {
+            kubeconfigs::keep_from_proposed(&mut secrets, &recorded);
+        }
         let catalog = catalog::resolve(documents, &recorded, &secrets, &self.config, now);
         Ok(Checked { recorded, secrets, catalog })
     }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn secrets(opened: OpenedSecret) -> Secrets {
-        Secrets { opened: [(reference(), opened)].into() }
+        Secrets { opened: [(reference(), opened)].into(), ..Secrets::default() }
     }
 
     fn value(text: &str) -> Secrets {

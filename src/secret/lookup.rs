@@ -1,6 +1,8 @@
 //! Secrets in files and in the environment, where each organization reaches its own and no other's.
 
 use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -8,6 +10,11 @@ use zeroize::Zeroizing;
 
 use super::{MAX_LENGTH, SecretError};
 use crate::names::Identifier;
+
+/// The permission of everybody to read a file.
+const OTHERS_READ: u32 = 0o004;
+/// The permission of everybody to pass through a folder.
+const OTHERS_ENTER: u32 = 0o001;
 
 /// What came of looking for a secret.
 pub(super) enum Found {
@@ -58,6 +65,21 @@ pub(super) fn from_file(
     }
 }
 
+/// The file of a secret that was read, where users of this host can read it whom nobody meant to: everybody may, and may
+/// come to it through the folders around it.
+pub(super) fn open_to_others(
+    secrets_dir: &Utf8Path,
+    organization: &Identifier,
+    name: &str,
+) -> Option<PathBuf> {
+    let may = |path: &Path, what: u32| {
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & what != 0)
+    };
+    let path = secrets_dir.join(organization.as_str()).join(name).canonicalize().ok()?;
+    let is_open = may(&path, OTHERS_READ) && path.ancestors().skip(1).all(|folder| may(folder, OTHERS_ENTER));
+    is_open.then_some(path)
+}
+
 /// Reads a variable that only this organization's name leads to.
 ///
 /// No identifier holds `_` or `--`, so the first `__` after the prefix ends the organization, and two organizations
@@ -98,7 +120,7 @@ fn is_file_name(name: &str) -> bool {
 }
 
 /// The bytes of a regular file that is not too large; none for anything else.
-fn read_bounded(path: &std::path::Path) -> std::io::Result<Option<Zeroizing<Vec<u8>>>> {
+fn read_bounded(path: &Path) -> std::io::Result<Option<Zeroizing<Vec<u8>>>> {
     // Looked at before it is opened, since opening a pipe waits for somebody to write to it.
     let metadata = std::fs::metadata(path)?;
     let Some(length) = usize::try_from(metadata.len()).ok().filter(|&length| length <= MAX_LENGTH) else {

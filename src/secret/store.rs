@@ -1,15 +1,18 @@
 //! Opens the secrets of a tree, each where its document says that it is.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 
 use camino::Utf8PathBuf;
 use secrecy::SecretString;
 
 use super::envelope::{NotOpened, sealed_digest};
-use super::lookup::{Found, from_env, from_file};
+use super::lookup::{Found, from_env, from_file, open_to_others};
 use super::{Keyring, SecretError, describe};
 use crate::catalog::{OpenedSecret, SecretMark, Secrets};
 use crate::names::SecretRef;
+use crate::problem::Problem;
 use crate::spec::{Document, Documents, SecretValue, secret_pointer};
 
 #[cfg(test)]
@@ -54,11 +57,18 @@ impl SecretStore {
     /// Opens every secret of a tree. Where two documents describe the same resource, the first one counts.
     pub fn open_all(&self, documents: &Documents) -> Secrets {
         let mut secrets = Secrets::default();
+        let mut told = BTreeSet::new();
         for document in documents.documents() {
             for (field, value) in document.spec.secrets() {
                 let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
-                let opened =
-                    self.open(&reference, value).unwrap_or_else(|error| refused(document, field, error));
+                let opened = self.open(&reference, value);
+                if let (Ok(_), SecretValue::FromFile(name)) = (&opened, value) {
+                    let exposed = open_to_others(&self.secrets_dir, &document.key.organization, name);
+                    // Several documents may have one file.
+                    let exposed = exposed.filter(|path| told.insert(path.clone()));
+                    secrets.warnings.extend(exposed.map(|path| warning_of(&path, document, field, name)));
+                }
+                let opened = opened.unwrap_or_else(|error| refused(document, field, error));
                 secrets.opened.entry(reference).or_insert(opened);
             }
         }
@@ -128,4 +138,12 @@ impl SecretStore {
 /// A secret that must not be used, as a problem at its field.
 fn refused(document: &Document, field: &str, error: SecretError) -> OpenedSecret {
     OpenedSecret::Refused(error.problem().at(document.locate(secret_pointer(field)), "can't be used"))
+}
+
+/// Warns of a secret in a file that every user of this host can read.
+fn warning_of(path: &Path, document: &Document, field: &str, name: &str) -> Problem {
+    let place = format!("`{}/{name}` in the secrets folder", document.key.organization);
+    Problem::warning("secret-open-to-others", format!("{place} can be read by every user of this host"))
+        .at(document.locate(secret_pointer(field)), "")
+        .hint(format!("close it: chmod 600 {}", path.display()))
 }

@@ -25,6 +25,7 @@ use doubt::Doubt;
 pub use error::GitError;
 use locks::Lock;
 use login::{Login, Told};
+pub use tree::checked_out;
 
 use crate::config::{SourceConfig, Transport};
 use crate::names::Digest;
@@ -241,6 +242,7 @@ impl Mirror {
     /// Fetches the branch, and gives its commit.
     fn download(&self, repository: &Repository, names: &Names, until: Instant) -> Result<Oid, GitError> {
         let url = || self.url.clone();
+        self.look_for_local()?;
         let told = Told::default();
         let failed = |error: git2::Error| match told.take() {
             Some(why) => GitError::Distrusted { url: url(), why },
@@ -264,6 +266,27 @@ impl Mirror {
         repository
             .refname_to_id(&names.fetched)
             .map_err(|_| GitError::NoBranch { url: url(), branch: self.branch.clone() })
+    }
+
+    /// Of a path where there is no repository, libgit2 says that it doesn't know the protocol.
+    fn look_for_local(&self) -> Result<(), GitError> {
+        let path = match self.url.split_once("://") {
+            Some(("file", path)) => path,
+            Some(_) => return Ok(()),
+            None if Transport::of(&self.url) == Ok(Transport::Local) => &self.url,
+            None => return Ok(()),
+        };
+        let is_folder = fs::metadata(path).map(|found| found.is_dir());
+        match is_folder {
+            Ok(true) if Repository::open(path).is_err_and(|error| error.code() == ErrorCode::NotFound) => {
+                Err(GitError::NoRepository { url: self.url.clone(), is_folder: true })
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(GitError::NoRepository { url: self.url.clone(), is_folder: false })
+            }
+            // What else is wrong there, git says.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     fn read(&self, repository: &Repository, commit: Oid) -> Result<Snapshot, GitError> {

@@ -66,9 +66,12 @@ impl Description {
     }
 
     fn unknown(&self, name: &str, fields: &[Description]) -> UnknownField {
-        let near = nearest(name, fields.iter().map(Description::name));
-        let near = near.and_then(|near| fields.iter().find(|field| field.name() == near).cloned());
-        let meant = near.or_else(|| fields.iter().find_map(|field| field.below(name)));
+        let near = || {
+            let near = nearest(name, fields.iter().map(Description::name))?;
+            fields.iter().find(|field| field.name() == near).cloned()
+        };
+        // Who knows a field's name to the letter means that field, wherever it is: `version` is no `apiVersion`.
+        let meant = fields.iter().find_map(|field| field.below(name)).or_else(near);
         UnknownField {
             within: self.path.clone(),
             name: name.to_owned(),

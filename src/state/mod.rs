@@ -104,7 +104,22 @@ impl State {
     pub fn open_existing(dir: &Utf8Path) -> Result<Option<State>, StateError> {
         finish_restore(dir)?;
         open::refuse_without_registry(dir)?;
-        if dir.join(registry::FILE).exists() { State::open(dir).map(Some) } else { Ok(None) }
+        if State::exists(dir) { State::open(dir).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether a folder holds a state: until then, nothing was ever applied or saved.
+    pub fn exists(dir: &Utf8Path) -> bool {
+        dir.join(registry::FILE).exists()
+    }
+
+    /// Whether a folder remembers anything of what was applied, or may: keys alone and an installation's id are nothing. It is
+    /// not opened for that.
+    pub fn remembers(dir: &Utf8Path) -> bool {
+        let path = dir.join(registry::FILE);
+        match std::fs::read(&path) {
+            Ok(bytes) => registry::remembers(&path, &bytes),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }
     }
 
     /// What a person should know about the folder itself: what was repaired, set aside or can't be read.

@@ -119,6 +119,13 @@ pub(super) fn whole_records(path: &Utf8Path, mut bytes: Vec<u8>) -> Result<(Vec<
     Ok((bytes, facts))
 }
 
+/// Whether a registry's bytes say anything of resources. What can't be read may.
+pub(super) fn remembers(path: &Utf8Path, bytes: &[u8]) -> bool {
+    read(path, bytes).map_or(true, |(facts, _)| {
+        facts != Facts { installation: facts.installation, source: facts.source.clone(), ..Facts::default() }
+    })
+}
+
 /// Reads a registry's bytes: what follows from them, and how many lines there were.
 fn read(path: &Utf8Path, bytes: &[u8]) -> Result<(Facts, usize), StateError> {
     let mut facts = Facts::default();

@@ -44,7 +44,7 @@ impl Wish {
             let value = SecretString::from(format!("secret of {name}"));
             (reference(&cluster(name)), OpenedSecret::Value { value, mark: mark() })
         };
-        Secrets { opened: self.clusters.keys().map(secret).collect() }
+        Secrets { opened: self.clusters.keys().map(secret).collect(), ..Secrets::default() }
     }
 }
 

@@ -27,6 +27,14 @@ pub enum GitError {
         /// The repository.
         url: String,
     },
+    /// There is no repository at a path of this machine.
+    #[error("could not fetch {url}: {}", no_repository(*.is_folder))]
+    NoRepository {
+        /// The path.
+        url: String,
+        /// Whether there is a folder all the same.
+        is_folder: bool,
+    },
     /// The deadline passed.
     #[error("could not fetch {url}: it took longer than {seconds} s")]
     Late {
@@ -99,6 +107,10 @@ pub enum GitError {
     },
 }
 
+fn no_repository(is_folder: bool) -> &'static str {
+    if is_folder { "that folder is no git repository" } else { "there is no such folder on this machine" }
+}
+
 impl GitError {
     /// What to do next.
     pub fn hint(&self) -> &'static str {
@@ -118,6 +130,14 @@ impl GitError {
             GitError::Distrusted { .. } => "check who answers there",
             GitError::Sha256 { .. } => {
                 "push the specs to a repository made with `git init --object-format=sha1`, which is git's default"
+            }
+            GitError::NoRepository { is_folder: true, .. } => {
+                "name a git repository as `source.git`; to read specs from a folder that is none, leave `source.git` out \
+                 and name the folder on the command line"
+            }
+            GitError::NoRepository { is_folder: false, .. } => {
+                "name a folder of this machine that holds a git repository as `source.git`, best by its whole path, or an \
+                 address: https://…, ssh://… or user@host:path"
             }
             GitError::Late { .. } => "check the network, or raise `source.timeout_seconds`",
             GitError::NoBranch { .. } => "push the branch, or name another as `source.branch`",

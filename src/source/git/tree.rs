@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use camino::Utf8Path;
 use git2::{ObjectType, Odb, Oid, Repository, Signature, Tree, TreeEntry};
 
 use super::GitError;
@@ -84,6 +85,13 @@ impl Reader<'_> {
         let what = format!("{what} in commit {}", self.commit);
         GitError::Damaged { url: self.url.to_owned(), what, error }
     }
+}
+
+/// The commit that a folder is a checkout of; none where it is part of no git repository, or of an empty one.
+pub fn checked_out(folder: &Utf8Path) -> Option<Commit> {
+    let repository = Repository::discover(folder).ok()?;
+    let commit = repository.head().ok()?.peel_to_commit().ok()?;
+    Some(Commit { id: commit.id().to_string(), author: author(&commit.author()), rewrote: None })
 }
 
 /// Who a commit says wrote it.

@@ -134,7 +134,10 @@ impl Rules<'_> {
                     "`scale_down_to: {units}` confirms nothing, since `kafka_units` is {}",
                     cluster.kafka_units
                 ),
-                "remove `scale_down_to`, or write the same number in both",
+                format!(
+                    "remove the line `scale_down_to: {units}` from `advanced_config`: it is only for going down, and was \
+                     used up by that; to go down again, write {units} in `kafka_units` too"
+                ),
             ),
             _ => {}
         }

@@ -1,0 +1,121 @@
+//! What a reviewer of a pull request reads: a plan as Markdown, of a checkout against what was applied.
+
+use std::fs;
+use std::net::TcpListener;
+
+use crate::support::{Tree, copy, files, stable};
+
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+const MARKDOWN: &str = "plan tree --format markdown";
+
+fn applied() -> Tree {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    tree
+}
+
+#[test]
+fn a_change_reads_well_as_a_comment() {
+    let tree = applied();
+    tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    tree.remove(SANDBOX);
+    insta::assert_snapshot!("markdown_change", stable(&tree.run(MARKDOWN).expect(2).out));
+}
+
+#[test]
+fn what_waits_says_for_what_and_the_way_out() {
+    let tree = applied();
+    tree.remove(ORDERS);
+    tree.remove(SANDBOX);
+    insta::assert_snapshot!("markdown_waiting", stable(&tree.run(MARKDOWN).expect(3).out));
+}
+
+#[test]
+fn problems_are_in_the_comment_and_nobodys_text_becomes_markup() {
+    let tree = applied();
+    let evil = "</details><img src=x> @everyone `a` [b](https://c.example) #1";
+    tree.write(SANDBOX, format!("apiVersion: streamfleet/v1\nkind: Cluster\n\"{evil}\": 1\nkafka_unit: 2\n"));
+    let page = tree.run(MARKDOWN).expect(1);
+    insta::assert_snapshot!("markdown_problems", stable(&page.out));
+    assert_eq!(page.err, "");
+}
+
+#[test]
+fn nothing_to_do_is_said_in_two_lines() {
+    let page = stable(&applied().run(MARKDOWN).expect(0).out);
+    assert_eq!(page, "### Streamfleet: Nothing to do: 5 resources are as their specs say.\n\nPlan `…`\n");
+}
+
+#[test]
+fn a_comment_that_is_too_long_is_cut_and_says_so() {
+    let tree = Tree::example("quickstart");
+    let sandbox = tree.read(SANDBOX);
+    for number in 0..400 {
+        let cluster = sandbox.replace("identifier: sandbox", &format!("identifier: sandbox-{number}"));
+        tree.write(&format!("acme/clusters/sandbox-{number}.yaml"), cluster);
+    }
+    let page = tree.run(MARKDOWN).out;
+    assert!((50_000..=65_000).contains(&page.len()), "{}", page.len());
+    let first = page.lines().next().unwrap();
+    assert!(first.starts_with("### Streamfleet: 0 to change, ") && first.ends_with(" waiting."), "{first}");
+    assert!(page.contains(" more lines of this list, which were cut.\n"), "{page}");
+    assert!(
+        page.trim_end().ends_with(" lines were cut here; `streamfleet plan tree` prints them."),
+        "{page}"
+    );
+    for mark in ["<details>", "</details>", "```diff"] {
+        assert_eq!(page.matches(mark).count(), 1, "{mark}");
+    }
+}
+
+#[test]
+fn a_checkout_is_planned_as_if_it_were_the_tree_and_nothing_is_written() {
+    let tree = applied();
+    copy(&tree.path(), &tree.beside("checkout"));
+    fs::remove_dir_all(tree.beside("checkout/.streamfleet")).unwrap();
+    let before = tree.output();
+    let text = tree.read(ORDERS);
+    fs::write(tree.beside("checkout").join(ORDERS), text.replace("kafka_units: 1", "kafka_units: 2"))
+        .unwrap();
+    fs::remove_file(tree.beside("checkout").join(SANDBOX)).unwrap();
+    let proposed = tree.run("plan tree --checkout checkout").expect(2);
+    // What is merged does what was reviewed.
+    let checkout = files(&tree.beside("checkout"));
+    tree.write(ORDERS, text.replace("kafka_units: 1", "kafka_units: 2"));
+    tree.remove(SANDBOX);
+    assert_eq!(tree.run("plan tree").expect(2).out, proposed.out);
+    assert_eq!(tree.output(), before);
+    assert_eq!(files(&tree.beside("checkout")), checkout);
+    tree.run("plan tree --checkout nowhere")
+        .expect(1)
+        .says(&["error: could not read the checkout `nowhere`", "help: make the folder, or give the path"]);
+    tree.run("plan tree --checkout checkout --out plan.json").expect(64);
+}
+
+#[test]
+fn a_proposed_kubeconfig_is_not_connected_with() {
+    let tree = applied();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    fs::write(tree.beside("config.toml"), "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
+    copy(&tree.path(), &tree.beside("checkout"));
+    let kubeconfig = format!(
+        "{{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"a\", \
+         \"contexts\": [{{\"name\": \"a\", \"context\": {{\"cluster\": \"a\", \"user\": \"a\"}}}}], \
+         \"clusters\": [{{\"name\": \"a\", \"cluster\": {{\"server\": \"https://{}\"}}}}], \
+         \"users\": [{{\"name\": \"a\", \"user\": {{\"token\": \"t\"}}}}]}}",
+        server.local_addr().unwrap()
+    );
+    let fleet = format!(
+        "apiVersion: streamfleet/v1\nkind: Fleet\norganization: acme\nidentifier: us\ninfra_type: byok\n\
+         tenancy_mode: Shared\nmax_tenants: 5\nmax_kafka_units: 5\nadvanced_config:\n  kubeconfig: '{kubeconfig}'\n"
+    );
+    fs::write(tree.beside("checkout/acme/fleets/us.yaml"), fleet).unwrap();
+    let words = "plan tree --config config.toml --checkout checkout --format markdown";
+    let page = tree.run(words).expect(3);
+    let why = "it is not the one that was applied, and a proposed one is not connected with";
+    assert!(page.out.contains(why), "{}", page.out);
+    let nobody = server.accept().unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+}
