@@ -112,6 +112,15 @@ fn a_secret_that_everybody_can_read_is_warned_of_once() {
     mode(tree.beside(""), 0o755);
     mode(tree.path().join(file), 0o644);
     let path = tree.path().join(file).canonicalize().unwrap();
+    // The first plan goes by the specs, and is refused all the same when a secret that it was made with is another one.
+    let saved = Tree::empty();
+    crate::support::copy(&tree.path(), &saved.path());
+    saved.run("plan tree --out plan.json").expect(2);
+    saved.write(file, "[default]\naws_access_key_id = AKIAEXAMPLE\naws_secret_access_key = hunter3\n");
+    saved.run("apply plan.json --yes").expect(1).says(&[
+        "- a secret of cloud account acme/one changed\n",
+        "- a secret of cloud account acme/two changed\n",
+    ]);
     let run = tree.run("plan tree").expect(2);
     let expected = format!(
         "\nwarning: `acme/s3` in the secrets folder can be read by every user of this host\n --> acme/one.yaml:8:1\n  |\n8 | \

@@ -36,6 +36,7 @@ pub fn objects(tree: &Path) -> io::Result<Vec<Value>> {
         config: Config::default(),
         output_dir: root.with_file_name("output"),
         software: env!("CARGO_PKG_VERSION").to_owned(),
+        proposed: false,
     };
     let documents = spec::read(&directory::scan(&root).map_err(io::Error::other)?, None);
     let checked = installation.check(&documents, Timestamp::now()).map_err(io::Error::other)?;

@@ -53,6 +53,7 @@ impl Process {
             config: Config::default(),
             output_dir: own.join("output"),
             software: env!("CARGO_PKG_VERSION").to_owned(),
+            proposed: false,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         Ok(Process { root, installation, runtime, documents: None, memory: Memory::default() })

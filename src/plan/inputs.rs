@@ -174,14 +174,16 @@ impl Plan {
     /// Time alone changes nothing, but what it brings about does: an approval that has ended, an hour that is over.
     pub fn staleness(&self, fresh: &Plan) -> Vec<String> {
         let mut changed = self.changed_inputs(fresh);
-        if changed.is_empty() {
+        if changed.is_empty() && self.id != fresh.id {
             let differing: Vec<String> = differing(self, fresh).map(ToString::to_string).collect();
-            if self.id == fresh.id && differing.is_empty() {
-                return changed;
-            }
             let what =
                 if differing.is_empty() { String::new() } else { format!(": see {}", differing.join(", ")) };
             changed.push(format!("time has passed or a cluster's health changed{what}"));
+        }
+        if changed.is_empty() {
+            // The first plan's id says nothing of them.
+            let secrets = with_other_secrets(self, fresh);
+            changed.extend(secrets.map(|resource| format!("a secret of {resource} changed")));
         }
         changed
     }
@@ -211,6 +213,15 @@ impl Plan {
         changed.extend(moved.map(|fleet| target_changed(self, fresh, fleet)));
         changed
     }
+}
+
+/// The resources that have other secrets in two plans.
+fn with_other_secrets<'a>(was: &Plan, is: &'a Plan) -> impl Iterator<Item = &'a ResourceKey> {
+    let secrets = |change: &Change| change.record.as_ref().map(|record| record.secrets.clone());
+    let before: BTreeMap<ResourceKey, _> =
+        was.changes().map(|change| (change.resource.clone(), secrets(change))).collect();
+    let differs = move |change: &&Change| before.get(&change.resource) != Some(&secrets(change));
+    is.changes().filter(differs).map(|change| &change.resource)
 }
 
 /// Says that a target changed, with the first object for which something else would be done now.
