@@ -401,7 +401,7 @@ fn where_nobody_knows_the_metadata_nothing_of_the_cluster_is_written() {
     forget(&mut lab);
     let plan = lab.plan();
     let waits = Waiting::MetadataUnknown { to: "4.3-IV0".into() };
-    assert_eq!(change(&plan, ORDERS).waiting, [waits.clone()]);
+    assert_eq!(change(&plan, ORDERS).waiting, std::slice::from_ref(&waits));
     assert!(!plan.has_work());
     // Nor is it made anew over the disks that it has.
     lab.target().objects.remove(&object("Kafka", "orders", "orders"));
