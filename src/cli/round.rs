@@ -14,7 +14,7 @@ use crate::cli::settings::Settings;
 use crate::execute::{Progress, Report};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan;
-use crate::round::{Checked, Installation, Round, Unknown};
+use crate::round::{Checked, Clerk, Installation, Round};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{Fetched, GitError, Mirror};
@@ -75,7 +75,7 @@ pub fn look(
     let installation = open(&settings, access, console)?;
     let runtime = runtime()?;
     let round = installation.plan(&documents, now, runtime.handle(), None).map_err(unreadable_state)?;
-    round.unknown.iter().for_each(|unknown| warn_of_unknown(unknown, console));
+    round.unknown.iter().for_each(|unknown| console.warn(&unknown.to_string()));
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = round.plan.summary;
     tracing::debug!(plan = round.plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Look { settings, installation, round, runtime })
@@ -160,15 +160,6 @@ pub fn unreadable_state(error: StateError) -> Failure {
     Failure::of_state("could not read the state", &error)
 }
 
-/// Warns of objects that nobody knows the owner of.
-pub fn warn_of_unknown(unknown: &Unknown, console: &mut Console) {
-    let Unknown { fleet, owner, objects } = unknown;
-    console.warn(&format!(
-        "fleet {fleet} holds objects of {owner} ({objects}), which is neither recorded nor in the tree, as after an older \
-         backup was restored: they stay; to go on with it or to delete it, put its spec back and apply first"
-    ));
-}
-
 /// Before anything is written to the tree's own folder, git is told to leave it alone: it holds keys.
 ///
 /// # Errors
@@ -236,7 +227,9 @@ impl Look {
         let Some(state) = &self.installation.state else {
             return Err(Failure::new("nothing can be applied without a state"));
         };
-        Ok(self.runtime.block_on(self.round.execute(state, &Timestamp::now, &actor(), progress)))
+        let actor = actor();
+        let clerk = Clerk { state, clock: &Timestamp::now, actor: &actor };
+        Ok(self.runtime.block_on(self.round.execute(clerk, progress)))
     }
 
     /// The cluster that a person means, among those of the tree and those that are there still.

@@ -107,7 +107,7 @@ impl Page<'_> {
         let state = match &plan.reach {
             Reach::Unreachable { refused: true, .. } => ", Failed".to_owned(),
             Reach::Unreachable { .. } => ", Unreachable".to_owned(),
-            Reach::Reached => match status_word(plan) {
+            Reach::Reached | Reach::UnderWay { .. } => match status_word(plan) {
                 Some(status) => format!(", {status}"),
                 None => String::new(),
             },

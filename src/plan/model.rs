@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalog::{Condition, Gauge, Hold, OrganizationCapacity, RecordedResource, ResourceStatus};
+use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
 use crate::plan::{Contest, Pauses, Reach, Sizes};
 use crate::problem::{Origin, Problem};
@@ -22,6 +23,8 @@ pub const FORMAT: u32 = 1;
 pub struct Policy {
     /// The time of planning.
     pub now: Timestamp,
+    /// What is done without anybody saying so.
+    pub mode: Mode,
     /// How many Kafka clusters a fleet may lose in an hour without approval.
     pub cluster_deletions_per_hour: u32,
     /// How long an approval holds.
@@ -399,6 +402,13 @@ pub enum Waiting {
         #[serde(default)]
         lost: bool,
     },
+    /// An earlier plan is being carried out on the fleet.
+    UnderWay {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// The settings want nothing to be changed.
+    PlanOnly,
     /// A secret can't be opened here.
     SecretUnavailable {
         /// Which, as the spec names it.

@@ -2,9 +2,9 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::StateError;
 
@@ -74,12 +74,32 @@ pub(super) fn close_to_others(path: &Utf8Path, found: &Metadata) -> Result<Optio
 }
 
 /// The folder is this process's until this is dropped.
-pub(super) struct Lock(File);
+pub(super) struct Lock {
+    dir: Utf8PathBuf,
+    file: File,
+}
+
+impl Lock {
+    /// Makes sure that the file that is locked is still the one in the folder.
+    pub(super) fn still_there(&self) -> Result<(), StateError> {
+        let path = self.dir.join(LOCK);
+        let ours = self.file.metadata().map_err(StateError::io("look at", &path))?;
+        let same = |there: &Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+        match fs::symlink_metadata(&path) {
+            Ok(there) if same(&there) => Ok(()),
+            Ok(_) => Err(StateError::Gone { dir: self.dir.clone() }),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(StateError::Gone { dir: self.dir.clone() })
+            }
+            Err(error) => Err(StateError::io("look at", &path)(error)),
+        }
+    }
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // Closing the file isn't enough: a process that is just being started still has it, for a moment.
-        drop(self.0.unlock());
+        drop(self.file.unlock());
     }
 }
 
@@ -108,7 +128,7 @@ pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(StateError::io("write", &path))?;
-    Ok(Lock(file))
+    Ok(Lock { dir: dir.to_owned(), file })
 }
 
 /// Makes renames and new files in a folder outlast a power cut.

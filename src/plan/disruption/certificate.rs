@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{NOT_HEALTHY, disrupts};
-use crate::catalog::{Catalog, Status};
-use crate::names::{Kind, ResourceKey};
+use crate::catalog::{Catalog, ResolvedCluster, Status};
+use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting};
 use crate::render::SecretSlot;
@@ -39,7 +39,8 @@ pub(in crate::plan) fn one_after_another(catalog: &Catalog, parts: &mut [FleetPa
         }
     }
     for (domain, Turns { disturbed, well }) in turns {
-        let first = renewing(catalog, parts, &domain).or_else(|| disturbed.into_iter().next());
+        let first = renewing(catalog, parts, &domain).or_else(|| being_changed(catalog, parts, &domain));
+        let first = first.or_else(|| disturbed.into_iter().next());
         let Some(first) = first.or_else(|| well.first().cloned()) else { continue };
         let waits = |change: &&mut Change| change.resource != first && well.contains(&change.resource);
         let changes =
@@ -63,6 +64,17 @@ fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Opt
         let mut unwell = unwell.map(|(key, _)| key).filter(|key| uses(key) && !pending.contains(key));
         unwell.next().cloned()
     })
+}
+
+/// A cluster on a fleet that is being changed just now: nobody knows whether it is getting the certificate.
+fn being_changed(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Option<ResourceKey> {
+    let fleets = plans(parts).filter(|plan| matches!(plan.reach, Reach::UnderWay { .. }));
+    let fleets: BTreeSet<&FleetKey> = fleets.map(|plan| &plan.fleet).collect();
+    let uses = |cluster: &&ResolvedCluster| {
+        fleets.contains(&cluster.fleet) && cluster.domain.as_ref().is_some_and(|used| used.key == *domain)
+    };
+    let mut using = catalog.clusters.values().filter(uses);
+    using.next().map(|cluster| cluster.key.clone())
 }
 
 fn plans(parts: &[FleetPart]) -> impl Iterator<Item = &FleetPlan> {

@@ -57,7 +57,8 @@ impl Corrections {
 
     /// The objects that are left as they are.
     pub(super) fn flapping(&mut self, now: Timestamp) -> BTreeMap<(FleetKey, ObjectKey), Flapping> {
-        self.flapping.retain(|_, flapping| flapping.until > now);
+        let may_be = |left: SignedDuration| left.is_positive() && left <= WINDOW;
+        self.flapping.retain(|_, flapping| may_be(flapping.until.duration_since(now)));
         self.flapping.clone()
     }
 }
