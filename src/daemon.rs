@@ -4,6 +4,7 @@
 //! work on one of its own ([`work`]), and specs are watched or fetched ([`feed`]). What is due when is decided on data alone
 //! ([`schedule`]).
 
+mod approvals;
 mod feed;
 mod log;
 mod look;
@@ -22,7 +23,6 @@ use tokio::time::{sleep, timeout};
 use crate::names::FleetKey;
 use crate::round::{Installation, Memory, Round};
 use crate::state::StateError;
-use log::Log;
 use look::Look;
 use schedule::{Order, Schedule};
 use work::Work;
@@ -151,7 +151,6 @@ struct Process {
     look: Arc<Mutex<Look>>,
     work: Work,
     feed: feed::Feed,
-    log: Log,
     /// The last plan.
     round: Option<Arc<Round>>,
 }
@@ -170,9 +169,10 @@ impl Process {
         let handle = runtime.handle().clone();
         let work = Work::new(Arc::clone(&installation), Arc::clone(&memory), actor.clone(), handle.clone());
         let at_once = usize::try_from(installation.config.daemon.fleets_at_once).unwrap_or(1);
+        runtime.spawn(approvals::watch(Arc::clone(&installation), tell.clone()));
         runtime.spawn(told(Arc::clone(&memory), tell.clone()));
         let (feed, specs) = feed::start(source, &runtime, &tell)?;
-        let look = Look::new(installation, memory, specs, actor, handle);
+        let look = Look::new(installation, memory, specs, (actor, color), handle);
         Ok(Process {
             runtime,
             tell,
@@ -181,7 +181,6 @@ impl Process {
             look: Arc::new(Mutex::new(look)),
             work,
             feed,
-            log: Log::new(color),
             round: None,
         })
     }
@@ -211,12 +210,11 @@ impl Process {
         self.runtime.block_on(next).unwrap_or(Event::Due)
     }
 
-    /// Says what happened, and keeps the plan.
+    /// Keeps the plan that was made, and says what nobody else does.
     fn hear(&mut self, event: Event) -> Result<(), Lost> {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
-                    self.log.decisions(&round);
                     self.round = Some(round);
                 }
             }

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
+use jiff::SignedDuration;
+
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Cause, Change, Plan, Verb, Waiting};
 use crate::problem;
 use crate::round::Round;
+
+/// How long a fleet may be worked on before it is told that everything else waits there.
+pub(super) const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 /// What was told last.
 #[derive(Default)]
@@ -87,11 +92,19 @@ impl Log {
         let (cause, by) = told(cause);
         let commit = plan.inputs.commit.as_ref();
         let (commit, author) = (commit.map(|commit| &commit.id), commit.map(|commit| &commit.author));
-        let plan = &plan.id;
+        let (made, plan) = (plan.created_at, &plan.id);
         if waiting.is_empty() {
             if *verb != Verb::Keep {
                 tracing::info!(fleet, %resource, %verb, cause, by, plan, commit, author, "decided");
             }
+            return;
+        }
+        // What is being done as it should be is soon over.
+        let is_soon_over = |waiting: &Waiting| match waiting {
+            Waiting::UnderWay { since } => made.duration_since(*since) < LONG,
+            _ => false,
+        };
+        if waiting.iter().any(is_soon_over) {
             return;
         }
         let waits: Vec<String> = waiting.iter().map(ToString::to_string).collect();

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 
 use super::feed::Specs;
-use super::{Event, Lost, Outlook, Planned, until};
+use super::log::{LONG, Log};
+use super::{Event, Lost, Outlook, Planned, approvals, until};
 use crate::execute::Report;
 use crate::plan::{FleetPlan, Verb, Waiting};
 use crate::round::{Clerk, Installation, Memory, Round};
@@ -26,6 +27,7 @@ pub(super) struct Look {
     runtime: Handle,
     /// What was read last: files that are as they were aren't parsed again.
     documents: Option<Documents>,
+    log: Log,
     /// Why the specs can't be read, as it was told last.
     unreadable: Option<String>,
     /// Why no book could be kept, as it was told last.
@@ -38,11 +40,12 @@ impl Look {
         installation: Arc<Installation>,
         memory: Arc<Memory>,
         specs: Specs,
-        actor: String,
+        (actor, color): (String, bool),
         runtime: Handle,
     ) -> Self {
         let (documents, unreadable, unkept) = (None, None, None);
-        Self { installation, memory, specs, actor, runtime, documents, unreadable, unkept, pauses: PAUSES }
+        let (log, pauses) = (Log::new(color), PAUSES);
+        Self { installation, memory, specs, actor, runtime, documents, log, unreadable, unkept, pauses }
     }
 
     /// Plans, and does what is no fleet's matter.
@@ -68,11 +71,16 @@ impl Look {
         };
         self.unreadable = None;
         let documents = spec::read(&snapshot, self.documents.as_ref());
-        let now = Timestamp::now();
-        let round = installation.plan(&documents, now, &self.runtime, Some(&self.memory));
+        let mut now = Timestamp::now();
+        let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
+        let mut round = plan(now)?;
+        if approvals::answer(state, &round) {
+            now = Timestamp::now();
+            round = plan(now)?;
+        }
         self.documents = Some(documents);
-        let round = round?;
         tracing::debug!(plan = round.plan.id, looked = round.looked, "planned");
+        self.log.decisions(&round);
         let mut outlook = outlook(&round, now);
         if needs_book(&round, &outlook) && !self.keep_book(&round, state) {
             // Nothing may change before it is kept.
@@ -119,6 +127,8 @@ fn outlook(round: &Round, now: Timestamp) -> Outlook {
         Waiting::Absence { until } | Waiting::Flapping { until, .. } | Waiting::Retry { until, .. } => {
             Some(*until)
         }
+        // It is told then.
+        Waiting::UnderWay { since } => since.checked_add(LONG).ok().filter(|told| *told > now),
         _ => None,
     });
     let next = times.chain(round.health.values().filter_map(|health| health.again)).min();

@@ -276,28 +276,6 @@ pub enum Verdict {
     Refused,
 }
 
-impl Verdict {
-    /// The verdict in a few words: `rolling restart`.
-    pub fn words(self) -> &'static str {
-        match self {
-            Verdict::NoOp => "nothing",
-            Verdict::InPlace => "in place",
-            Verdict::StorageGrowth => "storage growth",
-            Verdict::RollingRestart => "rolling restart",
-            Verdict::BrokerRemoval => "brokers removed",
-            Verdict::ClientsReconnect => "clients must reconnect",
-            Verdict::ServiceLoss => "service loss",
-            Verdict::DataLoss => "data loss",
-            Verdict::Refused => "refused",
-        }
-    }
-
-    /// Whether brokers restart or clients are cut off, though all data stays where it is.
-    pub(super) fn restarts_brokers(self) -> bool {
-        matches!(self, Verdict::RollingRestart | Verdict::ClientsReconnect)
-    }
-}
-
 /// One thing that is done on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

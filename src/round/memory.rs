@@ -170,3 +170,37 @@ fn wanted(catalog: &Catalog, fleet: &FleetKey) -> Digest {
     let own = format!("{:?}", own.map(|own| (&own.spec, &own.secrets)));
     Digest::of(format!("{own} {}", Renderer::new(catalog).inputs(fleet)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_again_after_pauses_that_grow_until_it_is_mended() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        let fleet: FleetKey = "acme/eu".to_owned().try_into().unwrap();
+        let failed = |message: &str| Failure {
+            fleet: Some(fleet.clone()),
+            resource: None,
+            origin: None,
+            object: None,
+            message: message.to_owned(),
+            hint: String::new(),
+        };
+        let (mut state, specs) = (State::default(), Digest::of("specs"));
+        let pause = |until: Timestamp| until.duration_since(now).as_secs_f64();
+        for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {
+            let until = state.tried(&fleet, specs.clone(), Some(&failed("no")), now).unwrap();
+            assert!((seconds * 0.79..seconds * 1.21).contains(&pause(until)), "{seconds}: {until}");
+        }
+        // The clock is set back by a day: nobody waits for that.
+        let pending = &state.failed[&fleet];
+        assert!(pending.may_be_at(now) && !pending.may_be_at(now - SignedDuration::from_hours(24)));
+        assert_eq!(pending.retry.failed, "fleet acme/eu: no");
+        // Other specs begin anew, and so does what worked once.
+        let until = state.tried(&fleet, Digest::of("others"), Some(&failed("no")), now).unwrap();
+        assert!(pause(until) < 1.21);
+        assert_eq!(state.tried(&fleet, specs.clone(), None, now), None);
+        assert!(state.failed.is_empty());
+    }
+}

@@ -1,6 +1,7 @@
 //! One round, from what a source says to what is done: the pure steps joined with the effects around them. Every way to run
 //! Streamfleet goes through here, so that all of them see the same plan.
 
+mod approval;
 mod health;
 mod kubeconfigs;
 mod memory;
@@ -32,6 +33,7 @@ use crate::spec::Documents;
 use crate::state::{State, StateError};
 use crate::target::{Basis, Marks, Target, TargetError, Targets};
 
+pub use approval::Approved;
 pub use health::Health;
 pub use memory::Memory;
 pub use work::Clerk;

@@ -80,6 +80,11 @@ pub(super) struct Lock {
 }
 
 impl Lock {
+    /// The folder.
+    pub(super) fn dir(&self) -> &Utf8Path {
+        &self.dir
+    }
+
     /// Makes sure that the file that is locked is still the one in the folder.
     pub(super) fn still_there(&self) -> Result<(), StateError> {
         let path = self.dir.join(LOCK);
@@ -103,6 +108,27 @@ impl Drop for Lock {
     }
 }
 
+/// The process that uses the folder, as the error that another one meets; none where none does.
+pub(super) fn holder(dir: &Utf8Path) -> Result<Option<StateError>, StateError> {
+    let path = dir.join(LOCK);
+    if plain_file(&path)?.is_none() {
+        return Ok(None);
+    }
+    let mut file = File::open(&path).map_err(StateError::io("open", &path))?;
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(locked(dir, &mut file))),
+        Err(TryLockError::Error(error)) => Err(StateError::io("lock", &path)(error)),
+    }
+}
+
+fn locked(dir: &Utf8Path, file: &mut File) -> StateError {
+    let mut text = String::new();
+    // The holder may not have written its number yet; then it stays unnamed.
+    let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+    StateError::Locked { dir: dir.to_owned(), holder }
+}
+
 /// Takes the folder for this process.
 pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
     let path = dir.join(LOCK);
@@ -117,12 +143,7 @@ pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
         .map_err(StateError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            // The holder may not have written its number yet; then it stays unnamed.
-            let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(StateError::Locked { dir: dir.to_owned(), holder });
-        }
+        Err(TryLockError::WouldBlock) => return Err(locked(dir, &mut file)),
         Err(TryLockError::Error(error)) => return Err(StateError::io("lock", &path)(error)),
     }
     file.set_len(0)

@@ -24,6 +24,7 @@ mod open;
 mod recall;
 mod records;
 mod registry;
+mod requests;
 mod restore;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
 pub use kubeconfigs::KeptKubeconfig;
+pub use requests::{Answer, Asked, Request, ask, holder};
 pub use restore::{NotRestored, Restored, finish_restore, restore};
 
 /// An open state folder. It is this process's until it is dropped.

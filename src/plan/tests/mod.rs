@@ -4,6 +4,7 @@ mod certificate;
 mod decisions;
 mod dry_run;
 mod look;
+mod modes;
 mod preflight;
 mod property;
 mod rules;
