@@ -44,6 +44,8 @@ pub struct Config {
     pub secrets: SecretsConfig,
     /// What may be done without asking.
     pub policy: PolicyConfig,
+    /// How `serve` works.
+    pub daemon: DaemonConfig,
     /// Which Kubernetes clusters may be connected to.
     pub targets: TargetsConfig,
     /// Which operators may be installed on fleets.
@@ -84,6 +86,9 @@ pub struct TargetsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
+    /// What is done without anybody saying so: all that needs no approval (`auto`), what somebody approves (`approve`), or
+    /// nothing (`plan-only`).
+    pub mode: Mode,
     /// How many Kafka clusters a fleet may lose in an hour without approval.
     #[schemars(range(max = 1000))]
     pub cluster_deletions_per_hour: u32,
@@ -92,9 +97,58 @@ pub struct PolicyConfig {
     pub approval_hours: u32,
 }
 
+/// What is done without anybody saying so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Everything but what needs an approval, as a deletion beyond the limit does.
+    #[default]
+    Auto,
+    /// Nothing on a fleet that nobody has approved: every plan waits for `streamfleet approve`.
+    Approve,
+    /// Nothing at all. What would be done is told.
+    PlanOnly,
+}
+
 impl Default for PolicyConfig {
     fn default() -> Self {
-        Self { cluster_deletions_per_hour: 1, approval_hours: 24 }
+        Self { mode: Mode::Auto, cluster_deletions_per_hour: 1, approval_hours: 24 }
+    }
+}
+
+impl Mode {
+    /// The mode as the settings have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Auto => "auto",
+            Mode::Approve => "approve",
+            Mode::PlanOnly => "plan-only",
+        }
+    }
+}
+
+/// How `serve` works.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DaemonConfig {
+    /// How many fleets are changed at a time.
+    #[schemars(range(min = 1, max = 100))]
+    pub fleets_at_once: u32,
+}
+
+impl Default for DaemonConfig {
+    fn default() -> Self {
+        Self { fleets_at_once: 8 }
+    }
+}
+
+impl DaemonConfig {
+    /// The first key that is out of its bounds, which are those of the schema.
+    fn out_of_bounds(&self) -> Option<String> {
+        let is_out = !(1..=100).contains(&self.fleets_at_once);
+        is_out.then(|| {
+            format!("`daemon.fleets_at_once` is {}, and it has to be from 1 to 100", self.fleets_at_once)
+        })
     }
 }
 
@@ -120,8 +174,9 @@ impl Config {
     /// On the first key that is unknown or of the wrong type, with its line, or out of its bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         let config: Config = toml::from_str(text).map_err(|error| whole(text, error))?;
-        let Config { policy, units, operators, source, tiered_storage, .. } = &config;
-        let wrong = policy.out_of_bounds().or_else(|| units.out_of_bounds());
+        let Config { policy, daemon, units, operators, source, tiered_storage, .. } = &config;
+        let wrong = policy.out_of_bounds().or_else(|| daemon.out_of_bounds());
+        let wrong = wrong.or_else(|| units.out_of_bounds());
         let wrong = wrong.or_else(|| tiered_storage.out_of_bounds());
         match wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds()) {
             Some(why) => Err(serde::de::Error::custom(why)),
@@ -188,6 +243,10 @@ mod tests {
             (
                 "[policy]\ncluster_deletions_per_hour = 1001\n".to_owned(),
                 "`policy.cluster_deletions_per_hour` is 1001, and it has to be from 0 to 1000",
+            ),
+            (
+                "[daemon]\nfleets_at_once = 0\n".to_owned(),
+                "`daemon.fleets_at_once` is 0, and it has to be from 1 to 100",
             ),
             (
                 units("brokers_per_unit", 0),

@@ -119,7 +119,7 @@ fn unreached(key: &ResourceKey, catalog: &Catalog, plan: &Plan) -> Option<(Statu
     let resource = catalog.resources.get(key);
     let fleet = resource.and_then(Resource::fleet).map_or_else(|| key.clone(), |fleet| fleet.resource());
     let plan = plan.fleets.iter().find(|plan| plan.fleet.resource() == fleet)?;
-    let waiting = plan.reach.waiting()?;
+    let waiting = plan.reach.waiting().filter(|it| matches!(it, Waiting::Unreachable { .. }))?;
     let refused = matches!(waiting, Waiting::Unreachable { refused: true, .. });
     let status = if refused && fleet == *key { Status::Failed } else { Status::Unreachable };
     Some((status, waiting.to_string()))

@@ -34,7 +34,9 @@ pub mod state;
 #[allow(clippy::disallowed_methods, reason = "reads and writes what fleets consist of")]
 pub mod target;
 
-// The shell: it uses all, and `cli` uses `round`.
+// The shell: it uses all, `daemon` uses `round`, and `cli` both.
 #[allow(clippy::disallowed_methods, reason = "it is where files, the environment and the clock come in")]
 pub mod cli;
+#[allow(clippy::disallowed_methods, reason = "it goes on with time")]
+pub mod daemon;
 pub mod round;

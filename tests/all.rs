@@ -38,6 +38,7 @@ mod replay;
 mod restore;
 mod schemas;
 mod secrets;
+mod serve;
 mod settings;
 mod state_faults;
 mod support;

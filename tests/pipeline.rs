@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use streamfleet::catalog::{Recorded, Secrets};
 use streamfleet::config::Config;
-use streamfleet::execute::{Report, execute};
+use streamfleet::execute::{Desk, Report, execute};
 use streamfleet::plan::Plan;
 use streamfleet::round::{self, Installation};
 use streamfleet::secret::{Keyring, SecretStore};
@@ -80,7 +80,9 @@ impl Round {
     /// Executes the plan to its end.
     pub async fn execute(&self) -> Report {
         let clock = || self.now;
-        execute(&self.plan, &self.targets, self.state(), &self.secrets, &clock, "ann", &mut |_| {}).await
+        let Round { plan, targets, secrets, .. } = self;
+        let desk = Desk { plan, targets, state: self.state(), secrets, clock: &clock, actor: "ann" };
+        execute(desk, &mut |_| {}).await
     }
 
     /// Executes the plan and is killed at the so-manieth place where it lets others go on or waits: between two steps,

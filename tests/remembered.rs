@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use streamfleet::config::Config;
 use streamfleet::execute::Progress;
 use streamfleet::names::FleetKey;
-use streamfleet::round::{Installation, Memory, Round};
+use streamfleet::round::{Clerk, Installation, Memory, Round};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
 use streamfleet::spec;
@@ -70,7 +70,8 @@ impl Process {
     fn apply(&self) {
         let round = self.plan(None);
         let (clock, mut progress) = (|| self.now, |_: Progress<'_>| {});
-        self.runtime.block_on(round.execute(self.state(), &clock, "tester", &mut progress));
+        let clerk = Clerk { state: self.state(), clock: &clock, actor: "tester" };
+        self.runtime.block_on(round.execute(clerk, &mut progress));
     }
 }
 

@@ -67,7 +67,7 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
             "[policy]\napproval_hour = 3\n",
             "error: could not understand the config file `settings.toml`\n\
              TOML parse error at line 2, column 1\n  |\n2 | approval_hour = 3\n  | ^^^^^^^^^^^^^\n\
-             unknown field `approval_hour`, expected `cluster_deletions_per_hour` or `approval_hours`\n  \
+             unknown field `approval_hour`, expected one of `mode`, `cluster_deletions_per_hour`, `approval_hours`\n  \
              help: did you mean `approval_hours`?\n",
         ),
         (

@@ -1,20 +1,29 @@
 //! `streamfleet approve`: let guarded steps run.
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::catalog::Approval;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::plan::{FleetPlan, Guard, Waiting};
-use crate::state::AuditEntry;
+use crate::round::Approved;
+use crate::state::{self, Answer, Request, StateError};
+
+/// How long the process that uses the state may take to answer: a target that is silent may hold up its plan.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often is looked whether it has.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Approve the guarded steps of one fleet, by the id that the plan prints beside them.
 ///
-/// The approval is for exactly those steps, is used once, and ends after a day unless the config says otherwise.
+/// The approval is for exactly those steps, is used once, and ends after a day unless the config says otherwise. Where `serve`
+/// runs, it is given to that.
 #[derive(Debug, Args)]
 pub struct Approve {
     /// The id that `streamfleet plan` prints.
@@ -27,70 +36,70 @@ pub struct Approve {
 /// Runs the verb.
 pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
+    if let Some(holder) = holder(&settings)? {
+        return hand_over(verb, &settings, &holder, console);
+    }
     let now = Timestamp::now();
     let look = round::look(settings, Access::Write, now, console)?;
-    let guarded =
-        look.round.plan.fleets.iter().filter_map(|fleet| fleet.guard.as_ref().map(|guard| (fleet, guard)));
-    let Some((fleet, guard)) = guarded.clone().find(|(_, guard)| guard.id == verb.id) else {
-        return Err(unknown_id(&verb.id, &guarded.collect::<Vec<_>>(), &look.settings.arguments));
-    };
-    if let Some(by) = &guard.approved_by {
-        console.print(&format!("{} was approved already, by {by}.\n", guard.id))?;
-        return Ok(exit::OK);
-    }
     let Some(state) = &look.installation.state else {
         return Err(Failure::new("nothing can be approved without a state"));
     };
-    let approval = Approval { fleet: fleet.fleet.clone(), id: guard.id.clone(), by: round::actor(), at: now };
-    let what =
-        format!("approved {} on fleet {}: {}", guard.id, fleet.fleet, guarded_changes(fleet, &guard.id));
-    let entry = AuditEntry {
-        at: now,
-        who: round::actor(),
-        what,
-        plan: Some(look.round.plan.id.clone()),
-        commit: look.round.plan.inputs.commit.clone(),
-    };
-    state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
-    state.approve(approval).map_err(|error| Failure::of_state("could not record the approval", &error))?;
-    console.print(&format!(
-        "Approved {} on fleet {}: {}.\nIt is used by the next apply: streamfleet apply {}\n",
-        guard.id,
-        fleet.fleet,
-        guarded_changes(fleet, &guard.id),
-        look.settings.arguments
-    ))?;
+    let approved = look.round.approve(state, &verb.id, &round::actor(), now);
+    let approved = approved.map_err(|error| Failure::of_state("could not record the approval", &error))?;
+    match approved {
+        Approved::Unknown { waiting } => {
+            return Err(unknown_id(&verb.id, &waiting, &look.settings.arguments));
+        }
+        Approved::Before { by } => console.print(&format!("{} was approved already, by {by}.\n", verb.id))?,
+        Approved::Now { fleet, changes } => console.print(&format!(
+            "Approved {} on fleet {fleet}: {changes}.\nIt is used by the next apply: streamfleet apply {}\n",
+            verb.id, look.settings.arguments
+        ))?,
+    }
     Ok(exit::OK)
 }
 
-fn asks_for(waiting: &Waiting, id: &str) -> bool {
-    matches!(waiting, Waiting::Approval { id: asked, .. } if asked == id)
+/// The process that uses the state; none where none does.
+fn holder(settings: &Settings) -> Result<Option<StateError>, Failure> {
+    state::holder(&settings.state_dir).map_err(|error| {
+        Failure::of_state(format!("could not open the state in `{}`", settings.state_dir), &error)
+    })
 }
 
-/// What the approval is for, as the plan showed it beside the id.
-fn guarded_changes(fleet: &FleetPlan, id: &str) -> String {
-    let named: Vec<String> = fleet
-        .changes
-        .iter()
-        .filter(|change| change.waiting.iter().any(|waiting| asks_for(waiting, id)))
-        .map(|change| format!("{} {}", change.verb, change.resource))
-        .collect();
-    named.join(", ")
-}
-
-fn unknown_id(id: &str, guarded: &[(&FleetPlan, &Guard)], arguments: &str) -> Failure {
-    let failure = Failure::new(format!("no step of the current plan waits for approval as `{id}`"));
-    match guarded {
-        [] => failure.hint(format!("nothing waits for approval; see `streamfleet plan {arguments}`")),
-        _ => {
-            let ids: Vec<String> = guarded
-                .iter()
-                .map(|(fleet, guard)| format!("{} on fleet {}", guard.id, fleet.fleet))
-                .collect();
-            failure.hint(format!(
-                "what waits now: {}; the steps may have changed since you saw them",
-                ids.join(", ")
-            ))
+/// Has the process approve that uses the state. Only `serve` hears it; what else uses the state is soon done.
+fn hand_over(
+    verb: &Approve,
+    settings: &Settings,
+    holder: &StateError,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let attempt = || format!("could not approve {}", verb.id);
+    let failed = |error: &StateError| Failure::of_state(attempt(), error);
+    let request = Request { approve: verb.id.clone(), by: round::actor() };
+    let asked = state::ask(&settings.state_dir, &request).map_err(|error| failed(&error))?;
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if let Some(Answer { done, said, hint }) = asked.answer().map_err(|error| failed(&error))? {
+            let answered = Failure { hint, ..Failure::new(said.clone()) };
+            let mut letters = said.chars();
+            let said = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters);
+            return match done {
+                true => console.print(&format!("{}.\n", said.collect::<String>())).map(|()| exit::OK),
+                false => Err(answered),
+            };
         }
+        sleep(TICK);
+    }
+    Err(failed(holder))
+}
+
+fn unknown_id(id: &str, waiting: &[String], arguments: &str) -> Failure {
+    let failure = Failure::new(format!("no step of the current plan waits for approval as `{id}`"));
+    match waiting {
+        [] => failure.hint(format!("nothing waits for approval; see `streamfleet plan {arguments}`")),
+        _ => failure.hint(format!(
+            "what waits now: {}; the steps may have changed since you saw them",
+            waiting.join(", ")
+        )),
     }
 }

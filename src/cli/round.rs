@@ -14,7 +14,7 @@ use crate::cli::settings::Settings;
 use crate::execute::{Progress, Report};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan;
-use crate::round::{Checked, Installation, Round, Unknown};
+use crate::round::{Checked, Clerk, Installation, Round};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{self, Fetched, GitError, Mirror};
@@ -101,7 +101,7 @@ fn look_with(
 ) -> Result<Look, Failure> {
     let runtime = runtime()?;
     let round = installation.plan(documents, now, runtime.handle(), None).map_err(unreadable_state)?;
-    round.unknown.iter().for_each(|unknown| warn_of_unknown(unknown, console));
+    round.unknown.iter().for_each(|unknown| console.warn(&unknown.to_string()));
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = round.plan.summary;
     tracing::debug!(plan = round.plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Look { settings, installation, round, runtime })
@@ -212,15 +212,6 @@ pub fn unreadable_state(error: StateError) -> Failure {
     Failure::of_state("could not read the state", &error)
 }
 
-/// Warns of objects that nobody knows the owner of.
-pub fn warn_of_unknown(unknown: &Unknown, console: &mut Console) {
-    let Unknown { fleet, owner, objects } = unknown;
-    console.warn(&format!(
-        "fleet {fleet} holds objects of {owner} ({objects}), which is neither recorded nor in the tree, as after an older \
-         backup was restored: they stay; to go on with it or to delete it, put its spec back and apply first"
-    ));
-}
-
 /// Before anything is written to the tree's own folder, git is told to leave it alone: it holds keys.
 ///
 /// # Errors
@@ -288,7 +279,9 @@ impl Look {
         let Some(state) = &self.installation.state else {
             return Err(Failure::new("nothing can be applied without a state"));
         };
-        let report = self.runtime.block_on(self.round.execute(state, &Timestamp::now, &actor(), progress));
+        let actor = actor();
+        let clerk = Clerk { state, clock: &Timestamp::now, actor: &actor };
+        let report = self.runtime.block_on(self.round.execute(clerk, progress));
         if let Some(mirror) = self.settings.mirror().filter(|_| report.failed.is_empty()) {
             mirror.settled(&self.round.plan.inputs.revision);
         }

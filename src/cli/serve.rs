@@ -1,43 +1,16 @@
 //! `streamfleet serve`: keep everything as the specs say.
 
-mod feed;
-mod log;
-mod wake;
-
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::Args;
-use jiff::{SignedDuration, Timestamp};
-use tokio::runtime::Runtime;
-use tokio::time::timeout;
 
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
-use crate::execute::{Progress, Report};
-use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting};
-use crate::round::{Installation, Memory, Round};
-use crate::spec::{self, Documents};
-use feed::Feed;
-use log::Log;
-use wake::{Stop, Wake};
-
-/// How long a resource has to be missing from the files before it counts as removed: a checkout, or an editor that saves,
-/// is over by then.
-const ABSENCE: SignedDuration = SignedDuration::from_secs(30);
-
-/// How long nothing may be looked at without a reason: folders that fleets write to are not watched, and an hour that is
-/// over lets things go on. Where nothing changed, no Kubernetes cluster is asked anything.
-const EVERY: SignedDuration = SignedDuration::from_secs(30);
-
-/// How long before the same is done once more, where it was undone at once.
-const AGAIN: SignedDuration = SignedDuration::from_secs(1);
-
-/// How long what is being done may go on after a signal to stop. What isn't done then is found by the next start.
-const GRACE: Duration = Duration::from_secs(20);
+use crate::daemon::{self, Lost, Setup, Source};
 
 /// Keep everything as the specs say, until a signal ends it.
 ///
@@ -60,147 +33,28 @@ pub struct Serve {
 pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let tree = TreeArgs { tree: verb.specs.clone(), installation: verb.installation.clone() };
     let settings = Settings::settle(&tree)?;
-    let runtime = round::runtime()?;
-    let stop = Stop::on_signals(&runtime)?;
     let installation = round::open(&settings, Access::Write, console)?;
-    // A commit is never half written.
-    let memory = Memory::with_absence(if settings.from_git { SignedDuration::ZERO } else { ABSENCE });
-    let (documents, log, feed) = (None, Log::default(), Feed::of(&settings));
-    let mut process = Process { feed, installation, runtime, stop, memory, documents, log, planned: None };
-    tracing::info!(specs = settings.shown(), "serving");
-    process.serve(console)?;
+    let (source, actor) = (source(&settings), round::actor().replace("(command line)", "(serve)"));
+    tracing::info!(specs = settings.shown(), mode = settings.config.policy.mode.as_str(), "serving");
+    let setup = Setup { installation, source, actor, color: console.err_has_color() };
+    daemon::run(setup).map_err(failure)?;
     tracing::info!("stopped");
     Ok(exit::OK)
 }
 
-/// A process that plans and applies one tree again and again.
-struct Process {
-    feed: Feed,
-    installation: Installation,
-    runtime: Runtime,
-    stop: Stop,
-    memory: Memory,
-    /// What was read last: files that are as they were aren't parsed again.
-    documents: Option<Documents>,
-    log: Log,
-    /// The id of the plan that was carried out last.
-    planned: Option<String>,
-}
-
-impl Process {
-    /// One round after the other. What happens says only that it is time for one: each plans from all there is.
-    fn serve(&mut self, console: &mut Console) -> Result<(), Failure> {
-        loop {
-            let next = self.round(console)?;
-            let wake = Wake { feed: &mut self.feed, memory: &self.memory, next };
-            if self.stop.is_asked() || self.runtime.block_on(wake.or(&mut self.stop)) {
-                return Ok(());
-            }
+fn source(settings: &Settings) -> Source {
+    match settings.mirror() {
+        None => Source::Folder(settings.tree.clone()),
+        Some(mirror) => {
+            let interval = Duration::from_secs(u64::from(settings.config.source.interval_seconds));
+            Source::Git(Box::new(mirror), interval)
         }
     }
+}
 
-    /// Plans, does what doesn't wait, and gives the time of the next round if nothing happens before.
-    fn round(&mut self, console: &mut Console) -> Result<Timestamp, Failure> {
-        let now = Timestamp::now();
-        let next = now.checked_add(EVERY).unwrap_or(now);
-        let snapshot = match self.feed.snapshot() {
-            Ok(Some(snapshot)) => snapshot,
-            Ok(None) => return Ok(next),
-            Err(error) => {
-                self.log.unreadable(&error);
-                return Ok(next);
-            }
-        };
-        let documents = spec::read(&snapshot, self.documents.as_ref());
-        let (runtime, memory) = (self.runtime.handle(), Some(&self.memory));
-        let planned = self.installation.plan(&documents, now, runtime, memory);
-        self.documents = Some(documents);
-        let mut round = planned.map_err(round::unreadable_state)?;
-        tracing::debug!(plan = round.plan.id, looked = round.looked, "planned");
-        self.log.decisions(&round, console);
-        let next = next_time(&round).map_or(next, |time| time.min(next));
-        if !has_work(&round.plan) {
-            self.feed.settled();
-            self.planned = None;
-            return Ok(next);
-        }
-        // What was done a moment ago and is to be done again has time.
-        if self.planned.as_ref() == Some(&round.plan.id) {
-            self.planned = None;
-            return Ok(now.checked_add(AGAIN).unwrap_or(now));
-        }
-        self.planned = Some(round.plan.id.clone());
-        round.plan.fleets.retain(is_concerned);
-        match self.execute(&round)? {
-            // There may be more to do now that this is done.
-            Some(report) if report.failed.is_empty() => {
-                self.feed.settled();
-                Ok(now)
-            }
-            _ => Ok(next),
-        }
+fn failure(lost: Lost) -> Failure {
+    match lost {
+        Lost::State(error) => round::unreadable_state(error),
+        lost => Failure::new(lost.to_string()),
     }
-
-    /// Does what a plan says; none where a signal came and it took too long.
-    fn execute(&mut self, round: &Round) -> Result<Option<Report>, Failure> {
-        let Some(state) = &self.installation.state else {
-            return Err(Failure::new("nothing can be applied without a state"));
-        };
-        let mut progress = |progress: Progress<'_>| {
-            if let Progress::Step { fleet, resource, verb, object } = progress {
-                tracing::debug!(%fleet, %resource, %verb, %object, plan = round.plan.id, "step");
-            }
-        };
-        let actor = actor();
-        let work = round.execute(state, &Timestamp::now, &actor, &mut progress);
-        let stop = &mut self.stop;
-        let report = self.runtime.block_on(async {
-            tokio::pin!(work);
-            tokio::select! {
-                report = &mut work => Some(report),
-                () = stop.asked() => {
-                    tracing::info!("a signal came: what is being done is finished first");
-                    timeout(GRACE, work).await.ok()
-                }
-            }
-        });
-        if let Some(report) = &report {
-            self.memory.learn(round, report, Timestamp::now());
-            self.log.outcome(report);
-        }
-        Ok(report)
-    }
-}
-
-/// Whether anything of a plan is done now.
-fn has_work(plan: &Plan) -> bool {
-    let voids = |fleet: &FleetPlan| !fleet.void_approvals.is_empty();
-    plan.has_work() || !plan.remember.is_empty() || plan.fleets.iter().any(voids)
-}
-
-/// Whether a fleet has to be in what is executed: something is done there, or something that waits there keeps the tree from
-/// being recorded as applied. To all others nobody has to go.
-fn is_concerned(fleet: &FleetPlan) -> bool {
-    let concerns = |change: &Change| match change.verb {
-        Verb::Create | Verb::Update | Verb::Recreate => change.waiting.is_empty(),
-        Verb::Delete | Verb::Keep => true,
-    };
-    fleet.changes.iter().any(concerns) || !fleet.void_approvals.is_empty()
-}
-
-/// When something that waits for a time may go on, or a cluster may count as unwell, or well.
-fn next_time(round: &Round) -> Option<Timestamp> {
-    let waits = round.plan.changes().flat_map(|change| &change.waiting);
-    let times = waits.filter_map(|waiting| match waiting {
-        Waiting::Absence { until } | Waiting::Flapping { until, .. } | Waiting::Retry { until, .. } => {
-            Some(*until)
-        }
-        _ => None,
-    });
-    times.chain(round.health.values().filter_map(|health| health.again)).min()
-}
-
-/// Who does what the process decides, for the audit trail.
-fn actor() -> String {
-    round::actor().replace("(command line)", "(serve)")
 }

@@ -15,9 +15,9 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 
-use crate::catalog::Secrets;
-use crate::names::{FleetKey, ResourceKey};
-use crate::plan::{Cause, Change, Plan, Verb, Waiting};
+use crate::catalog::{RecordedResource, Secrets};
+use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::plan::{Cause, Change, FleetPlan, Plan, Verb, Waiting};
 use crate::state::{AuditEntry, Event, State, StateError};
 use crate::target::Targets;
 
@@ -27,29 +27,28 @@ pub use report::{Done, Failure, Progress, Report};
 /// How many fleets are worked on at a time.
 const FLEETS_AT_ONCE: usize = 8;
 
+/// What an execution is given.
+#[derive(Clone, Copy)]
+pub struct Desk<'a> {
+    /// What is done.
+    pub plan: &'a Plan,
+    /// Where.
+    pub targets: &'a Targets,
+    /// Where book is kept.
+    pub state: &'a State,
+    /// The secrets that manifests have slots for.
+    pub secrets: &'a Secrets,
+    /// The time.
+    pub clock: &'a dyn Fn() -> Timestamp,
+    /// Who does it, for the audit trail.
+    pub actor: &'a str,
+}
+
 /// Does what a plan says, and says what came of it. A failure stops what depends on it and nothing else.
-pub async fn execute(
-    plan: &Plan,
-    targets: &Targets,
-    state: &State,
-    secrets: &Secrets,
-    clock: &dyn Fn() -> Timestamp,
-    actor: &str,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Report {
-    let mut run = Run {
-        plan,
-        targets,
-        state,
-        secrets,
-        clock,
-        actor,
-        progress: RefCell::new(progress),
-        interrupted: BTreeSet::new(),
-    };
+pub async fn execute(desk: Desk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
     let mut report = Report::default();
-    run.find_interrupted(&mut report);
-    if let Err(error) = run.remember() {
+    let run = Run::begin(desk, progress, &mut report);
+    if let Err(error) = run.remember(&BTreeSet::new()) {
         // What is not remembered may look clean in the next round, so nothing may change before it is.
         run.fail(&mut report, failure(None, error.into()));
         return report;
@@ -58,9 +57,45 @@ pub async fn execute(
     run.change_fleets(&mut report).await;
     run.change_organizations(&mut report, |verb| verb == Verb::Delete).await;
     run.record_source(&mut report);
-    if let Err(error) = state.flush() {
+    run.flush(&mut report);
+    report
+}
+
+/// Does of a plan what is no fleet's matter, for who does each fleet's part by itself: it has to be done before. While fleets
+/// are `under_way` with what an earlier plan said, their records are being written by others, and nothing is deleted on which
+/// they may depend.
+pub async fn execute_beside_fleets(
+    desk: Desk<'_>,
+    under_way: &BTreeSet<FleetKey>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Report {
+    let mut report = Report::default();
+    let run = Run::begin(desk, progress, &mut report);
+    if let Err(error) = run.remember(under_way) {
         run.fail(&mut report, failure(None, error.into()));
+        return report;
     }
+    run.change_organizations(&mut report, |verb| verb != Verb::Delete).await;
+    if under_way.is_empty() {
+        // Nothing that is ready to be deleted here has anything left on a fleet, by the plan.
+        run.change_organizations(&mut report, |verb| verb == Verb::Delete).await;
+        run.record_source(&mut report);
+    }
+    run.flush(&mut report);
+    report
+}
+
+/// Does one fleet's part of a plan, beside which others may do those of other fleets.
+pub async fn execute_fleet(
+    desk: Desk<'_>,
+    fleet: &FleetPlan,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Report {
+    let mut report = Report::default();
+    let run = Run::begin(desk, progress, &mut report);
+    let (_, done) = fleet::Round::run(&run, fleet).await;
+    report.add(done);
+    run.flush(&mut report);
     report
 }
 
@@ -82,18 +117,37 @@ struct Run<'a> {
     interrupted: BTreeSet<FleetKey>,
 }
 
-impl Run<'_> {
-    fn find_interrupted(&mut self, report: &mut Report) {
-        match self.state.journal_unfinished() {
-            Ok(entries) => self.interrupted = entries.into_iter().map(|entry| entry.fleet).collect(),
-            Err(error) => self.fail(report, failure(None, error.into())),
+impl<'a> Run<'a> {
+    fn begin(desk: Desk<'a>, progress: &'a mut dyn FnMut(Progress<'_>), report: &mut Report) -> Self {
+        let Desk { plan, targets, state, secrets, clock, actor } = desk;
+        let (progress, interrupted) = (RefCell::new(progress), BTreeSet::new());
+        let mut run = Run { plan, targets, state, secrets, clock, actor, progress, interrupted };
+        match state.journal_unfinished() {
+            Ok(entries) => run.interrupted = entries.into_iter().map(|entry| entry.fleet).collect(),
+            Err(error) => run.fail(report, failure(None, error.into())),
         }
+        run
     }
+}
 
-    fn remember(&self) -> Result<(), StateError> {
-        self.state.put_resources(&self.plan.remember)?;
+impl Run<'_> {
+    /// Remembers what the plan found out. What is on a fleet that is under way may have got another record since the plan was
+    /// made: only what guards it against deletion is added to that.
+    fn remember(&self, under_way: &BTreeSet<FleetKey>) -> Result<(), StateError> {
+        let is_under_way = |(key, record): &(&ResourceKey, &RecordedResource)| {
+            fleet_of(key, record).is_some_and(|fleet| under_way.contains(&fleet))
+        };
+        let (written, others): (Vec<_>, Vec<_>) = self.plan.remember.iter().partition(is_under_way);
+        written.into_iter().try_for_each(|(key, record)| self.state.guard(key, record))?;
+        self.state.put_resources(others)?;
         let mut void = self.plan.fleets.iter().flat_map(|fleet| &fleet.void_approvals);
         void.try_for_each(|id| self.state.use_approval(id, (self.clock)()))
+    }
+
+    fn flush(&self, report: &mut Report) {
+        if let Err(error) = self.state.flush() {
+            self.fail(report, failure(None, error.into()));
+        }
     }
 
     /// Changes what lives on no fleet. Only its record changes.
@@ -125,11 +179,7 @@ impl Run<'_> {
         let reports = futures_util::stream::iter(rounds).buffer_unordered(FLEETS_AT_ONCE);
         let mut reports: Vec<(&FleetKey, Report)> = reports.collect().await;
         reports.sort_by_key(|(fleet, _)| *fleet);
-        for (_, fleet) in reports {
-            report.done.extend(fleet.done);
-            report.failed.extend(fleet.failed);
-            report.steps += fleet.steps;
-        }
+        reports.into_iter().for_each(|(_, fleet)| report.add(fleet));
     }
 
     /// Records which tree was applied, once nothing waits to be deleted or failed to be.
@@ -249,6 +299,16 @@ fn deletes(change: &Change) -> bool {
         matches!(waiting, Approval { .. } | Children { .. } | Protected | UnreadableFile { .. })
     };
     change.verb == Verb::Delete || (change.verb == Verb::Keep && change.waiting.iter().any(waits))
+}
+
+/// The fleet that a recorded resource is, or is on; none where it is on none.
+fn fleet_of(key: &ResourceKey, record: &RecordedResource) -> Option<FleetKey> {
+    let name = match key.kind {
+        Kind::Fleet => key.name.as_str(),
+        Kind::Cluster => record.immutable.get("/infrastructure")?.as_str()?,
+        _ => return None,
+    };
+    Some(FleetKey { organization: key.organization.clone(), fleet: name.parse().ok()? })
 }
 
 fn past(verb: Verb) -> &'static str {

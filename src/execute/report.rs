@@ -20,6 +20,15 @@ pub struct Report {
     pub steps: usize,
 }
 
+impl Report {
+    /// Adds what came of another part of the plan.
+    pub(super) fn add(&mut self, Report { done, failed, steps }: Report) {
+        self.done.extend(done);
+        self.failed.extend(failed);
+        self.steps += steps;
+    }
+}
+
 /// One resource that is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {

@@ -73,7 +73,9 @@ impl Place {
     }
 
     async fn execute(&self, plan: &Plan, state: &State, secrets: &Secrets) -> Report {
-        execute(plan, &self.targets(), state, secrets, &now, "ann@example.com", &mut |_| {}).await
+        let (targets, actor) = (self.targets(), "ann@example.com");
+        let desk = Desk { plan, targets: &targets, state, secrets, clock: &now, actor };
+        execute(desk, &mut |_| {}).await
     }
 
     /// All files below the output folder, with their text.

@@ -232,7 +232,7 @@ fn kind_and_status(plan: &FleetPlan, infra_type: InfraType) -> String {
     match &plan.reach {
         Reach::Unreachable { refused: true, .. } => format!("{kind}, Failed"),
         Reach::Unreachable { .. } => format!("{kind}, Unreachable"),
-        Reach::Reached => match status_word(plan) {
+        Reach::Reached | Reach::UnderWay { .. } => match status_word(plan) {
             Some(status) => format!("{kind}, {status}"),
             None => kind.to_owned(),
         },

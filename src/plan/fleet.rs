@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatus, Status};
+use crate::config::Mode;
 use crate::health::FleetHealth;
 use crate::names::{Digest, FleetKey, Kind, ResourceKey};
 use crate::plan::diff::{Differences, Target, differences};
@@ -271,9 +272,16 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
     let flapping = pause::of_flapping(world, key, &mut changes);
     mention_unreachable(world, key, &reach, &mut changes);
     disruption::queue_software(&mut changes);
+    if world.policy.mode == Mode::Approve {
+        // All of it asks, so that only what would be done at once may be in it.
+        disruption::one_at_a_time(&mut changes, &unwell, &otherwise);
+    }
     let guarded = guard::apply(world, key, &mut changes);
-    let void_approvals = if reach == Reach::Reached { guarded.void } else { Vec::new() };
+    // Of what isn't looked at, or was put off a moment ago, nobody knows what would be done.
+    let is_known = reach == Reach::Reached && !pause::is_paused(world, key);
+    let void_approvals = if is_known { guarded.void } else { Vec::new() };
     disruption::one_at_a_time(&mut changes, &unwell, &otherwise);
+    pause::of_mode(world, &mut changes);
     let resolved = world.catalog.fleets.get(key);
     if resolved.is_none() && changes.is_empty() {
         return Planned { plan: None, problems, lacks, otherwise };
@@ -324,7 +332,7 @@ fn bind(site: &Site, changes: &mut [Change]) {
 
 /// Says of a fleet that can't be reached that it can't, where no change says so: that it is as it should be is not known.
 fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &mut Vec<Change>) {
-    let Some(waiting) = reach.waiting() else { return };
+    let Some(waiting @ Waiting::Unreachable { .. }) = reach.waiting() else { return };
     let says_so = |change: &Change| change.waiting.iter().any(|it| matches!(it, Waiting::Unreachable { .. }));
     let resource = key.resource();
     let is_known = world.recorded(&resource).is_some() || world.catalog.resources.contains_key(&resource);

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Absence, Approval};
+use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, Kind};
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting};
@@ -18,11 +19,15 @@ const ID_LENGTH: usize = 12;
 /// Changes that wait for something else are no part of it: an approval covers exactly what then runs. One for anything else
 /// is void: what a person said of a deletion must not hold for the next, after the resource was put back.
 pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> Guarded {
+    if world.policy.mode == Mode::Approve {
+        let ready = |change: &&mut Change| change.verb != Verb::Keep && change.waiting.is_empty();
+        changes.iter_mut().filter(ready).for_each(|change| change.guarded = true);
+    }
     let mut free = deletions_left(world, fleet);
     let guarded = changes.iter_mut().filter(|change| change.guarded && change.waiting.is_empty());
     let mut guarded: Vec<(&mut Change, Option<String>)> = guarded
         .map(|change| {
-            let why = needs_approval(world, change, &mut free);
+            let why = needs_approval(world, change, &mut free).or_else(|| asked_for_all(world));
             (change, why)
         })
         .collect();
@@ -70,6 +75,12 @@ fn deletions_left(world: &World, fleet: &FleetKey) -> u32 {
 
 fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
     now.duration_since(then)
+}
+
+/// Why each change needs a person, as the end of a sentence; none where not each does.
+fn asked_for_all(world: &World) -> Option<String> {
+    let asked = world.policy.mode == Mode::Approve;
+    asked.then(|| "the settings want each plan approved: `policy.mode` is `approve`".to_owned())
 }
 
 /// Why a guarded change needs a person, as the end of a sentence; none where the policy allows it.

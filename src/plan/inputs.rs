@@ -6,10 +6,11 @@ use serde::Serialize;
 use sha2::Digest as _;
 
 use crate::catalog::RecordedResource;
+use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, ResourceKey};
 use crate::plan::site::Site;
 use crate::plan::world::World;
-use crate::plan::{Change, Inputs, Plan, Reach, Step};
+use crate::plan::{Change, FleetPlan, Inputs, Plan, Reach, Step};
 use crate::render::Manifest;
 
 /// The hashes of everything that a plan is made from, without times and status.
@@ -41,6 +42,9 @@ fn settings(world: &World) -> Digest {
     let mut hash = Hash::default();
     hash.add(&(&config.units, &config.secrets, &config.operators));
     hash.add(&(policy.cluster_deletions_per_hour, policy.approval_lifetime.as_millis().to_string()));
+    if policy.mode != Mode::default() {
+        hash.add(&policy.mode);
+    }
     hash.finish()
 }
 
@@ -101,6 +105,16 @@ fn of_everything(plan: &Plan) -> Digest {
         fleet.changes.iter().for_each(|change| hash.add_change(change));
     }
     hash.finish()
+}
+
+impl FleetPlan {
+    /// The hash of what is done now: of what waits nothing counts.
+    pub fn digest(&self) -> Digest {
+        let mut hash = Hash::default();
+        let ready = self.changes.iter().filter(|change| change.waiting.is_empty());
+        ready.for_each(|change| hash.add_change(change));
+        hash.finish()
+    }
 }
 
 /// A record without its times.

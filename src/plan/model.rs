@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalog::{Condition, Gauge, Hold, OrganizationCapacity, RecordedResource, ResourceStatus};
+use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
 use crate::plan::{Contest, Pauses, Reach, Remark, Sizes};
 use crate::problem::{Origin, Problem};
@@ -22,6 +23,8 @@ pub const FORMAT: u32 = 1;
 pub struct Policy {
     /// The time of planning.
     pub now: Timestamp,
+    /// What is done without anybody saying so.
+    pub mode: Mode,
     /// How many Kafka clusters a fleet may lose in an hour without approval.
     pub cluster_deletions_per_hour: u32,
     /// How long an approval holds.
@@ -273,28 +276,6 @@ pub enum Verdict {
     Refused,
 }
 
-impl Verdict {
-    /// The verdict in a few words: `rolling restart`.
-    pub fn words(self) -> &'static str {
-        match self {
-            Verdict::NoOp => "nothing",
-            Verdict::InPlace => "in place",
-            Verdict::StorageGrowth => "storage growth",
-            Verdict::RollingRestart => "rolling restart",
-            Verdict::BrokerRemoval => "brokers removed",
-            Verdict::ClientsReconnect => "clients must reconnect",
-            Verdict::ServiceLoss => "service loss",
-            Verdict::DataLoss => "data loss",
-            Verdict::Refused => "refused",
-        }
-    }
-
-    /// Whether brokers restart or clients are cut off, though all data stays where it is.
-    pub(super) fn restarts_brokers(self) -> bool {
-        matches!(self, Verdict::RollingRestart | Verdict::ClientsReconnect)
-    }
-}
-
 /// One thing that is done on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -361,6 +342,13 @@ pub enum Waiting {
         #[serde(default)]
         lost: bool,
     },
+    /// An earlier plan is being carried out on the fleet.
+    UnderWay {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// The settings want nothing to be changed.
+    PlanOnly,
     /// A secret can't be opened here.
     SecretUnavailable {
         /// Which, as the spec names it.

@@ -92,14 +92,24 @@ pub enum Reach {
         /// When it was last seen; none when it never was.
         last_seen: Option<Timestamp>,
     },
+    /// Nobody looks while an earlier plan is being carried out there; this one is made against what is recorded.
+    UnderWay {
+        /// Since when.
+        since: Timestamp,
+    },
 }
 
 impl Reach {
     /// What a change waits for where the target couldn't be looked at.
     pub fn waiting(&self) -> Option<Waiting> {
-        let Reach::Unreachable { reason, hint, refused, lost, .. } = self else { return None };
-        let (reason, hint) = (reason.clone(), hint.clone());
-        Some(Waiting::Unreachable { reason, hint, refused: *refused, lost: *lost })
+        match self {
+            Reach::Reached => None,
+            Reach::Unreachable { reason, hint, refused, lost, .. } => {
+                let (reason, hint) = (reason.clone(), hint.clone());
+                Some(Waiting::Unreachable { reason, hint, refused: *refused, lost: *lost })
+            }
+            Reach::UnderWay { since } => Some(Waiting::UnderWay { since: *since }),
+        }
     }
 }
 

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::names::{Identifier, ResourceKey};
 use crate::plan::diff::Differences;
 use crate::plan::world::World;
-use crate::plan::{Change, OrganizationPlan, change, deletion};
+use crate::plan::{Change, OrganizationPlan, change, deletion, pause};
 
 /// The plans of all organizations, by name. Those of `on_fleets` are planned with their fleet.
 pub(super) fn plan(world: &World, on_fleets: &BTreeSet<ResourceKey>) -> Vec<OrganizationPlan> {
     let mut changes: BTreeMap<&Identifier, Vec<Change>> =
         world.catalog.capacity.keys().map(|organization| (organization, Vec::new())).collect();
-    for (key, change) in changed(world, on_fleets) {
+    for (key, mut change) in changed(world, on_fleets) {
+        pause::of_mode(world, std::slice::from_mut(&mut change));
         changes.entry(&key.organization).or_default().push(change);
     }
     let plan = |(organization, mut changes): (&Identifier, Vec<Change>)| {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::catalog::Condition;
+use crate::config::Mode;
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::plan::verdict::differences;
 use crate::plan::world::World;
@@ -62,6 +63,19 @@ pub(super) fn of_failure(world: &World, fleet: &FleetKey, changes: &mut [Change]
     let Some(Retry { failed, until }) = retry else { return };
     for change in changes.iter_mut().filter(|change| change.verb != Verb::Keep) {
         change.waiting.push(Waiting::Retry { failed: failed.clone(), until: *until });
+    }
+}
+
+/// Whether something failed on a fleet a moment ago.
+pub(super) fn is_paused(world: &World, fleet: &FleetKey) -> bool {
+    world.policy.pauses.failed.get(fleet).is_some_and(|retry| retry.until > world.policy.now)
+}
+
+/// Lets everything wait where the settings want nothing to be changed.
+pub(super) fn of_mode(world: &World, changes: &mut [Change]) {
+    if world.policy.mode == Mode::PlanOnly {
+        let changes = changes.iter_mut().filter(|change| change.verb != Verb::Keep);
+        changes.for_each(|change| change.waiting.push(Waiting::PlanOnly));
     }
 }
 

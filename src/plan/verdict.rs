@@ -15,6 +15,28 @@ pub(super) use difference::{Difference, differences};
 pub(super) use table::{Direction, PUT_VERSION_BACK};
 use table::{FEWER_BROKERS, GO_ON, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
 
+impl Verdict {
+    /// The verdict in a few words: `rolling restart`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::NoOp => "nothing",
+            Verdict::InPlace => "in place",
+            Verdict::StorageGrowth => "storage growth",
+            Verdict::RollingRestart => "rolling restart",
+            Verdict::BrokerRemoval => "brokers removed",
+            Verdict::ClientsReconnect => "clients must reconnect",
+            Verdict::ServiceLoss => "service loss",
+            Verdict::DataLoss => "data loss",
+            Verdict::Refused => "refused",
+        }
+    }
+
+    /// Whether brokers restart or clients are cut off, though all data stays where it is.
+    pub(super) fn restarts_brokers(self) -> bool {
+        matches!(self, Verdict::RollingRestart | Verdict::ClientsReconnect)
+    }
+}
+
 /// A change that is never made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {

@@ -67,7 +67,8 @@ impl Judged {
 impl Last {
     /// Whether it would be the same now.
     fn holds(&self, revision: Option<u64>, wanted: &BTreeMap<ResourceKey, Wanted>, now: Timestamp) -> bool {
-        let is_due = self.health.again.is_some_and(|again| again <= now);
+        // A clock that was set back makes it due, too.
+        let is_due = self.health.again.is_some_and(|again| again <= now || again.duration_since(now) > LOOKS);
         revision.is_some() && revision == self.revision && !is_due && *wanted == self.health.wanted
     }
 }
@@ -86,6 +87,14 @@ pub(super) struct Desk<'a> {
     pub judged: Option<&'a Judged>,
     pub now: Timestamp,
     pub runtime: &'a Handle,
+}
+
+impl Desk<'_> {
+    /// How a fleet was found to be before, where nobody looks now.
+    pub(super) fn last(&self, fleet: &FleetKey) -> Health {
+        let last = self.judged.and_then(|judged| judged.last(fleet));
+        last.map(|last| Health { again: None, ..last.health.clone() }).unwrap_or_default()
+    }
 }
 
 impl Book<'_> {

@@ -63,7 +63,9 @@ pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
 /// When it can't be sealed or written.
 pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
     let mut kept = state.kubeconfigs()?;
-    kept.retain(|fleet, _| state.identity(&fleet.resource()).is_some());
+    // What is being made may not be recorded yet.
+    let is_known = |fleet: &FleetKey| state.identity(&fleet.resource()).is_some();
+    kept.retain(|fleet, _| is_known(fleet) || round.under_way.contains(fleet));
     for plan in round.plan.fleets.iter().filter(|plan| plan.reach == Reach::Reached) {
         let reference = field(&plan.fleet);
         let opened = round.checked.secrets.opened.get(&reference);

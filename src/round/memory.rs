@@ -1,5 +1,7 @@
 //! What a running process remembers from round to round. All of it can be lost: a process that starts anew looks at
 //! everything.
+//!
+//! Clocks are set back: what was to be over at some time is over, too, when that is further away than it can ever have been.
 
 mod corrections;
 
@@ -14,13 +16,17 @@ use super::health::Judged;
 use super::verify::Asked;
 use crate::catalog::Catalog;
 use crate::execute::{Failure, Report};
-use crate::names::{FleetKey, ResourceKey};
-use crate::plan::{Change, Pauses, Retry, Verb};
+use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::plan::{Change, FleetPlan, Pauses, Retry};
+use crate::render::Renderer;
 use crate::target::{self, Pace};
 use corrections::Corrections;
 
 /// The pauses before a fleet on which something failed is tried again.
-const PAUSES: Pace = Pace::new(Duration::from_secs(1), Duration::from_secs(300));
+const PAUSES: Pace = Pace::around(Duration::from_secs(1), LONGEST);
+
+/// The longest of them, which chance may make a little longer.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// What a running process remembers.
 #[derive(Default)]
@@ -38,13 +44,21 @@ pub struct Memory {
 
 #[derive(Default)]
 struct State {
-    /// The specs that were planned last, by hash.
-    revision: String,
     /// Since when resources are missing from the specs.
     absent: BTreeMap<ResourceKey, Timestamp>,
     corrections: Corrections,
     /// The fleets on which something failed.
-    failed: BTreeMap<FleetKey, (Pace, Retry)>,
+    failed: BTreeMap<FleetKey, Failed>,
+    /// The fleets on which a plan is being carried out, each with since when.
+    under_way: BTreeMap<FleetKey, Timestamp>,
+}
+
+/// Something failed on a fleet.
+struct Failed {
+    /// What the fleet should be, by its specs. Whoever changes them may do so to mend it.
+    wanted: Digest,
+    pace: Pace,
+    retry: Retry,
 }
 
 impl Memory {
@@ -62,14 +76,11 @@ impl Memory {
     /// What has to be put off in the next plan of these specs.
     pub(super) fn pauses(&self, catalog: &Catalog, now: Timestamp) -> Pauses {
         let mut state = self.state();
-        if state.revision != catalog.revision {
-            // Whoever changed the specs may have done so to mend it.
-            state.revision.clone_from(&catalog.revision);
-            state.failed.clear();
-        }
+        state.failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
         state.absent.retain(|key, _| catalog.absent.contains_key(key));
         for key in catalog.absent.keys() {
-            state.absent.entry(key.clone()).or_insert(now);
+            let since = state.absent.entry(key.clone()).or_insert(now);
+            *since = now.min(*since);
         }
         let absent = state
             .absent
@@ -78,22 +89,42 @@ impl Memory {
         Pauses {
             absent: absent.collect(),
             flapping: state.corrections.flapping(now),
-            failed: state.failed.iter().map(|(fleet, (_, retry))| (fleet.clone(), retry.clone())).collect(),
+            failed: state
+                .failed
+                .iter()
+                .filter(|(_, failed)| failed.may_be_at(now))
+                .map(Failed::retry)
+                .collect(),
         }
     }
 
-    /// Remembers what came of a round.
-    pub fn learn(&self, round: &Round, report: &Report, now: Timestamp) {
+    /// A plan begins to be carried out on a fleet. Until [`Memory::ends`], nobody looks at the fleet.
+    pub fn begins(&self, fleet: &FleetKey, now: Timestamp) {
+        self.state().under_way.insert(fleet.clone(), now);
+    }
+
+    /// The fleets on which a plan is being carried out.
+    pub(super) fn under_way(&self) -> BTreeMap<FleetKey, Timestamp> {
+        self.state().under_way.clone()
+    }
+
+    /// A plan was carried out on a fleet. Where something failed, gives when it is tried again.
+    pub fn ends(
+        &self,
+        round: &Round,
+        plan: &FleetPlan,
+        report: &Report,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let mut state = self.state();
-        for plan in round.plan.fleets.iter().filter(|plan| plan.changes.iter().any(is_ready)) {
-            self.targets.forget_facts(&plan.fleet);
-            let failed = report.failed.iter().find(|failed| failed.fleet.as_ref() == Some(&plan.fleet));
-            state.tried(&plan.fleet, failed, now);
-            let is_done = |change: &&Change| report.done.iter().any(|done| done.resource == change.resource);
-            for change in plan.changes.iter().filter(is_done) {
-                state.corrections.done(&plan.fleet, change, now);
-            }
+        state.under_way.remove(&plan.fleet);
+        self.targets.forget_facts(&plan.fleet);
+        let is_done = |change: &&Change| report.done.iter().any(|done| done.resource == change.resource);
+        for change in plan.changes.iter().filter(is_done) {
+            state.corrections.done(&plan.fleet, change, now);
         }
+        let wanted = wanted(&round.checked.catalog, &plan.fleet);
+        state.tried(&plan.fleet, wanted, report.failed.first(), now)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -103,17 +134,73 @@ impl Memory {
 }
 
 impl State {
-    /// Something was done on a fleet, or failed.
-    fn tried(&mut self, fleet: &FleetKey, failed: Option<&Failure>, now: Timestamp) {
-        let before = self.failed.remove(fleet);
-        let Some(failed) = failed else { return };
-        let mut pace = before.map_or(PAUSES, |(pace, _)| pace);
+    /// Something was done on a fleet, or failed. Gives when it is tried again where it did.
+    fn tried(
+        &mut self,
+        fleet: &FleetKey,
+        wanted: Digest,
+        failed: Option<&Failure>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let before = self.failed.remove(fleet).filter(|before| before.wanted == wanted);
+        let failed = failed?.to_string();
+        let mut pace = before.map_or(PAUSES, |before| before.pace);
         let pause = SignedDuration::try_from(pace.next_pause()).unwrap_or_default();
         let until = now.checked_add(pause).unwrap_or(now);
-        self.failed.insert(fleet.clone(), (pace, Retry { failed: failed.to_string(), until }));
+        self.failed.insert(fleet.clone(), Failed { wanted, pace, retry: Retry { failed, until } });
+        Some(until)
     }
 }
 
-fn is_ready(change: &Change) -> bool {
-    change.waiting.is_empty() && change.verb != Verb::Keep
+impl Failed {
+    /// Whether this can be the time: it can't where the pause that is left is longer than the longest.
+    fn may_be_at(&self, now: Timestamp) -> bool {
+        SignedDuration::try_from(LONGEST * 2).is_ok_and(|most| self.retry.until.duration_since(now) <= most)
+    }
+
+    fn retry((fleet, failed): (&FleetKey, &Failed)) -> (FleetKey, Retry) {
+        (fleet.clone(), failed.retry.clone())
+    }
+}
+
+/// What a fleet should be, with its clusters and how it is reached.
+fn wanted(catalog: &Catalog, fleet: &FleetKey) -> Digest {
+    let own = catalog.resources.get(&fleet.resource());
+    // What is written for debugging has all fields, and of secrets only their marks.
+    let own = format!("{:?}", own.map(|own| (&own.spec, &own.secrets)));
+    Digest::of(format!("{own} {}", Renderer::new(catalog).inputs(fleet)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_again_after_pauses_that_grow_until_it_is_mended() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        let fleet: FleetKey = "acme/eu".to_owned().try_into().unwrap();
+        let failed = |message: &str| Failure {
+            fleet: Some(fleet.clone()),
+            resource: None,
+            origin: None,
+            object: None,
+            message: message.to_owned(),
+            hint: String::new(),
+        };
+        let (mut state, specs) = (State::default(), Digest::of("specs"));
+        let pause = |until: Timestamp| until.duration_since(now).as_secs_f64();
+        for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {
+            let until = state.tried(&fleet, specs.clone(), Some(&failed("no")), now).unwrap();
+            assert!((seconds * 0.79..seconds * 1.21).contains(&pause(until)), "{seconds}: {until}");
+        }
+        // The clock is set back by a day: nobody waits for that.
+        let pending = &state.failed[&fleet];
+        assert!(pending.may_be_at(now) && !pending.may_be_at(now - SignedDuration::from_hours(24)));
+        assert_eq!(pending.retry.failed, "fleet acme/eu: no");
+        // Other specs begin anew, and so does what worked once.
+        let until = state.tried(&fleet, Digest::of("others"), Some(&failed("no")), now).unwrap();
+        assert!(pause(until) < 1.21);
+        assert_eq!(state.tried(&fleet, specs.clone(), None, now), None);
+        assert!(state.failed.is_empty());
+    }
 }

@@ -1,13 +1,16 @@
 //! One round, from what a source says to what is done: the pure steps joined with the effects around them. Every way to run
 //! Streamfleet goes through here, so that all of them see the same plan.
 
+mod approval;
 mod health;
 mod kubeconfigs;
 mod memory;
 mod targets;
 mod verify;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
@@ -18,7 +21,6 @@ use uuid::Uuid;
 
 use crate::catalog::{self, Catalog, Recorded, ResolvedCluster, ResourceStatus, Secrets};
 use crate::config::Config;
-use crate::execute::{self, Failure, Progress, Report};
 use crate::health::{Outputs, Seen, Wanted};
 use crate::interface::{self, Standing};
 use crate::names::{FleetKey, ResourceKey};
@@ -31,9 +33,10 @@ use crate::spec::Documents;
 use crate::state::{State, StateError};
 use crate::target::{Basis, Marks, Target, TargetError, Targets};
 
+pub use approval::Approved;
 pub use health::Health;
-use kubeconfigs::NotKept;
 pub use memory::Memory;
+pub use work::Clerk;
 
 /// What stays the same from round to round.
 pub struct Installation {
@@ -77,6 +80,8 @@ pub struct Round {
     pub newer: Newer,
     /// How many fleets were looked at: all but those that are known to be as they were when nothing was to be done.
     pub looked: usize,
+    /// The fleets on which an earlier plan was being carried out when this one was made.
+    pub under_way: BTreeSet<FleetKey>,
     /// What kubeconfigs that outlive their specs are sealed to.
     recipient: String,
 }
@@ -90,6 +95,9 @@ struct Planned {
     looked: usize,
 }
 
+/// The fleets on which an earlier plan is being carried out, each with since when.
+type UnderWay = BTreeMap<FleetKey, Timestamp>;
+
 /// Objects of ours on a target whose owner nobody knows any more: it was made after the backup that was restored.
 pub struct Unknown {
     /// Where.
@@ -98,6 +106,18 @@ pub struct Unknown {
     pub owner: ResourceKey,
     /// How many objects.
     pub objects: usize,
+}
+
+/// What a person should know of them, as a sentence.
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unknown { fleet, owner, objects } = self;
+        write!(
+            f,
+            "fleet {fleet} holds objects of {owner} ({objects}), which is neither recorded nor in the tree, as after an \
+             older backup was restored: they stay; to go on with it or to delete it, put its spec back and apply first"
+        )
+    }
 }
 
 impl Installation {
@@ -154,7 +174,8 @@ impl Installation {
         if let Some(memory) = memory {
             memory.targets.connect(&mut targets, runtime);
         }
-        let unread = remember_ids(&mut checked, &targets, runtime);
+        let under_way = memory.map(Memory::under_way).unwrap_or_default();
+        let unread = remember_ids(&mut checked, (&targets, &under_way), runtime);
         if !checked.recorded.remembered_ids.is_empty() {
             let Checked { recorded, secrets, .. } = &checked;
             checked.catalog = catalog::resolve(documents, recorded, secrets, &self.config, now);
@@ -162,25 +183,28 @@ impl Installation {
         let pauses = memory.map(|memory| memory.pauses(&checked.catalog, now)).unwrap_or_default();
         let policy = self.policy(now, pauses);
         let Planned { plan, unknown, health, newer, looked } =
-            self.plan_fleets(&checked, (&targets, &unread), &policy, runtime, memory)?;
+            self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, memory)?;
         let recipient = self.secrets.keyring().recipient();
-        Ok(Round { checked, targets, plan, unknown, health, newer, looked, recipient })
+        let under_way = under_way.into_keys().collect();
+        Ok(Round { checked, targets, plan, unknown, health, newer, looked, under_way, recipient })
     }
 
     /// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
     /// is forgotten when its part of the plan is made. A fleet of which it could not be read what it remembers is out of reach
-    /// in this round, even if it can be by now: ids were given without it.
+    /// in this round, even if it can be by now: ids were given without it. A fleet on which an earlier plan is being carried out
+    /// isn't looked at.
     fn plan_fleets(
         &self,
         checked: &Checked,
-        (targets, unread): (&Targets, &BTreeMap<FleetKey, TargetError>),
+        (targets, unread, under_way): (&Targets, &BTreeMap<FleetKey, TargetError>, &UnderWay),
         policy: &Policy,
         runtime: &Handle,
         memory: Option<&Memory>,
     ) -> Result<Planned, StateError> {
         let Checked { recorded, catalog, .. } = checked;
         let state = self.state.as_ref();
-        let planner = Planner::new(catalog, recorded, protected(catalog, targets, runtime), policy);
+        let planner =
+            Planner::new(catalog, recorded, protected(catalog, (targets, under_way), runtime), policy);
         let renderer = Renderer::new(catalog);
         let mut fleets = planner.fleets();
         fleets.extend(targets.fleets().cloned());
@@ -239,6 +263,14 @@ impl Installation {
             Ok((part, unknown, health))
         };
         let part = |fleet: &FleetKey| {
+            if let Some(&since) = under_way.get(fleet) {
+                let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
+                let observed = &ObservedFleet::unknown(Reach::UnderWay { since });
+                let (desired, dry_runs) = (renderer.fleet(fleet), None);
+                let (recorded, observed) = (Some(&held), Some(observed));
+                let site = Site { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
+                return Ok((planner.fleet(&site), Vec::new(), desk.last(fleet)));
+            }
             let (Some(Memory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet)) else {
                 return look(fleet);
             };
@@ -271,6 +303,7 @@ impl Installation {
         let policy = &self.config.policy;
         Policy {
             now,
+            mode: policy.mode,
             cluster_deletions_per_hour: policy.cluster_deletions_per_hour,
             approval_lifetime: SignedDuration::from_hours(i64::from(policy.approval_hours)),
             software: self.software.clone(),
@@ -345,32 +378,13 @@ impl Round {
     pub fn outputs(&self, cluster: &ResourceKey) -> Option<&Outputs> {
         Some(self.health_of(cluster)?.memory.clusters.get(cluster)?.outputs())
     }
-
-    /// Does what the plan says, and keeps book in `state`.
-    pub async fn execute(
-        &self,
-        state: &State,
-        clock: &dyn Fn() -> Timestamp,
-        actor: &str,
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Report {
-        if let Err(NotKept { message, hint }) = kubeconfigs::keep(self, state) {
-            // Nobody could remove later what is made now.
-            let message = format!("cannot keep the fleets' kubeconfigs: {message}");
-            let failure = Failure { fleet: None, resource: None, origin: None, object: None, message, hint };
-            progress(Progress::Failed(&failure));
-            return Report { failed: vec![failure], ..Report::default() };
-        }
-        let Round { plan, targets, checked, .. } = self;
-        execute::execute(plan, targets, state, &checked.secrets, clock, actor, progress).await
-    }
 }
 
 /// Takes over the ids that targets remember of what isn't recorded, as after the registry was lost or an older one was
 /// restored: an id is for life. Gives the fleets that may remember others, with why that could not be read.
 fn remember_ids(
     checked: &mut Checked,
-    targets: &Targets,
+    (targets, under_way): (&Targets, &UnderWay),
     runtime: &Handle,
 ) -> BTreeMap<FleetKey, TargetError> {
     let Checked { recorded, catalog, .. } = checked;
@@ -378,7 +392,8 @@ fn remember_ids(
         |key: &ResourceKey| !recorded.resources.contains_key(key) && !recorded.generations.contains_key(key);
     let unrecorded = catalog.resources.values().filter(|resource| is_unrecorded(&resource.key));
     let fleets: BTreeSet<FleetKey> = unrecorded.filter_map(|resource| resource.fleet()).collect();
-    let Marks { remembered: marks, unread } = runtime.block_on(targets.marks(|fleet| fleets.contains(fleet)));
+    let asked = |fleet: &FleetKey| fleets.contains(fleet) && !under_way.contains_key(fleet);
+    let Marks { remembered: marks, unread } = runtime.block_on(targets.marks(asked));
     let differing =
         marks.into_iter().filter(|(key, mark)| is_unrecorded(key) && recorded.id_of(key) != mark.id);
     let remembered: BTreeMap<ResourceKey, Uuid> = differing.map(|(key, mark)| (key, mark.id)).collect();
@@ -388,11 +403,15 @@ fn remember_ids(
 
 /// What targets remember as protected. Only a deletion asks what those of other fleets do; what its own fleet remembers is
 /// seen when that is looked at, and without that look nothing of it is deleted.
-fn protected(catalog: &Catalog, targets: &Targets, runtime: &Handle) -> BTreeSet<ResourceKey> {
+fn protected(
+    catalog: &Catalog,
+    (targets, under_way): (&Targets, &UnderWay),
+    runtime: &Handle,
+) -> BTreeSet<ResourceKey> {
     if catalog.absent.is_empty() {
         return BTreeSet::new();
     }
-    let marks = runtime.block_on(targets.marks(|_| true)).remembered;
+    let marks = runtime.block_on(targets.marks(|fleet| !under_way.contains_key(fleet))).remembered;
     marks.into_iter().filter(|(_, mark)| mark.protected).map(|(resource, _)| resource).collect()
 }
 

@@ -36,7 +36,7 @@ impl Asked {
     ) -> Option<DryRuns> {
         let of = target.revision().map(|revision| digest(part, revision));
         let holds =
-            |answer: &&Answer| Some(&answer.of) == of.as_ref() && now.duration_since(answer.at) < HOLDS;
+            |answer: &&Answer| Some(&answer.of) == of.as_ref() && now.duration_since(answer.at).abs() < HOLDS;
         if let Some(answer) = self.lock().get(fleet).filter(holds) {
             return Some(answer.runs.clone());
         }

@@ -3,6 +3,7 @@
 mod aside;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -20,6 +21,8 @@ use super::rules::{
 };
 use crate::names::{Digest, SpecPath};
 use crate::spec::{Entry, Snapshot, SourceId};
+
+pub use watch::Watch;
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;

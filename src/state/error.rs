@@ -38,6 +38,12 @@ pub enum StateError {
         /// The process, where it has said who it is.
         holder: Option<u32>,
     },
+    /// The folder was taken away while it was in use.
+    #[error("cannot go on with the state in `{dir}`: the folder was removed or replaced while it was in use")]
+    Gone {
+        /// The state folder.
+        dir: Utf8PathBuf,
+    },
     /// A record that a newer version of this software wrote.
     #[error(
         "cannot read `{path}:{line}`: a newer version of streamfleet wrote it (record version {found}, this one reads up to {known})"
@@ -113,6 +119,9 @@ impl StateError {
             }
             StateError::Locked { holder: None, .. } => {
                 "wait until it is done; only one streamfleet at a time may use a state folder".to_owned()
+            }
+            StateError::Gone { .. } => {
+                "put it back, or restore it from a backup, and start again: streamfleet restore FILE TREE".to_owned()
             }
             StateError::Newer { .. } => {
                 "install that version again; to go back to before it, move the folder away and restore an older backup: streamfleet restore FILE TREE".to_owned()

@@ -2,9 +2,9 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::StateError;
 
@@ -74,13 +74,59 @@ pub(super) fn close_to_others(path: &Utf8Path, found: &Metadata) -> Result<Optio
 }
 
 /// The folder is this process's until this is dropped.
-pub(super) struct Lock(File);
+pub(super) struct Lock {
+    dir: Utf8PathBuf,
+    file: File,
+}
+
+impl Lock {
+    /// The folder.
+    pub(super) fn dir(&self) -> &Utf8Path {
+        &self.dir
+    }
+
+    /// Makes sure that the file that is locked is still the one in the folder.
+    pub(super) fn still_there(&self) -> Result<(), StateError> {
+        let path = self.dir.join(LOCK);
+        let ours = self.file.metadata().map_err(StateError::io("look at", &path))?;
+        let same = |there: &Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+        match fs::symlink_metadata(&path) {
+            Ok(there) if same(&there) => Ok(()),
+            Ok(_) => Err(StateError::Gone { dir: self.dir.clone() }),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(StateError::Gone { dir: self.dir.clone() })
+            }
+            Err(error) => Err(StateError::io("look at", &path)(error)),
+        }
+    }
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // Closing the file isn't enough: a process that is just being started still has it, for a moment.
-        drop(self.0.unlock());
+        drop(self.file.unlock());
     }
+}
+
+/// The process that uses the folder, as the error that another one meets; none where none does.
+pub(super) fn holder(dir: &Utf8Path) -> Result<Option<StateError>, StateError> {
+    let path = dir.join(LOCK);
+    if plain_file(&path)?.is_none() {
+        return Ok(None);
+    }
+    let mut file = File::open(&path).map_err(StateError::io("open", &path))?;
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(locked(dir, &mut file))),
+        Err(TryLockError::Error(error)) => Err(StateError::io("lock", &path)(error)),
+    }
+}
+
+fn locked(dir: &Utf8Path, file: &mut File) -> StateError {
+    let mut text = String::new();
+    // The holder may not have written its number yet; then it stays unnamed.
+    let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+    StateError::Locked { dir: dir.to_owned(), holder }
 }
 
 /// Takes the folder for this process.
@@ -97,18 +143,13 @@ pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
         .map_err(StateError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            // The holder may not have written its number yet; then it stays unnamed.
-            let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(StateError::Locked { dir: dir.to_owned(), holder });
-        }
+        Err(TryLockError::WouldBlock) => return Err(locked(dir, &mut file)),
         Err(TryLockError::Error(error)) => return Err(StateError::io("lock", &path)(error)),
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(StateError::io("write", &path))?;
-    Ok(Lock(file))
+    Ok(Lock { dir: dir.to_owned(), file })
 }
 
 /// Makes renames and new files in a folder outlast a power cut.

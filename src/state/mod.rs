@@ -24,6 +24,7 @@ mod open;
 mod recall;
 mod records;
 mod registry;
+mod requests;
 mod restore;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
 pub use kubeconfigs::KeptKubeconfig;
+pub use requests::{Answer, Asked, Request, ask, holder};
 pub use restore::{NotRestored, Restored, finish_restore, restore};
 
 /// An open state folder. It is this process's until it is dropped.
@@ -64,7 +66,7 @@ pub struct State {
     /// Held while an event gets its number.
     events: Mutex<()>,
     warnings: Mutex<Vec<String>>,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl State {
@@ -93,7 +95,7 @@ impl State {
             writes: Mutex::default(),
             events: Mutex::new(()),
             warnings: Mutex::new(warnings),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -125,6 +127,14 @@ impl State {
     /// What a person should know about the folder itself: what was repaired, set aside or can't be read.
     pub fn warnings(&self) -> Vec<String> {
         locked(&self.warnings).clone()
+    }
+
+    /// Makes sure that the folder is still the one that was opened: what is written to files that were taken away is lost.
+    ///
+    /// # Errors
+    /// When it is gone or another one.
+    pub fn still_there(&self) -> Result<(), StateError> {
+        self.lock.still_there()
     }
 
     /// A resource's id and whether it is protected; none where it isn't recorded.
@@ -172,6 +182,23 @@ impl State {
         let going = registry.facts.resources.get(key).filter(|identity| !identity.deleting).cloned();
         let entry = going.map(|identity| Entry::Resource(records::Identity { deleting: true, ..identity }));
         registry.add(entry.into_iter().collect())
+    }
+
+    /// Adds to a recorded resource what guards it against deletion, and leaves everything else of it as somebody else may have
+    /// recorded it by now.
+    ///
+    /// # Errors
+    /// When the registry can't be written.
+    pub fn guard(&self, key: &ResourceKey, by: &RecordedResource) -> Result<(), StateError> {
+        let mut registry = locked(&self.registry);
+        let Some(known) = registry.facts.resources.get(key).cloned() else { return Ok(()) };
+        let guarded = records::Identity {
+            protected: known.protected || by.protected,
+            suspended: known.suspended || by.suspended,
+            suspicion: known.suspicion.clone().or_else(|| by.suspicion.clone()),
+            ..known.clone()
+        };
+        registry.add((guarded != known).then_some(Entry::Resource(guarded)).into_iter().collect())
     }
 
     /// Records that a cluster's deletion begins, and marks it as going. A deletion that was interrupted and begins again

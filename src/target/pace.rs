@@ -8,21 +8,29 @@ use std::time::Duration;
 pub struct Pace {
     first: Duration,
     longest: Duration,
+    /// The least and the most of a pause that chance makes of it.
+    chance: (f64, f64),
     failures: u32,
 }
 
 impl Pace {
-    /// Pauses from `first` up to `longest`.
+    /// Pauses from `first` up to `longest`, each between half and all of that, so that many who lost the same server don't
+    /// come back at once.
     pub const fn new(first: Duration, longest: Duration) -> Self {
-        Self { first, longest, failures: 0 }
+        Self { first, longest, chance: (0.5, 1.0), failures: 0 }
     }
 
-    /// The next pause: twice as long as the last one, and between half and all of that, so that many who lost the same
-    /// server don't come back at once.
+    /// Pauses from `first` up to `longest`, each up to a fifth shorter or longer than that.
+    pub const fn around(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, chance: (0.8, 1.2), failures: 0 }
+    }
+
+    /// The next pause: twice as long as the last one, but for chance.
     pub fn next_pause(&mut self) -> Duration {
         let most = self.first.saturating_mul(2_u32.saturating_pow(self.failures)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
-        most.mul_f64(jitter(0.5))
+        let (least, above) = self.chance;
+        most.mul_f64(jitter(least / above) * above)
     }
 
     /// It worked.

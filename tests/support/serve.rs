@@ -34,6 +34,47 @@ impl<'t> Serve<'t> {
         Self { tree, process }
     }
 
+    /// Starts it in a namespace of its own, where the kernel's limit is this; none where a user may not have one.
+    pub fn start_limited(tree: &'t Tree, words: &str, limit: &str, number: u32) -> Option<Self> {
+        let own = |script: &str| {
+            let mut command = Command::new("unshare");
+            command.args(["--user", "--map-root-user", "sh", "-c", script, "sh"]);
+            command
+        };
+        let set = format!("echo {number} > /proc/sys/{limit}");
+        let may = own(&set).stderr(Stdio::null()).status();
+        if !may.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let plain = tree.command(words);
+        let mut command = own(&format!("{set} && exec \"$@\""));
+        command.arg(plain.get_program()).args(plain.get_args()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+            .current_dir(plain.get_current_dir().unwrap())
+            .env("STREAMFLEET_LOG", "streamfleet=debug,warn");
+        let log = File::create(tree.beside("serve.log")).unwrap();
+        let process = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        Some(Self { tree, process })
+    }
+
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits until it ends by itself, and gives its exit code.
+    pub fn ended(mut self) -> Option<i32> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(start.elapsed() < PATIENCE, "it still runs\n{}", self.log());
+            sleep(Duration::from_millis(50));
+        }
+    }
+
     /// What it logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.tree.beside("serve.log")).unwrap()

@@ -186,7 +186,9 @@ async fn a_run_without_a_target_says_so() {
     let state = place.state();
     let (plan, ..) = place.plan(&state, &wish).await;
     let (secrets, targets) = (wish.secrets(), Targets::default());
-    let report = execute(&plan, &targets, &state, &secrets, &now, "ann", &mut |_| {}).await;
+    let desk =
+        Desk { plan: &plan, targets: &targets, state: &state, secrets: &secrets, clock: &now, actor: "ann" };
+    let report = execute(desk, &mut |_| {}).await;
     assert_eq!(
         texts(&report),
         [
@@ -208,7 +210,10 @@ async fn progress_is_told_step_by_step() {
         Progress::Done(done) => told.push(format!("done {}", done.resource)),
         Progress::Failed(failure) => told.push(failure.to_string()),
     };
-    execute(&plan, &place.targets(), &state, &wish.secrets(), &now, "ann", &mut progress).await;
+    let (targets, secrets) = (place.targets(), wish.secrets());
+    let desk =
+        Desk { plan: &plan, targets: &targets, state: &state, secrets: &secrets, clock: &now, actor: "ann" };
+    execute(desk, &mut progress).await;
     told.retain(|text| text != "acme/us: 0");
     let expected = [
         "acme/eu: 3",

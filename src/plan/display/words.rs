@@ -118,6 +118,12 @@ fn waiting(waiting: &Waiting) -> String {
             let verb = if *refused { "used" } else { "reached" };
             format!("the target can't be {verb}: {reason}{hint}")
         }
+        Waiting::UnderWay { since } => {
+            format!("what was planned before is still being done there, since {since}")
+        }
+        Waiting::PlanOnly => {
+            "the settings want nothing to be changed: `policy.mode` is `plan-only`".to_owned()
+        }
         Waiting::SecretUnavailable { secret, reason } => format!("{secret} can't be opened here: {reason}"),
         Waiting::ForeignObject { object } => format!("{object} is there and isn't ours"),
         Waiting::RefusedByTarget { object, reason, .. } => {
@@ -258,6 +264,8 @@ pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String>
             Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. } | Hold::Dependency { .. },
         )
         | Waiting::Unreachable { .. }
+        | Waiting::UnderWay { .. }
+        | Waiting::PlanOnly
         | Waiting::SecretUnavailable { .. }
         | Waiting::Children { .. }
         | Waiting::InUse { .. }
@@ -376,6 +384,8 @@ mod tests {
             Waiting::Unsettled,
             unreachable("connection refused", "", false),
             unreachable("fleet acme/eu is on it", "give it another one", true),
+            Waiting::UnderWay { since: until },
+            Waiting::PlanOnly,
             Waiting::SecretUnavailable {
                 secret: "`kubeconfig` of fleet acme/eu".into(),
                 reason: "no file".into(),
@@ -438,6 +448,8 @@ mod tests {
         it begins only when the cluster is Healthy
         the target can't be reached: connection refused
         the target can't be used: fleet acme/eu is on it; give it another one
+        what was planned before is still being done there, since 2026-11-21T12:00:30Z
+        the settings want nothing to be changed: `policy.mode` is `plan-only`
         `kubeconfig` of fleet acme/eu can't be opened here: no file
         Secret ns/tls is there and isn't ours
           to go on: where streamfleet made Secret ns/tls, restore the target's inventory; otherwise move it away

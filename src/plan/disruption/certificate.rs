@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{NOT_HEALTHY, disrupts};
-use crate::catalog::{Catalog, Status};
-use crate::names::{Kind, ResourceKey};
+use crate::catalog::{Catalog, ResolvedCluster, Status};
+use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, effects};
 use crate::render::SecretSlot;
@@ -42,14 +42,16 @@ pub(in crate::plan) fn one_after_another(catalog: &Catalog, parts: &mut [FleetPa
     }
     for (domain, Turns { disturbed, well }) in turns {
         let Renewing { holds, passed_over } = renewing(catalog, parts, &domain);
-        let wait = match &holds {
-            Some(holder) => Waiting::Renewal { after: holder.clone(), domain },
-            None => {
+        let under_way = being_changed(catalog, parts, &domain);
+        let wait = match (&holds, &under_way) {
+            (Some(holder), _) => Waiting::Renewal { after: holder.clone(), domain },
+            (None, Some(changing)) => Waiting::OneDisruption { after: changing.clone() },
+            (None, None) => {
                 let Some(first) = disturbed.first().or(well.first()) else { continue };
                 Waiting::OneDisruption { after: first.clone() }
             }
         };
-        let first = holds.or_else(|| disturbed.first().or(well.first()).cloned());
+        let first = holds.or(under_way).or_else(|| disturbed.first().or(well.first()).cloned());
         let changes = parts.iter_mut().filter_map(|part| part.plan.as_mut()).flat_map(|it| &mut it.changes);
         for change in changes {
             if Some(&change.resource) == first.as_ref() || disturbed.contains(&change.resource) {
@@ -96,6 +98,17 @@ fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Ren
 /// Whether a change gives a cluster another certificate of its base domain.
 pub(super) fn is_renewal(change: &Change) -> bool {
     renewed(change).is_some()
+}
+
+/// A cluster on a fleet that is being changed just now: nobody knows whether it is getting the certificate.
+fn being_changed(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Option<ResourceKey> {
+    let fleets = plans(parts).filter(|plan| matches!(plan.reach, Reach::UnderWay { .. }));
+    let fleets: BTreeSet<&FleetKey> = fleets.map(|plan| &plan.fleet).collect();
+    let uses = |cluster: &&ResolvedCluster| {
+        fleets.contains(&cluster.fleet) && cluster.domain.as_ref().is_some_and(|used| used.key == *domain)
+    };
+    let mut using = catalog.clusters.values().filter(uses);
+    using.next().map(|cluster| cluster.key.clone())
 }
 
 fn plans(parts: &[FleetPart]) -> impl Iterator<Item = &FleetPlan> {

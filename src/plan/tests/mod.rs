@@ -5,6 +5,7 @@ mod decisions;
 mod dry_run;
 mod gateway;
 mod look;
+mod modes;
 mod preflight;
 mod property;
 mod records;
@@ -22,7 +23,7 @@ use crate::catalog::{
     Absence, Approval, Catalog, ClusterDomain, Deletion, Gauge, Hold, Recorded, RecordedObject,
     ResolvedCluster, ResolvedFleet, ResolvedSecret, Resource, ResourceStatus, SecretMark, Status, versions,
 };
-use crate::config::Config;
+use crate::config::{Config, Mode};
 use crate::health::{FleetHealth, Judgement, Outputs};
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey, SecretRef};
 use crate::plan::{
@@ -82,6 +83,7 @@ impl Lab {
             recorded: Recorded::default(),
             observed: Observed { fleets: BTreeMap::from([(fleet_key(), reached)]) },
             policy: Policy {
+                mode: Mode::Auto,
                 now: "2026-11-21T12:00:00Z".parse().unwrap(),
                 cluster_deletions_per_hour: 1,
                 approval_lifetime: SignedDuration::from_hours(24),

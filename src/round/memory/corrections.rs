@@ -57,7 +57,8 @@ impl Corrections {
 
     /// The objects that are left as they are.
     pub(super) fn flapping(&mut self, now: Timestamp) -> BTreeMap<(FleetKey, ObjectKey), Flapping> {
-        self.flapping.retain(|_, flapping| flapping.until > now);
+        let may_be = |left: SignedDuration| left.is_positive() && left <= WINDOW;
+        self.flapping.retain(|_, flapping| may_be(flapping.until.duration_since(now)));
         self.flapping.clone()
     }
 }
@@ -100,7 +101,13 @@ mod tests {
         let flapping = corrections.flapping(at(15)).into_values().next().unwrap();
         let (by, field) = (Some("rival".to_owned()), "/spec/hard/pods".to_owned());
         assert_eq!(flapping, Flapping { by, field, until: at(25) });
-        assert!(corrections.flapping(at(25)).is_empty());
+        // A clock that was set back makes it no longer.
+        assert!(corrections.flapping(at(-60)).is_empty());
+        for minute in 15..20 {
+            corrections.corrected(&fleet, &step(), Some("rival"), at(minute));
+        }
+        assert_eq!(corrections.flapping(at(20)).len(), 1);
+        assert!(corrections.flapping(at(29)).is_empty());
 
         for minute in 30..35 {
             corrections.corrected(&fleet, &step(), None, at(minute));

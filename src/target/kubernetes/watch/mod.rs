@@ -20,6 +20,7 @@ mod topic;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +51,9 @@ pub(super) use written::Written;
 /// How long the first list of a kind is waited for, and that what we wrote is seen.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The same where it was waited for in vain before: other fleets are looked at after this one.
+const BRIEFLY: Duration = Duration::from_millis(100);
+
 /// What is on one cluster, as it is told.
 pub(super) struct View {
     fleet: FleetKey,
@@ -61,6 +65,8 @@ pub(super) struct View {
     feeds: Mutex<BTreeMap<Topic, Running>>,
     /// What we wrote and have not seen yet.
     unseen: Mutex<Vec<Written>>,
+    /// Whether something was waited for in vain the last time.
+    gave_up: AtomicBool,
     /// The inventory, and the revision that it was read at.
     inventory: Mutex<Option<(u64, Arc<Inventory>)>>,
 }
@@ -105,6 +111,7 @@ impl View {
             runtime,
             feeds: Mutex::default(),
             unseen: Mutex::default(),
+            gave_up: AtomicBool::new(false),
             inventory: Mutex::default(),
         };
         view.follow([Topic::inventory()]);
@@ -214,7 +221,10 @@ impl View {
                 moved.await;
             }
         };
-        timeout(PATIENCE, settled).await.is_ok()
+        let patience = if self.gave_up.load(Ordering::Relaxed) { BRIEFLY } else { PATIENCE };
+        let is_settled = timeout(patience, settled).await.is_ok();
+        self.gave_up.store(!is_settled, Ordering::Relaxed);
+        is_settled
     }
 
     /// Whether something that a plan depends on is still to be listed for the first time.

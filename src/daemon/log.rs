@@ -1,42 +1,48 @@
 //! One line for each decision, when it is another one than in the round before.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use jiff::SignedDuration;
 
 use crate::catalog::{ResourceStatus, Status};
-use crate::cli::console::Console;
-use crate::cli::round::warn_of_unknown;
-use crate::execute::Report;
 use crate::names::{FleetKey, ResourceKey};
-use crate::plan::{Cause, Change, Plan, Verb};
+use crate::plan::{Cause, Change, Plan, Verb, Waiting};
 use crate::problem;
 use crate::round::Round;
-use crate::source::SourceError;
+
+/// How long a fleet may be worked on before it is told that everything else waits there.
+pub(super) const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 /// What was told last.
 #[derive(Default)]
 pub(super) struct Log {
+    color: bool,
     waiting: BTreeMap<ResourceKey, String>,
     problems: String,
     unknown: Vec<String>,
-    unreadable: Option<String>,
     /// How fleets and clusters are: the word, and why.
     told: BTreeMap<ResourceKey, (Status, Option<String>)>,
 }
 
 impl Log {
+    pub(super) fn new(color: bool) -> Self {
+        Self { color, ..Self::default() }
+    }
+
     /// What a plan does, what waits and for what, and what is wrong with the specs.
-    pub(super) fn decisions(&mut self, round: &Round, console: &mut Console) {
-        self.unreadable = None;
+    pub(super) fn decisions(&mut self, round: &Round) {
         let plan = &round.plan;
-        let problems = problem::render(&plan.problems, console.err_has_color());
+        let problems = problem::render(&plan.problems, self.color);
         if problems != self.problems {
-            console.tell(&problems);
+            // A log that nobody can read any more is no reason to stop.
+            let _ = std::io::stderr().write_all(problems.as_bytes());
             self.problems = problems;
         }
         let unknown: Vec<String> =
             round.unknown.iter().map(|unknown| format!("{} {}", unknown.fleet, unknown.owner)).collect();
         if unknown != self.unknown {
-            round.unknown.iter().for_each(|unknown| warn_of_unknown(unknown, console));
+            round.unknown.iter().for_each(|unknown| tracing::warn!("{unknown}"));
             self.unknown = unknown;
         }
         for (fleet, health) in &round.health {
@@ -86,35 +92,30 @@ impl Log {
         let (cause, by) = told(cause);
         let commit = plan.inputs.commit.as_ref();
         let (commit, author) = (commit.map(|commit| &commit.id), commit.map(|commit| &commit.author));
-        let plan = &plan.id;
+        let (made, plan) = (plan.created_at, &plan.id);
         if waiting.is_empty() {
             if *verb != Verb::Keep {
                 tracing::info!(fleet, %resource, %verb, cause, by, plan, commit, author, "decided");
             }
             return;
         }
+        // What is being done as it should be is soon over.
+        let is_soon_over = |waiting: &Waiting| match waiting {
+            Waiting::UnderWay { since } => made.duration_since(*since) < LONG,
+            _ => false,
+        };
+        if waiting.iter().any(is_soon_over) {
+            return;
+        }
         let waits: Vec<String> = waiting.iter().map(ToString::to_string).collect();
         let waits = waits.join("; ");
         if self.waiting.get(resource) != Some(&waits) {
-            tracing::warn!(fleet, %resource, %verb, cause, by, plan, commit, author, "waits: {waits}");
+            let approve = waiting.iter().find_map(|waiting| match waiting {
+                Waiting::Approval { id, .. } => Some(id),
+                _ => None,
+            });
+            tracing::warn!(fleet, %resource, %verb, cause, by, plan, commit, author, approve, "waits: {waits}");
             self.waiting.insert(resource.clone(), waits);
-        }
-    }
-
-    /// What could not be done.
-    pub(super) fn outcome(&self, report: &Report) {
-        for failed in &report.failed {
-            let fleet = failed.fleet.as_ref().map(ToString::to_string);
-            tracing::error!(fleet, hint = failed.hint, "{failed}");
-        }
-    }
-
-    /// The tree could not be read, so that nothing is changed.
-    pub(super) fn unreadable(&mut self, error: &SourceError) {
-        let error = error.to_string();
-        if self.unreadable.as_ref() != Some(&error) {
-            tracing::error!(error, "the specs can't be read, and everything stays as it is");
-            self.unreadable = Some(error);
         }
     }
 }

@@ -1,93 +1,140 @@
 //! Where a running process has its specs from, and what says that there may be others.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot::{self, Receiver};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
-use crate::cli::settings::Settings;
+use super::{Event, Lost, thread};
 use crate::source::SourceError;
-use crate::source::directory::{self, Glance};
+use crate::source::directory::{self, Watch};
 use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::Snapshot;
 
-/// How often is looked whether a spec file changed.
-const TICK: Duration = Duration::from_secs(1);
-
-/// A folder, or a git repository.
-pub(super) enum Feed {
-    Folder {
-        tree: camino::Utf8PathBuf,
-        /// The tree before the last round; none where it could not be looked at.
-        glance: Option<Glance>,
-    },
-    Git(Box<Fetches>),
+/// Where a process has its specs from.
+pub enum Source {
+    /// A folder.
+    Folder(Utf8PathBuf),
+    /// A git repository, and how long to wait before it is fetched again.
+    Git(Box<Mirror>, Duration),
 }
 
-impl Feed {
-    pub(super) fn of(settings: &Settings) -> Feed {
-        match settings.mirror() {
-            None => Feed::Folder { tree: settings.tree.clone(), glance: None },
-            Some(mirror) => {
-                let interval = Duration::from_secs(u64::from(settings.config.source.interval_seconds));
-                Feed::Git(Box::new(Fetches::new(mirror, interval)))
-            }
-        }
+impl Source {
+    pub(super) fn is_git(&self) -> bool {
+        matches!(self, Source::Git(..))
     }
+}
 
+/// What gives the specs as they are now.
+pub(super) enum Specs {
+    Folder(Utf8PathBuf),
+    Git {
+        mirror: Arc<Mirror>,
+        /// Whether a fetch of this process has ended, or took too long. Before, what an earlier one fetched may be long
+        /// outdated.
+        tried: Arc<AtomicBool>,
+        /// What was read last.
+        snapshot: Option<Snapshot>,
+    },
+}
+
+impl Specs {
     /// The specs as they are now; none where nothing was fetched yet.
     pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
         match self {
-            Feed::Folder { tree, glance } => {
-                *glance = directory::glance(tree).ok();
-                directory::scan(tree).map(Some)
-            }
-            Feed::Git(fetches) => Ok(fetches.snapshot()?),
-        }
-    }
-
-    /// Comes back when there may be other specs than those of the last snapshot.
-    pub(super) async fn changed(&mut self) {
-        match self {
-            Feed::Folder { tree, glance } => loop {
-                sleep(TICK).await;
-                // It takes no longer than a list of the folders.
-                if directory::glance(tree).ok() != *glance {
-                    tracing::debug!("the specs changed");
-                    return;
+            Specs::Folder(tree) => directory::scan(tree).map(Some),
+            Specs::Git { mirror, tried, snapshot } => {
+                let is_tried = tried.load(Ordering::Acquire);
+                let Some(commit) = mirror.commit().filter(|_| is_tried) else { return Ok(None) };
+                match snapshot {
+                    Some(snapshot) if snapshot.revision == commit => {}
+                    _ => *snapshot = Some(mirror.snapshot()?),
                 }
-            },
-            Feed::Git(fetches) => fetches.changed().await,
+                Ok(snapshot.clone())
+            }
         }
     }
 
-    /// A round with the specs of the last snapshot is over, and nothing of it failed.
+    /// What is suspicious of the last snapshot is remembered.
     pub(super) fn settled(&mut self) {
-        if let Feed::Git(fetches) = self {
-            fetches.settled();
+        if let Specs::Git { mirror, snapshot: Some(snapshot), .. } = self
+            && let Some(commit) = &mut snapshot.commit
+            && commit.rewrote.take().is_some()
+        {
+            mirror.settled(&commit.id);
         }
     }
+}
 
+/// What says that there may be other specs.
+pub(super) struct Feed {
+    hurry: Arc<Notify>,
+}
+
+impl Feed {
     /// Somebody says that there may be other specs.
-    pub(super) fn hurry(&mut self) {
-        if let Feed::Git(fetches) = self {
-            fetches.hurry();
+    pub(super) fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+}
+
+/// Begins to watch, or to fetch.
+pub(super) fn start(
+    source: Source,
+    runtime: &Runtime,
+    tell: &UnboundedSender<Event>,
+) -> Result<(Feed, Specs), Lost> {
+    let (hurry, tell) = (Arc::new(Notify::new()), tell.clone());
+    let feed = Feed { hurry: Arc::clone(&hurry) };
+    match source {
+        Source::Folder(tree) => {
+            // Before the first scan: what happens after that is told.
+            let mut watch = Watch::new(&tree);
+            thread("watch", move || {
+                loop {
+                    watch.changed();
+                    tracing::debug!("the specs may have changed");
+                    if tell.send(Event::Specs).is_err() {
+                        return;
+                    }
+                }
+            })?;
+            Ok((feed, Specs::Folder(tree)))
+        }
+        Source::Git(mirror, interval) => {
+            let (mirror, tried) = (Arc::new(*mirror), Arc::new(AtomicBool::new(false)));
+            let mut fetches = Fetches::new(Arc::clone(&mirror), interval, Arc::clone(&tried));
+            runtime.spawn(async move {
+                loop {
+                    tokio::select! {
+                        () = hurry.notified() => fetches.hurry(),
+                        () = fetches.changed() => {
+                            if tell.send(Event::Specs).is_err() {
+                                return;
+                            }
+                        }
+                    }
+                }
+            });
+            Ok((feed, Specs::Git { mirror, tried, snapshot: None }))
         }
     }
 }
 
 /// Fetches one after the other, each on a thread of its own: nothing waits for a remote that is silent.
-pub(super) struct Fetches {
+struct Fetches {
     mirror: Arc<Mirror>,
     interval: Duration,
     running: Option<Running>,
     /// When the next one begins.
     due: Instant,
-    /// Whether a fetch of this process has ended, or took too long. Before, what an earlier one fetched may be long outdated.
-    tried: bool,
-    /// What was read last.
-    snapshot: Option<Snapshot>,
+    tried: Arc<AtomicBool>,
     /// Why there is no fetching, as it was told last.
     trouble: Option<String>,
 }
@@ -100,28 +147,8 @@ struct Running {
 }
 
 impl Fetches {
-    fn new(mirror: Mirror, interval: Duration) -> Self {
-        let (running, snapshot, trouble) = (None, None, None);
-        let (mirror, due) = (Arc::new(mirror), Instant::now());
-        Self { mirror, interval, running, due, tried: false, snapshot, trouble }
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, GitError> {
-        let Some(commit) = self.mirror.commit().filter(|_| self.tried) else { return Ok(None) };
-        match &self.snapshot {
-            Some(snapshot) if snapshot.revision == commit => {}
-            _ => self.snapshot = Some(self.mirror.snapshot()?),
-        }
-        Ok(self.snapshot.clone())
-    }
-
-    fn settled(&mut self) {
-        let commit = self.snapshot.as_mut().and_then(|snapshot| snapshot.commit.as_mut());
-        if let Some(commit) = commit
-            && commit.rewrote.take().is_some()
-        {
-            self.mirror.settled(&commit.id);
-        }
+    fn new(mirror: Arc<Mirror>, interval: Duration, tried: Arc<AtomicBool>) -> Self {
+        Self { mirror, interval, running: None, due: Instant::now(), tried, trouble: None }
     }
 
     fn hurry(&mut self) {
@@ -143,13 +170,13 @@ impl Fetches {
                 () = sleep_until(running.deadline), if !running.is_late => {
                     running.is_late = true;
                     self.troubled(&self.mirror.late());
-                    if std::mem::replace(&mut self.tried, true) {
+                    if self.tried.swap(true, Ordering::AcqRel) {
                         continue;
                     }
                     return;
                 }
             };
-            let is_first = !std::mem::replace(&mut self.tried, true);
+            let is_first = !self.tried.swap(true, Ordering::AcqRel);
             let was_late = self.running.take().is_some_and(|running| running.is_late);
             match ended {
                 // That was told.

@@ -1,0 +1,304 @@
+//! A process that keeps everything as the specs say: one closed list of what can happen, and one loop.
+//!
+//! What takes time is done beside the loop and comes back as an event: plans are made on a thread ([`look`]), each fleet's
+//! work on one of its own ([`work`]), and specs are watched or fetched ([`feed`]). What is due when is decided on data alone
+//! ([`schedule`]).
+
+mod approvals;
+mod feed;
+mod log;
+mod look;
+mod schedule;
+mod work;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::{sleep, timeout};
+
+use crate::names::FleetKey;
+use crate::round::{Installation, Memory, Round};
+use crate::state::StateError;
+use look::Look;
+use schedule::{Order, Schedule};
+use work::Work;
+
+pub use feed::Source;
+pub use schedule::Outlook;
+
+/// How long a resource has to be missing from the files before it counts as removed: a checkout, or an editor that saves,
+/// is over by then.
+const ABSENCE: SignedDuration = SignedDuration::from_secs(30);
+
+/// How long is waited for more of the same: a client that writes one object often writes several.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+
+/// Everything that can happen.
+pub enum Event {
+    /// There may be other specs.
+    Specs,
+    /// Something happened on a target that is watched.
+    Target,
+    /// Somebody approved something.
+    Asked,
+    /// Somebody wants everything looked at now.
+    HangUp,
+    /// It is time for something.
+    Due,
+    /// A plan was made.
+    Planned(Box<Planned>),
+    /// What a plan says of a fleet was done, or could not be.
+    Ended {
+        /// The fleet.
+        fleet: FleetKey,
+        /// Whether anything of it failed.
+        failed: bool,
+    },
+    /// No plan can be made any more.
+    Lost(Lost),
+    /// Somebody wants the process to end.
+    Stop,
+}
+
+/// A plan that was made, and what it leaves to be done.
+pub struct Planned {
+    /// What there is to do.
+    pub outlook: Outlook,
+    /// The plan; none where there are no specs to make one from.
+    pub round: Option<Arc<Round>>,
+}
+
+/// Why a process can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// The state can't be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The operating system refuses something.
+    #[error("cannot {attempted}: {error}")]
+    System {
+        /// What was attempted, as a verb with its object.
+        attempted: &'static str,
+        /// Why it was refused.
+        error: std::io::Error,
+    },
+    /// A thread died.
+    #[error("a mistake in streamfleet itself ended the making of plans; what it said is above")]
+    Died,
+}
+
+/// What a process is started with.
+pub struct Setup {
+    /// The installation, with a state.
+    pub installation: Installation,
+    /// Where specs are from.
+    pub source: Source,
+    /// Who does what the process decides, for the audit trail.
+    pub actor: String,
+    /// Whether who reads standard error wants colors.
+    pub color: bool,
+}
+
+/// Runs until a signal ends it.
+///
+/// # Errors
+/// When the state can't be read any more, or the operating system refuses what it takes.
+pub fn run(setup: Setup) -> Result<(), Lost> {
+    let runtime = runtime()?;
+    let (tell, events) = mpsc::unbounded_channel();
+    listen(&runtime, &tell)?;
+    let mut process = Process::start(setup, runtime, tell, events)?;
+    let ended = process.serve();
+    // Whatever is still under way on threads ends with the process.
+    process.runtime.shutdown_background();
+    ended
+}
+
+fn runtime() -> Result<Runtime, Lost> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.map_err(|error| Lost::System { attempted: "start the runtime", error })
+}
+
+/// Makes events of signals: SIGINT, as from a terminal, and SIGTERM, as from a service manager, ask to stop, SIGHUP asks to
+/// look at once.
+fn listen(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), Lost> {
+    let _inside = runtime.enter();
+    let signals: [(SignalKind, fn() -> Event); 3] = [
+        (SignalKind::interrupt(), || Event::Stop),
+        (SignalKind::terminate(), || Event::Stop),
+        (SignalKind::hangup(), || Event::HangUp),
+    ];
+    for (kind, event) in signals {
+        let attempted = "listen for signals";
+        let mut signal = signal(kind).map_err(|error| Lost::System { attempted, error })?;
+        let tell = tell.clone();
+        runtime.spawn(async move { while signal.recv().await.is_some() && tell.send(event()).is_ok() {} });
+    }
+    Ok(())
+}
+
+/// The process, as it goes on.
+struct Process {
+    runtime: Runtime,
+    tell: UnboundedSender<Event>,
+    events: UnboundedReceiver<Event>,
+    schedule: Schedule,
+    /// What plans are made with, by one thread at a time.
+    look: Arc<Mutex<Look>>,
+    work: Work,
+    feed: feed::Feed,
+    /// The last plan.
+    round: Option<Arc<Round>>,
+}
+
+impl Process {
+    fn start(
+        Setup { installation, source, actor, color }: Setup,
+        runtime: Runtime,
+        tell: UnboundedSender<Event>,
+        events: UnboundedReceiver<Event>,
+    ) -> Result<Self, Lost> {
+        // A commit is never half written.
+        let absence = if source.is_git() { SignedDuration::ZERO } else { ABSENCE };
+        let installation = Arc::new(installation);
+        let memory = Arc::new(Memory::with_absence(absence));
+        let handle = runtime.handle().clone();
+        let work = Work::new(Arc::clone(&installation), Arc::clone(&memory), actor.clone(), handle.clone());
+        let at_once = usize::try_from(installation.config.daemon.fleets_at_once).unwrap_or(1);
+        runtime.spawn(approvals::watch(Arc::clone(&installation), tell.clone()));
+        runtime.spawn(told(Arc::clone(&memory), tell.clone()));
+        let (feed, specs) = feed::start(source, &runtime, &tell)?;
+        let look = Look::new(installation, memory, specs, (actor, color), handle);
+        Ok(Process {
+            runtime,
+            tell,
+            events,
+            schedule: Schedule::new(at_once, Instant::now()),
+            look: Arc::new(Mutex::new(look)),
+            work,
+            feed,
+            round: None,
+        })
+    }
+
+    /// One event after the other.
+    fn serve(&mut self) -> Result<(), Lost> {
+        loop {
+            let event = self.next();
+            let orders = self.schedule.step(&event, Instant::now());
+            self.hear(event)?;
+            for order in orders {
+                match order {
+                    Order::Fetch => self.feed.hurry(),
+                    Order::Plan => self.plan()?,
+                    Order::Start(fleet) => self.begin(&fleet)?,
+                    Order::Leave => return Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Waits for what happens next.
+    fn next(&mut self) -> Event {
+        let pause = self.schedule.pause(Instant::now());
+        let next = async { timeout(pause, self.events.recv()).await.ok().flatten() };
+        // Who tells lives as long as this does.
+        self.runtime.block_on(next).unwrap_or(Event::Due)
+    }
+
+    /// Keeps the plan that was made, and says what nobody else does.
+    fn hear(&mut self, event: Event) -> Result<(), Lost> {
+        match event {
+            Event::Planned(planned) => {
+                if let Some(round) = planned.round {
+                    self.round = Some(round);
+                }
+            }
+            Event::Stop => {
+                let number = self.schedule.running();
+                tracing::info!(fleets = number, "a signal came: what is being done is finished first");
+            }
+            Event::Lost(lost) => return Err(lost),
+            Event::Specs
+            | Event::Target
+            | Event::Asked
+            | Event::HangUp
+            | Event::Due
+            | Event::Ended { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self) -> Result<(), Lost> {
+        let (look, tell) = (Arc::clone(&self.look), self.tell.clone());
+        thread("plan", move || {
+            let tell = Telling::new(tell, || Event::Lost(Lost::Died));
+            let event = look.lock().unwrap_or_else(PoisonError::into_inner).look();
+            tell.send(event);
+        })
+    }
+
+    fn begin(&mut self, fleet: &FleetKey) -> Result<(), Lost> {
+        let Some(round) = &self.round else { return Ok(()) };
+        let work = self.work.begin(Arc::clone(round), fleet.clone());
+        let (fleet, tell) = (fleet.clone(), self.tell.clone());
+        thread("fleet", move || {
+            // Whatever becomes of it, it is over then.
+            let failed = fleet.clone();
+            let tell = Telling::new(tell, move || Event::Ended { fleet: failed, failed: true });
+            let failed = work.run();
+            tell.send(Event::Ended { fleet, failed });
+        })
+    }
+}
+
+/// Makes events of what happens on targets that are watched.
+async fn told(memory: Arc<Memory>, tell: UnboundedSender<Event>) {
+    loop {
+        memory.changed().await;
+        sleep(DEBOUNCE).await;
+        if tell.send(Event::Target).is_err() {
+            return;
+        }
+    }
+}
+
+fn thread(name: &str, does: impl FnOnce() + Send + 'static) -> Result<(), Lost> {
+    let begun = std::thread::Builder::new().name(name.to_owned()).spawn(does);
+    begun.map(drop).map_err(|error| Lost::System { attempted: "start a thread", error })
+}
+
+/// Tells how something ended, though it dies.
+struct Telling<F: FnOnce() -> Event> {
+    tell: UnboundedSender<Event>,
+    otherwise: Option<F>,
+}
+
+impl<F: FnOnce() -> Event> Telling<F> {
+    fn new(tell: UnboundedSender<Event>, otherwise: F) -> Self {
+        Self { tell, otherwise: Some(otherwise) }
+    }
+
+    fn send(mut self, event: Event) {
+        self.otherwise = None;
+        // Nobody hears it when the process is about to end.
+        let _ = self.tell.send(event);
+    }
+}
+
+impl<F: FnOnce() -> Event> Drop for Telling<F> {
+    fn drop(&mut self) {
+        if let Some(otherwise) = self.otherwise.take() {
+            let _ = self.tell.send(otherwise());
+        }
+    }
+}
+
+/// How long until a time, by the clock.
+fn until(time: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(time.duration_since(now)).unwrap_or_default()
+}

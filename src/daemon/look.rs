@@ -1,0 +1,159 @@
+//! Reads the specs, looks at the targets and plans, again and again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+
+use super::feed::Specs;
+use super::log::{LONG, Log};
+use super::{Event, Lost, Outlook, Planned, approvals, until};
+use crate::execute::Report;
+use crate::plan::{FleetPlan, Verb, Waiting};
+use crate::round::{Clerk, Installation, Memory, Round};
+use crate::spec::{self, Documents};
+use crate::state::State;
+use crate::target::Pace;
+
+/// How long is waited before book is kept again where that failed, as on a full disk.
+const PAUSES: Pace = Pace::around(std::time::Duration::from_secs(1), std::time::Duration::from_secs(30));
+
+/// What plans are made with.
+pub(super) struct Look {
+    installation: Arc<Installation>,
+    memory: Arc<Memory>,
+    specs: Specs,
+    actor: String,
+    runtime: Handle,
+    /// What was read last: files that are as they were aren't parsed again.
+    documents: Option<Documents>,
+    log: Log,
+    /// Why the specs can't be read, as it was told last.
+    unreadable: Option<String>,
+    /// Why no book could be kept, as it was told last.
+    unkept: Option<String>,
+    pauses: Pace,
+}
+
+impl Look {
+    pub(super) fn new(
+        installation: Arc<Installation>,
+        memory: Arc<Memory>,
+        specs: Specs,
+        (actor, color): (String, bool),
+        runtime: Handle,
+    ) -> Self {
+        let (documents, unreadable, unkept) = (None, None, None);
+        let (log, pauses) = (Log::new(color), PAUSES);
+        Self { installation, memory, specs, actor, runtime, documents, log, unreadable, unkept, pauses }
+    }
+
+    /// Plans, and does what is no fleet's matter.
+    pub(super) fn look(&mut self) -> Event {
+        match self.planned() {
+            Ok(planned) => Event::Planned(Box::new(planned)),
+            Err(lost) => Event::Lost(lost),
+        }
+    }
+
+    fn planned(&mut self) -> Result<Planned, Lost> {
+        let nothing = Planned { outlook: Outlook::default(), round: None };
+        let installation = Arc::clone(&self.installation);
+        let Some(state) = &installation.state else { return Ok(nothing) };
+        state.still_there()?;
+        let snapshot = match self.specs.snapshot() {
+            Ok(Some(snapshot)) => snapshot,
+            Ok(None) => return Ok(nothing),
+            Err(error) => {
+                self.tell_unreadable(&error.to_string());
+                return Ok(nothing);
+            }
+        };
+        self.unreadable = None;
+        let documents = spec::read(&snapshot, self.documents.as_ref());
+        let mut now = Timestamp::now();
+        let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
+        let mut round = plan(now)?;
+        if approvals::answer(state, &round) {
+            now = Timestamp::now();
+            round = plan(now)?;
+        }
+        self.documents = Some(documents);
+        tracing::debug!(plan = round.plan.id, looked = round.looked, "planned");
+        self.log.decisions(&round);
+        let mut outlook = outlook(&round, now);
+        if needs_book(&round, &outlook) && !self.keep_book(&round, state) {
+            // Nothing may change before it is kept.
+            outlook = Outlook { fleets: Vec::new(), next: Some(self.pauses.next_pause()) };
+        } else if round.under_way.is_empty() {
+            self.specs.settled();
+        }
+        Ok(Planned { outlook, round: Some(Arc::new(round)) })
+    }
+
+    /// Does what is no fleet's matter, and says whether all of it could be.
+    fn keep_book(&mut self, round: &Round, state: &State) -> bool {
+        let clerk = Clerk { state, clock: &Timestamp::now, actor: &self.actor };
+        let report = self.runtime.block_on(round.execute_beside_fleets(clerk, &mut |_| {}));
+        let Report { failed, .. } = report;
+        let Some(first) = failed.first() else {
+            self.pauses.reset();
+            self.unkept = None;
+            return true;
+        };
+        let why = first.to_string();
+        if self.unkept.as_ref() != Some(&why) {
+            failed.iter().for_each(|failed| tracing::error!(hint = failed.hint, "{failed}"));
+            self.unkept = Some(why);
+        }
+        false
+    }
+
+    /// The tree could not be read, so that nothing is changed.
+    fn tell_unreadable(&mut self, error: &str) {
+        if self.unreadable.as_deref() != Some(error) {
+            tracing::error!(error, "the specs can't be read, and everything stays as it is");
+            self.unreadable = Some(error.to_owned());
+        }
+    }
+}
+
+/// What a plan leaves to be done on fleets, and when it is time for another one.
+fn outlook(round: &Round, now: Timestamp) -> Outlook {
+    let is_ready = |plan: &&FleetPlan| {
+        plan.changes.iter().any(|change| change.waiting.is_empty() && change.verb != Verb::Keep)
+    };
+    let fleets = round.plan.fleets.iter().filter(is_ready);
+    let waits = round.plan.changes().flat_map(|change| &change.waiting);
+    let times = waits.filter_map(|waiting| match waiting {
+        Waiting::Absence { until } | Waiting::Flapping { until, .. } | Waiting::Retry { until, .. } => {
+            Some(*until)
+        }
+        // It is told then.
+        Waiting::UnderWay { since } => since.checked_add(LONG).ok().filter(|told| *told > now),
+        _ => None,
+    });
+    let next = times.chain(round.health.values().filter_map(|health| health.again)).min();
+    Outlook {
+        fleets: fleets.map(|plan| (plan.fleet.clone(), plan.digest().to_string())).collect(),
+        next: next.map(|next| until(next, now)),
+    }
+}
+
+/// Whether there is anything to do that is no fleet's matter, or that has to be noted before fleets are changed.
+fn needs_book(round: &Round, outlook: &Outlook) -> bool {
+    let plan = &round.plan;
+    let organizations = plan.organizations.iter().flat_map(|organization| &organization.changes);
+    let mut organizations = organizations.filter(|change| change.verb != Verb::Keep);
+    let is_another_source = || {
+        let is_deletion = plan.changes().any(|change| change.verb == Verb::Delete);
+        round.under_way.is_empty()
+            && !is_deletion
+            && round.checked.recorded.source.as_ref() != Some(&plan.inputs.source)
+    };
+    !outlook.fleets.is_empty()
+        || !plan.remember.is_empty()
+        || plan.fleets.iter().any(|fleet| !fleet.void_approvals.is_empty())
+        || organizations.any(|change| change.waiting.is_empty())
+        || is_another_source()
+}

@@ -1,0 +1,287 @@
+//! What is due, decided on data alone: when to plan, which fleets to work on, and when to leave.
+//!
+//! Plans are made one at a time, and of all fleets. Work goes on beside them, fleet by fleet and as much at a time as the
+//! settings say, and only begins with a plan that was just made: what an older one said is forgotten, and what is under way
+//! when a plan is begun is left out of it. So no fleet is worked on by two plans, and one that hangs holds up nobody else. Time
+//! is the time that passes, so that nobody who sets a clock hurries or delays anything.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::Event;
+use crate::names::FleetKey;
+
+/// How long nothing may be looked at without a reason: folders that fleets write to are not watched, and an hour that is
+/// over lets things go on. Where nothing changed, no Kubernetes cluster is asked anything.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// How long before the same is done once more, where it was undone at once.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long what is being done may go on after a signal to stop. What isn't done then is found by the next start.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// What a plan leaves to be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// The fleets on which something is to be done now, each with the hash of that.
+    pub fleets: Vec<(FleetKey, String)>,
+    /// How long until something may go on that waits for a time.
+    pub next: Option<Duration>,
+}
+
+/// What the process does about an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Have whoever fetches specs do it at once.
+    Fetch,
+    /// Look at everything and plan.
+    Plan,
+    /// Do what the last plan says of a fleet.
+    Start(FleetKey),
+    /// End the process.
+    Leave,
+}
+
+/// What is going on and what is due.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    /// How many fleets are worked on at a time.
+    at_once: usize,
+    is_planning: bool,
+    /// Whether something has happened since the plan was begun that is being made.
+    is_outdated: bool,
+    /// The fleets that are worked on, each with the hash of what is done.
+    running: BTreeMap<FleetKey, String>,
+    /// What the last plan says beyond what can be done at once.
+    queue: VecDeque<(FleetKey, String)>,
+    /// What was done last on each fleet, and when that was over.
+    done: BTreeMap<FleetKey, (String, Instant)>,
+    /// When there is a plan whatever happens.
+    due: Instant,
+    /// When the process ends whatever is going on; none while nobody asked it to.
+    leaves: Option<Instant>,
+}
+
+impl Schedule {
+    /// Nothing is going on, and a plan is due.
+    pub(super) fn new(at_once: usize, now: Instant) -> Self {
+        Self {
+            at_once,
+            is_planning: false,
+            is_outdated: false,
+            running: BTreeMap::new(),
+            queue: VecDeque::new(),
+            done: BTreeMap::new(),
+            due: now,
+            leaves: None,
+        }
+    }
+
+    /// How many fleets are worked on.
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// How long nothing happens by itself.
+    pub(super) fn pause(&self, now: Instant) -> Duration {
+        let next = match (self.leaves, self.is_planning) {
+            (Some(leaves), _) => leaves,
+            (None, true) => return EVERY,
+            (None, false) => self.due,
+        };
+        next.saturating_duration_since(now)
+    }
+
+    /// What is done about an event.
+    pub(super) fn step(&mut self, event: &Event, now: Instant) -> Vec<Order> {
+        if self.leaves.is_some() {
+            return self.step_out(event, now);
+        }
+        match event {
+            Event::Stop => {
+                self.leaves = Some(now + GRACE);
+                self.queue.clear();
+                self.step_out(event, now)
+            }
+            Event::HangUp => [Order::Fetch].into_iter().chain(self.plan()).collect(),
+            Event::Specs | Event::Target | Event::Asked | Event::Due => self.plan(),
+            Event::Lost(_) => Vec::new(),
+            Event::Planned(planned) => self.planned(&planned.outlook, now),
+            Event::Ended { fleet, .. } => {
+                self.ended(fleet, now);
+                match (self.is_planning, self.queue.is_empty()) {
+                    // What is being planned leaves the fleet out.
+                    (true, _) => {
+                        self.is_outdated = true;
+                        Vec::new()
+                    }
+                    // There may be more to do there now that this is done.
+                    (false, true) => self.plan(),
+                    (false, false) => self.start(),
+                }
+            }
+        }
+    }
+
+    /// The same after a signal to stop: what is being done may end, and nothing begins.
+    fn step_out(&mut self, event: &Event, now: Instant) -> Vec<Order> {
+        if let Event::Ended { fleet, .. } = event {
+            self.ended(fleet, now);
+        }
+        let is_over = self.running.is_empty() || self.pause(now).is_zero();
+        if is_over { vec![Order::Leave] } else { Vec::new() }
+    }
+
+    fn plan(&mut self) -> Vec<Order> {
+        self.is_outdated = self.is_planning;
+        if std::mem::replace(&mut self.is_planning, true) { Vec::new() } else { vec![Order::Plan] }
+    }
+
+    fn planned(&mut self, outlook: &Outlook, now: Instant) -> Vec<Order> {
+        self.is_planning = false;
+        self.due = now + outlook.next.map_or(EVERY, |next| next.min(EVERY));
+        self.queue.clear();
+        for (fleet, what) in &outlook.fleets {
+            if self.running.contains_key(fleet) {
+                continue;
+            }
+            // What was done a moment ago and is to be done again has time.
+            let last = self.done.get(fleet).filter(|(last, _)| last == what);
+            let again = last.map(|(_, over)| *over + AGAIN);
+            match again.filter(|again| *again > now) {
+                Some(again) => self.due = self.due.min(again),
+                None => self.queue.push_back((fleet.clone(), what.clone())),
+            }
+        }
+        let mut orders = self.start();
+        if std::mem::take(&mut self.is_outdated) {
+            orders.extend(self.plan());
+        }
+        orders
+    }
+
+    /// Begins what there is room for.
+    fn start(&mut self) -> Vec<Order> {
+        let room = self.at_once.saturating_sub(self.running.len()).min(self.queue.len());
+        let begun: Vec<_> = self.queue.drain(..room).collect();
+        self.running.extend(begun.iter().cloned());
+        begun.into_iter().map(|(fleet, _)| Order::Start(fleet)).collect()
+    }
+
+    fn ended(&mut self, fleet: &FleetKey, now: Instant) {
+        if let Some(what) = self.running.remove(fleet) {
+            self.done.insert(fleet.clone(), (what, now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+    use crate::daemon::Planned;
+
+    fn at(milliseconds: u64) -> Instant {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        *START + Duration::from_millis(milliseconds)
+    }
+
+    fn fleet(name: &str) -> FleetKey {
+        format!("acme/{name}").try_into().unwrap()
+    }
+
+    fn planned(fleets: &[(&str, &str)]) -> Event {
+        let fleets = fleets.iter().map(|(name, what)| (fleet(name), (*what).to_owned())).collect();
+        Event::Planned(Box::new(Planned { outlook: Outlook { fleets, next: None }, round: None }))
+    }
+
+    fn ended(name: &str) -> Event {
+        Event::Ended { fleet: fleet(name), failed: false }
+    }
+
+    fn start(name: &str) -> Order {
+        Order::Start(fleet(name))
+    }
+
+    #[test]
+    fn a_fleet_that_hangs_holds_up_no_other() {
+        let mut schedule = Schedule::new(2, at(0));
+        assert_eq!(schedule.step(&Event::Due, at(0)), [Order::Plan]);
+        let orders = schedule.step(&planned(&[("eu", "a"), ("us", "b"), ("ap", "c")]), at(10));
+        assert_eq!(orders, [start("eu"), start("us")]);
+        // One hangs. As soon as another has ended, the next begins, and then all is planned again.
+        assert_eq!(schedule.step(&ended("us"), at(20)), [start("ap")]);
+        assert_eq!(schedule.step(&ended("ap"), at(30)), [Order::Plan]);
+        let orders = schedule.step(&planned(&[("eu", "d"), ("us", "e")]), at(40));
+        assert_eq!(orders, [start("us")], "what hangs is left alone");
+        assert_eq!(schedule.step(&ended("eu"), at(5000)), [Order::Plan]);
+    }
+
+    #[test]
+    fn what_happens_while_a_plan_is_made_makes_another_one_and_no_more() {
+        let mut schedule = Schedule::new(8, at(0));
+        assert_eq!(schedule.step(&Event::Specs, at(0)), [Order::Plan]);
+        for event in [Event::Target, Event::Specs, Event::Asked, Event::Due] {
+            assert_eq!(schedule.step(&event, at(1)), []);
+        }
+        assert_eq!(schedule.step(&Event::HangUp, at(2)), [Order::Fetch]);
+        assert_eq!(schedule.step(&planned(&[("eu", "a")]), at(3)), [start("eu"), Order::Plan]);
+        // Nothing begins while a plan is made: it would not know of that.
+        assert_eq!(schedule.step(&ended("eu"), at(4)), []);
+        assert_eq!(schedule.step(&planned(&[]), at(5)), [Order::Plan]);
+        assert_eq!(schedule.step(&planned(&[]), at(6)), []);
+        assert_eq!(schedule.pause(at(6)), EVERY);
+    }
+
+    #[test]
+    fn what_was_done_a_moment_ago_and_is_to_be_done_again_has_time() {
+        let mut schedule = Schedule::new(8, at(0));
+        schedule.step(&Event::Due, at(0));
+        schedule.step(&planned(&[("eu", "a")]), at(10));
+        schedule.step(&ended("eu"), at(20));
+        assert_eq!(schedule.step(&planned(&[("eu", "a")]), at(30)), []);
+        assert_eq!(schedule.pause(at(30)), Duration::from_millis(990));
+        schedule.step(&Event::Due, at(1020));
+        assert_eq!(schedule.step(&planned(&[("eu", "a")]), at(1030)), [start("eu")]);
+        // Something else is done at once.
+        schedule.step(&ended("eu"), at(1040));
+        assert_eq!(schedule.step(&planned(&[("eu", "b")]), at(1050)), [start("eu")]);
+    }
+
+    #[test]
+    fn what_waits_for_a_time_is_looked_at_then_and_everything_now_and_then() {
+        let mut schedule = Schedule::new(8, at(0));
+        assert_eq!(schedule.pause(at(0)), Duration::ZERO);
+        schedule.step(&Event::Due, at(0));
+        let outlook = Outlook { fleets: Vec::new(), next: Some(Duration::from_secs(5)) };
+        schedule.step(&Event::Planned(Box::new(Planned { outlook, round: None })), at(0));
+        assert_eq!(schedule.pause(at(0)), Duration::from_secs(5));
+        assert_eq!(schedule.pause(at(6000)), Duration::ZERO);
+        schedule.step(&Event::Due, at(6000));
+        schedule.step(&planned(&[]), at(6000));
+        assert_eq!(schedule.pause(at(6000)), EVERY);
+    }
+
+    #[test]
+    fn a_signal_lets_end_what_is_being_done_and_begins_nothing() {
+        let mut schedule = Schedule::new(1, at(0));
+        schedule.step(&Event::Due, at(0));
+        schedule.step(&planned(&[("eu", "a"), ("us", "b")]), at(0));
+        assert_eq!(schedule.step(&Event::Stop, at(10)), []);
+        assert_eq!(schedule.step(&Event::Specs, at(20)), []);
+        assert_eq!(schedule.step(&ended("eu"), at(30)), [Order::Leave]);
+
+        let mut schedule = Schedule::new(1, at(0));
+        assert_eq!(schedule.step(&Event::Stop, at(0)), [Order::Leave]);
+
+        // What takes too long is found by the next start.
+        let mut schedule = Schedule::new(1, at(0));
+        schedule.step(&Event::Due, at(0));
+        schedule.step(&planned(&[("eu", "a")]), at(0));
+        schedule.step(&Event::Stop, at(0));
+        assert_eq!(schedule.pause(at(0)), GRACE);
+        assert_eq!(schedule.step(&Event::Due, at(20_000)), [Order::Leave]);
+    }
+}

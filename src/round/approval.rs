@@ -1,0 +1,67 @@
+//! What a person approves of a plan.
+
+use jiff::Timestamp;
+
+use super::Round;
+use crate::catalog::Approval;
+use crate::names::FleetKey;
+use crate::plan::{FleetPlan, Waiting};
+use crate::state::{AuditEntry, State, StateError};
+
+/// What came of an approval.
+pub enum Approved {
+    /// It holds from now on.
+    Now {
+        /// The fleet that it is for.
+        fleet: FleetKey,
+        /// What it is for: `delete cluster acme/orders`.
+        changes: String,
+    },
+    /// It was given before.
+    Before {
+        /// By whom.
+        by: String,
+    },
+    /// Nothing in the plan waits for it.
+    Unknown {
+        /// What does wait, each with its fleet: `03b369592dea on fleet acme/eu`.
+        waiting: Vec<String>,
+    },
+}
+
+impl Round {
+    /// Approves what waits for it under this id: exactly that, once.
+    ///
+    /// # Errors
+    /// When it can't be recorded.
+    pub fn approve(&self, state: &State, id: &str, by: &str, now: Timestamp) -> Result<Approved, StateError> {
+        let guarded = self.plan.fleets.iter().filter_map(|fleet| Some((fleet, fleet.guard.as_ref()?)));
+        let Some((fleet, guard)) = guarded.clone().find(|(_, guard)| guard.id == id) else {
+            let waiting = guarded.map(|(fleet, guard)| format!("{} on fleet {}", guard.id, fleet.fleet));
+            return Ok(Approved::Unknown { waiting: waiting.collect() });
+        };
+        if let Some(by) = &guard.approved_by {
+            return Ok(Approved::Before { by: by.clone() });
+        }
+        let (fleet, changes) = (fleet.fleet.clone(), guarded_changes(fleet, id));
+        // First: nothing may be approved that the trail doesn't know of.
+        state.audit(&AuditEntry {
+            at: now,
+            who: by.to_owned(),
+            what: format!("approved {id} on fleet {fleet}: {changes}"),
+            plan: Some(self.plan.id.clone()),
+            commit: self.plan.inputs.commit.clone(),
+        })?;
+        let (id, by) = (id.to_owned(), by.to_owned());
+        state.approve(Approval { fleet: fleet.clone(), id, by, at: now })?;
+        Ok(Approved::Now { fleet, changes })
+    }
+}
+
+/// What the approval is for, as the plan showed it beside the id.
+fn guarded_changes(fleet: &FleetPlan, id: &str) -> String {
+    let asks = |waiting: &Waiting| matches!(waiting, Waiting::Approval { id: asked, .. } if asked == id);
+    let asking = fleet.changes.iter().filter(|change| change.waiting.iter().any(asks));
+    let named: Vec<String> = asking.map(|change| format!("{} {}", change.verb, change.resource)).collect();
+    named.join(", ")
+}

@@ -1,0 +1,318 @@
+//! Tells that something below a folder may have changed, by what the kernel says of each folder in it. It is a hint, and no
+//! more: who is told scans, and scans now and then without being told.
+//!
+//! Where the kernel says nothing, since a limit is reached or since others change the files over a network, the tree is
+//! looked at again and again instead.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
+use rustix::io::Errno;
+
+use super::{Glance, MAX_FOLDERS, glance};
+
+/// How long nothing has to happen before what happened counts as over: who saves a file, saves several.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// How long that is waited for at most.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// How often the folders are looked for that no event told of, as those below a folder that something was mounted on.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// How often a tree is looked at of which nothing is told. One that takes long to look at is looked at less often.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How much longer the time between two looks is than a look takes.
+const PATIENCE: u32 = 10;
+
+/// What of a folder is told. A folder that is looked at, or whose files are read, tells nothing.
+const EVENTS: WatchFlags = WatchFlags::CLOSE_WRITE
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::ONLYDIR)
+    .union(WatchFlags::DONT_FOLLOW);
+
+/// File systems that others change without this host's kernel knowing, by the number that `statfs` gives.
+const REMOTE: [(u32, &str); 16] = [
+    (0x6969, "NFS"),
+    (0x517b, "SMB"),
+    (0xfe53_4d42, "SMB"),
+    (0xff53_4d42, "CIFS"),
+    (0x6573_5546, "FUSE"),
+    (0x0102_1997, "9p"),
+    (0x00c3_6400, "Ceph"),
+    (0x5346_414f, "AFS"),
+    (0x6b41_4653, "AFS"),
+    (0x7375_7245, "Coda"),
+    (0x0116_1970, "GFS2"),
+    (0x7461_636f, "OCFS2"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x4750_4653, "GPFS"),
+    (0x786f_4256, "a folder of VirtualBox"),
+    (0xbacb_acbc, "a folder of VMware"),
+];
+
+/// A tree that is watched.
+pub struct Watch {
+    root: Utf8PathBuf,
+    inotify: Option<OwnedFd>,
+    /// The folders that are watched, by the number of the watch.
+    folders: BTreeMap<i32, PathBuf>,
+    /// Whether there may be other folders than those.
+    is_stale: bool,
+    /// Why the tree is looked at again and again.
+    polls: Option<Polls>,
+    /// What was told of that last.
+    told: Option<Polls>,
+    glance: Option<Glance>,
+    /// How long the last look took.
+    took: Duration,
+}
+
+/// Why a tree is looked at again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Polls {
+    /// There is no tree, which is told by who reads it.
+    Missing,
+    /// The kernel would not tell.
+    Refused { why: String, hint: String },
+    /// The kernel doesn't know.
+    Remote { path: PathBuf, kind: &'static str },
+}
+
+impl Watch {
+    /// Begins to watch a tree: whatever happens from now on is told by [`Watch::changed`].
+    pub fn new(root: &Utf8Path) -> Self {
+        let mut watch = Watch {
+            root: root.to_owned(),
+            inotify: None,
+            folders: BTreeMap::new(),
+            is_stale: true,
+            polls: None,
+            told: None,
+            glance: None,
+            took: Duration::ZERO,
+        };
+        watch.cover();
+        if watch.polls.is_some() {
+            watch.has_other_glance();
+        }
+        watch
+    }
+
+    /// Waits until something may have changed and nothing more happens. By then, everything that is there is watched.
+    pub fn changed(&mut self) {
+        let mut covered = Instant::now();
+        loop {
+            let pause = if self.polls.is_some() { TICK.max(self.took * PATIENCE) } else { EVERY };
+            if self.hears(pause) && self.take() {
+                let begin = Instant::now();
+                while begin.elapsed() < LONGEST && self.hears(QUIET) {
+                    self.take();
+                }
+                if self.is_stale {
+                    self.cover();
+                }
+                return;
+            }
+            if self.is_stale || covered.elapsed() >= EVERY || self.polls == Some(Polls::Missing) {
+                self.cover();
+                covered = Instant::now();
+            }
+            if self.polls.is_some() && self.has_other_glance() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for an event, and says whether there is one.
+    fn hears(&self, pause: Duration) -> bool {
+        let Some(inotify) = &self.inotify else {
+            std::thread::sleep(pause);
+            return false;
+        };
+        let mut fds = [PollFd::new(inotify, PollFlags::IN)];
+        // Waiting for longer than the kernel counts is no use to anybody.
+        let pause = Timespec::try_from(pause).ok();
+        match poll(&mut fds, pause.as_ref()) {
+            Ok(number) => number > 0,
+            // A signal came.
+            Err(_) => false,
+        }
+    }
+
+    /// Takes all events that there are, and says whether any of them matters.
+    fn take(&mut self) -> bool {
+        let Some(inotify) = &self.inotify else { return false };
+        let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
+        let mut reader = Reader::new(inotify, &mut buffer);
+        let mut matters = false;
+        loop {
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return matters,
+                Err(error) => {
+                    tracing::debug!(%error, "could not be told what changed");
+                    (self.inotify, self.is_stale) = (None, true);
+                    return true;
+                }
+            };
+            let flags = event.events();
+            let lost = ReadFlags::QUEUE_OVERFLOW;
+            let own = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
+            if flags.intersects(lost | own | ReadFlags::ISDIR) {
+                self.is_stale = true;
+            }
+            let name = event.file_name().map(|name| name.to_bytes());
+            matters |= flags.intersects(lost | own) || name.is_none_or(is_spec_or_volume);
+        }
+    }
+
+    /// Watches every folder that there is, and no other.
+    fn cover(&mut self) {
+        self.is_stale = false;
+        self.polls = self.cover_all().err();
+        match (&self.polls, &self.told) {
+            (polls, told) if polls == told => return,
+            (Some(Polls::Missing), _) => return,
+            (None, _) => tracing::info!(specs = %self.root, "changes of the specs are told again"),
+            (Some(Polls::Refused { why, hint }), _) => tracing::warn!(
+                specs = %self.root,
+                hint,
+                "{why}, so that the specs are looked at once a second instead"
+            ),
+            (Some(Polls::Remote { path, kind }), _) => tracing::warn!(
+                folder = %path.display(),
+                "this is {kind}, where others may change specs without this host being told, so that they are looked at once \
+                 a second, too"
+            ),
+        }
+        self.told.clone_from(&self.polls);
+    }
+
+    fn cover_all(&mut self) -> Result<(), Polls> {
+        let inotify = match self.inotify.take() {
+            Some(inotify) => inotify,
+            None => {
+                self.folders.clear();
+                init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(refused)?
+            }
+        };
+        let mut cover = Cover { inotify: &inotify, folders: BTreeMap::new(), device: None, remote: None };
+        let root = self.root.as_std_path();
+        let covered = cover.folder(root, 0);
+        let Cover { folders, remote, .. } = cover;
+        for watch in self.folders.keys().filter(|watch| !folders.contains_key(watch)) {
+            // It went by itself where the folder did.
+            let _ = remove_watch(&inotify, *watch);
+        }
+        let is_missing = folders.is_empty();
+        (self.inotify, self.folders) = (Some(inotify), folders);
+        match (covered, remote) {
+            (Err(error), _) => Err(refused(error)),
+            (Ok(()), _) if is_missing => Err(Polls::Missing),
+            (Ok(()), Some((path, kind))) => Err(Polls::Remote { path, kind }),
+            (Ok(()), None) => Ok(()),
+        }
+    }
+
+    /// Looks at the tree, and says whether it is another one than before.
+    fn has_other_glance(&mut self) -> bool {
+        let begin = Instant::now();
+        let now = glance(&self.root).ok();
+        self.took = begin.elapsed();
+        let differs = now != self.glance;
+        self.glance = now;
+        differs
+    }
+}
+
+/// A walk through the folders of a tree.
+struct Cover<'a> {
+    inotify: &'a OwnedFd,
+    folders: BTreeMap<i32, PathBuf>,
+    /// The file system of the folder before.
+    device: Option<u64>,
+    remote: Option<(PathBuf, &'static str)>,
+}
+
+impl Cover<'_> {
+    /// Watches a folder and those in it. One that can't be watched because it went away, or can't be listed, tells its own
+    /// folder's watch when it can be.
+    fn folder(&mut self, path: &Path, depth: usize) -> Result<(), Errno> {
+        // Before it is listed: what comes into it afterwards is told.
+        let watch = match add_watch(self.inotify, path, EVENTS) {
+            Ok(watch) => watch,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.folders.insert(watch, path.to_owned());
+        self.judge(path);
+        if depth > MAX_FOLDERS {
+            return Ok(());
+        }
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            if is_folder && !is_hidden {
+                self.folder(&entry.path(), depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a folder on a file system that others change.
+    fn judge(&mut self, path: &Path) {
+        let device = fs::metadata(path).ok().map(|data| data.dev());
+        if device == self.device || self.remote.is_some() {
+            return;
+        }
+        self.device = device;
+        let Ok(found) = rustix::fs::statfs(path) else { return };
+        self.remote = remote(found.f_type as u64).map(|kind| (path.to_owned(), kind));
+    }
+}
+
+/// What file system it is, if others may change it. The number has 32 bits, whatever the host counts with.
+fn remote(number: u64) -> Option<&'static str> {
+    let is_it = |(known, _): &&(u32, &str)| u64::from(*known) == number & u64::from(u32::MAX);
+    REMOTE.iter().find(is_it).map(|(_, kind)| *kind)
+}
+
+/// Whether a name can be that of a spec, of a folder with specs, or of a volume of Kubernetes. What editors keep beside a
+/// file has a dot.
+fn is_spec_or_volume(name: &[u8]) -> bool {
+    !name.starts_with(b".") || name.starts_with(b"..")
+}
+
+fn refused(error: Errno) -> Polls {
+    let limit = |what: &str, key: &str| {
+        let hint = format!("raise it: sysctl fs.inotify.{key}");
+        Polls::Refused { why: format!("this user may have no more inotify {what}"), hint }
+    };
+    match error {
+        Errno::NOSPC => limit("watches", "max_user_watches"),
+        Errno::MFILE | Errno::NFILE => limit("instances", "max_user_instances"),
+        error => {
+            let error = io::Error::from(error);
+            let hint = "look at what the host says of inotify".to_owned();
+            Polls::Refused { why: format!("the kernel doesn't tell what changes: {error}"), hint }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `serve` on fleets of files: whatever way specs are saved, and whatever becomes of what it works with.
+
+mod files;
+mod modes;
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::support::Tree;
+use crate::support::control_plane::ControlPlane;
+use crate::support::proxy::{Fault, Proxy, Rule};
+use crate::support::serve::Serve;
+
+/// With everything beside the tree, so that the tree can go away.
+const SERVE: &str = "serve --specs tree --state-dir state --output-dir output";
+
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const SANDBOX: &str = "acme/clusters/sandbox.yaml";
+
+fn pool(tree: &Tree) -> String {
+    let path = tree.beside("output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml");
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Waits until the cluster has so many brokers.
+#[track_caller]
+fn brokers(serve: &Serve<'_>, count: u32) {
+    let line = format!("replicas: {count}\n");
+    serve.until(&format!("there are {count} brokers"), || pool(serve.tree).contains(&line).then_some(()));
+}
+
+/// The spec with other units.
+fn units(tree: &Tree, units: u32) -> String {
+    let spec = tree.read(ORDERS);
+    let lines = spec.lines().map(|line| match line.starts_with("kafka_units:") {
+        true => format!("kafka_units: {units}\n"),
+        false => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
+    let plane = ControlPlane::start();
+    let proxy = Proxy::before(&plane);
+    let tree = Tree::example("quickstart");
+    let config = "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n";
+    fs::write(tree.beside("config.toml"), config).unwrap();
+    let fleet = tree.read("acme/fleets/eu.yaml");
+    let far =
+        fleet.replace("identifier: eu", "identifier: far").replace("domain: kafka.acme.example.com\n", "");
+    let far = far.replace("infra_type: directory", "infra_type: byok");
+    tree.write(
+        "acme/fleets/far.yaml",
+        format!("{far}advanced_config:\n  kubeconfig: '{}'\n", proxy.kubeconfig()),
+    );
+    let sandbox = tree.read(SANDBOX).replace("infrastructure: eu", "infrastructure: far");
+    tree.write(SANDBOX, sandbox.replace("cluster_type", "cloud_provider: byok\ncluster_type"));
+    // Everything can be asked; what would change something gets no answer, and is waited for.
+    proxy.inject(Rule::always(Fault::Silence).changing(true));
+    let serve = Serve::start(&tree, &format!("{SERVE} --config config.toml"));
+    brokers(&serve, 3);
+    serve.says(&["waits: ", "fleet=\"acme/far\"", "what was planned before is still being done there"]);
+    for more in 2..5 {
+        tree.write(ORDERS, units(&tree, more));
+        brokers(&serve, more * 3);
+    }
+    let log = serve.log();
+    assert!(
+        !log.lines().any(|line| line.contains("execute: done") && line.contains("cluster acme/sandbox")),
+        "{log}"
+    );
+    // Not even while it is tried again and again, which is told each time.
+    serve.says(&["ERROR", "fleet=acme/far", "again="]);
+    tree.write(ORDERS, units(&tree, 5));
+    brokers(&serve, 15);
+    proxy.reset();
+    serve.says(&["execute: done", "cluster acme/sandbox"]);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_second_process_is_told_who_has_the_state() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    let expected = format!("process {} is using it", serve.id());
+    tree.run(SERVE).expect(1).says(&["could not open the state in `state`", &expected]);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_state_that_is_taken_away_ends_the_process_before_anything_is_lost_in_it() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    serve.says(&["done", "cluster acme/sandbox"]);
+    fs::rename(tree.beside("state"), tree.beside("aside")).unwrap();
+    tree.write(ORDERS, units(&tree, 2));
+    assert_eq!(serve.ended(), Some(1));
+    let log = fs::read_to_string(tree.beside("serve.log")).unwrap();
+    let told =
+        "cannot go on with the state in `state`: the folder was removed or replaced while it was in use";
+    assert!(log.contains(told), "{log}");
+    assert!(pool(&tree).contains("replicas: 3\n"));
+    // Where it is put back, all goes on.
+    fs::rename(tree.beside("aside"), tree.beside("state")).unwrap();
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 6);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_lost_cache_changes_nothing() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    serve.says(&["done", "cluster acme/sandbox"]);
+    assert_eq!(serve.stop(), Some(0));
+    let output = || crate::support::files(&tree.beside("output"));
+    let (before, cache): (_, PathBuf) = (output(), tree.beside("state/cache-v1"));
+    fs::remove_dir_all(cache).unwrap();
+    let serve = Serve::start(&tree, SERVE);
+    serve.says(&["planned", "looked="]);
+    tree.write(ORDERS, units(&tree, 2));
+    brokers(&serve, 6);
+    assert!(!serve.log().contains("cluster acme/sandbox"), "{}", serve.log());
+    assert_eq!(serve.stop(), Some(0));
+    assert_eq!(output().len(), before.len());
+}

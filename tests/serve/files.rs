@@ -1,0 +1,140 @@
+//! What is saved is seen at once, however it is saved.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::{ORDERS, SERVE, brokers, pool, units};
+use crate::support::Tree;
+use crate::support::serve::Serve;
+
+#[test]
+fn every_way_to_save_a_file_is_seen() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    let place = tree.path().join(ORDERS);
+    let folder = place.parent().unwrap();
+
+    // In place.
+    fs::write(&place, units(&tree, 2)).unwrap();
+    brokers(&serve, 6);
+    // Beside, and then renamed over it.
+    fs::write(folder.join(".orders.yaml.swp"), units(&tree, 3)).unwrap();
+    fs::rename(folder.join(".orders.yaml.swp"), &place).unwrap();
+    brokers(&serve, 9);
+    // With what was there kept as a copy.
+    let text = units(&tree, 4);
+    fs::rename(&place, folder.join("orders.yaml~")).unwrap();
+    fs::write(&place, text).unwrap();
+    brokers(&serve, 12);
+    // By a link to another file of the same top folder.
+    fs::write(folder.join("orders.txt"), units(&tree, 5)).unwrap();
+    symlink("orders.txt", folder.join("link")).unwrap();
+    fs::rename(folder.join("link"), &place).unwrap();
+    brokers(&serve, 15);
+    fs::write(folder.join("orders.txt"), units(&tree, 6)).unwrap();
+    brokers(&serve, 18);
+    // A folder that gets another name, and files in folders that weren't there.
+    let text = units(&tree, 7);
+    fs::rename(folder, tree.path().join("acme/kafka")).unwrap();
+    fs::create_dir_all(tree.path().join("acme/new/deeper")).unwrap();
+    fs::remove_file(tree.path().join("acme/kafka/orders.yaml")).unwrap();
+    fs::write(tree.path().join("acme/new/deeper/orders.yaml"), text).unwrap();
+    brokers(&serve, 21);
+    let moved = tree.path().join("acme/new/deeper/orders.yaml");
+    let text = fs::read_to_string(&moved).unwrap();
+    fs::write(&moved, text.replace("kafka_units: 7", "kafka_units: 8")).unwrap();
+    brokers(&serve, 24);
+    assert!(!serve.log().contains("verb=delete"), "{}", serve.log());
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_volume_of_kubernetes_is_swapped_as_a_whole() {
+    let tree = Tree::example("quickstart");
+    let folder = tree.path().join("acme/clusters");
+    let volume = |name: &str, units_: u32| {
+        fs::create_dir(folder.join(name)).unwrap();
+        fs::write(folder.join(name).join("orders.yaml"), units(&tree, units_)).unwrap();
+        symlink(name, folder.join("..data_tmp")).unwrap();
+        fs::rename(folder.join("..data_tmp"), folder.join("..data")).unwrap();
+    };
+    volume("..2026_11_21_12_00_00.1", 1);
+    fs::remove_file(folder.join("orders.yaml")).unwrap();
+    symlink("..data/orders.yaml", folder.join("orders.yaml")).unwrap();
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    volume("..2026_11_21_12_05_00.2", 2);
+    fs::remove_dir_all(folder.join("..2026_11_21_12_00_00.1")).unwrap();
+    brokers(&serve, 6);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_tree_that_goes_away_and_comes_back_changes_nothing_and_is_watched_again() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    serve.says(&["done", "cluster acme/sandbox"]);
+    fs::rename(tree.path(), tree.beside("away")).unwrap();
+    serve.says(&["the specs can't be read, and everything stays as it is"]);
+    fs::rename(tree.beside("away"), tree.path()).unwrap();
+    tree.write(ORDERS, units(&tree, 2));
+    brokers(&serve, 6);
+    // It is the folder's own watch again that tells.
+    tree.write(ORDERS, units(&tree, 3));
+    brokers(&serve, 9);
+    assert!(!serve.log().contains("verb=delete"), "{}", serve.log());
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn many_files_at_once_are_all_seen() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    for number in 0..200 {
+        let text = format!("apiVersion: streamfleet/v1\nkind: Organization\nidentifier: many-{number}\n");
+        tree.write(&format!("many/{}/{number}.yaml", number % 10), text);
+        tree.write(&format!("many-{number}.yaml"), "");
+        tree.remove(&format!("many-{number}.yaml"));
+    }
+    for number in 0..200 {
+        let name = format!("{number}.yaml");
+        fs::rename(
+            tree.path().join(format!("many/{}", number % 10)).join(&name),
+            tree.path().join(format!("many-{name}")),
+        )
+        .unwrap();
+    }
+    for number in [0, 7, 99, 100, 199] {
+        serve.says(&["done", &format!("resource=organization many-{number} ")]);
+    }
+    assert_eq!(serve.stop(), Some(0));
+}
+
+/// In a user namespace of its own, which has limits of its own.
+#[test]
+fn where_no_more_may_be_watched_the_files_are_looked_at_again_and_again_which_is_told_once() {
+    let tree = Tree::example("quickstart");
+    let Some(serve) = Serve::start_limited(&tree, SERVE, "user/max_inotify_watches", 2) else { return };
+    brokers(&serve, 3);
+    for more in 2..5 {
+        tree.write(ORDERS, units(&tree, more));
+        brokers(&serve, more * 3);
+    }
+    let told =
+        "this user may have no more inotify watches, so that the specs are looked at once a second instead";
+    let log = serve.log();
+    assert_eq!(log.matches(told).count(), 1, "{log}");
+    assert!(log.contains("raise it: sysctl fs.inotify.max_user_watches"), "{log}");
+    drop(serve);
+
+    let tree = Tree::example("quickstart");
+    let Some(serve) = Serve::start_limited(&tree, SERVE, "user/max_inotify_instances", 0) else { return };
+    brokers(&serve, 3);
+    tree.write(ORDERS, units(&tree, 2));
+    brokers(&serve, 6);
+    serve.says(&["this user may have no more inotify instances", "max_user_instances"]);
+    assert!(pool(&tree).contains("replicas: 6\n"));
+}

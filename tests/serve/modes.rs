@@ -1,0 +1,112 @@
+//! What `policy.mode` lets happen.
+
+use std::fs;
+
+use super::{ORDERS, SERVE, brokers, pool, units};
+use crate::support::Tree;
+use crate::support::serve::Serve;
+
+fn with_mode(mode: &str) -> (Tree, String) {
+    let tree = Tree::example("quickstart");
+    fs::write(tree.beside("config.toml"), format!("[policy]\nmode = \"{mode}\"\n")).unwrap();
+    (tree, format!("{SERVE} --config config.toml"))
+}
+
+/// The id that the log names last for what waits for approval.
+fn asked(serve: &Serve<'_>, not: &str) -> String {
+    serve.until("something waits for approval", || {
+        let log = serve.log();
+        let id = log.split("approve=\"").last()?.split('"').next()?.to_owned();
+        (log.contains("approve=\"") && id != not).then_some(id)
+    })
+}
+
+#[test]
+fn with_approve_each_plan_waits_until_somebody_approves_it_beside_the_running_process() {
+    let (tree, words) = with_mode("approve");
+    let serve = Serve::start(&tree, &words);
+    let first = asked(&serve, "");
+    serve.says(&["waits: approval, since the settings want each plan approved: `policy.mode` is `approve`"]);
+    assert_eq!(pool(&tree), "");
+    let folders = "tree --state-dir state --output-dir output --config config.toml";
+    let approve = |id: &str| tree.run(&format!("approve {id} {folders}"));
+    approve("123456789abc").expect(1).says(&[
+        "error: no step of the current plan waits for approval as `123456789abc`",
+        &format!("what waits now: {first} on fleet acme/eu; the steps may have changed since you saw them"),
+    ]);
+    approve(&first).expect(0).says(&[&format!("Approved {first} on fleet acme/eu: create fleet acme/eu, ")]);
+    brokers(&serve, 3);
+    serve.says(&["done", "cluster acme/sandbox"]);
+
+    // It was for that, and for nothing else.
+    tree.write(ORDERS, units(&tree, 2));
+    let second = asked(&serve, &first);
+    assert!(pool(&tree).contains("replicas: 3\n"));
+    approve(&first).expect(1).says(&["no step of the current plan waits for approval as"]);
+    approve(&second).expect(0).says(&["update cluster acme/orders"]);
+    brokers(&serve, 6);
+    let audit = fs::read_to_string(tree.beside("state/audit.jsonl")).unwrap();
+    assert!(
+        audit.contains(&format!("approved {second} on fleet acme/eu: update cluster acme/orders")),
+        "{audit}"
+    );
+    assert_eq!(serve.stop(), Some(0));
+
+    // Without a process, the command line goes by the same settings.
+    tree.write(ORDERS, units(&tree, 3));
+    let plan = tree.run(&format!("plan {folders}")).expect(3).out;
+    tree.run(&format!("apply {folders} --yes")).expect(3);
+    assert!(pool(&tree).contains("replicas: 6\n"));
+    approve(&crate::support::approval_id(&plan)).expect(0).says(&["It is used by the next apply"]);
+    tree.run(&format!("apply {folders} --yes")).expect(0);
+    assert!(pool(&tree).contains("replicas: 9\n"));
+}
+
+#[test]
+fn with_plan_only_what_would_be_done_is_told_once_and_nothing_is() {
+    let (tree, words) = with_mode("plan-only");
+    let serve = Serve::start(&tree, &words);
+    let told = "waits: the settings want nothing to be changed: `policy.mode` is `plan-only`";
+    serve.says(&["cluster acme/orders", told]);
+    tree.write(ORDERS, units(&tree, 2));
+    serve.until("there is another plan", || (serve.rounds() > 1).then_some(()));
+    assert!(!tree.beside("output").exists());
+    let log = serve.log();
+    let lines = log.lines().filter(|line| line.contains("cluster acme/orders") && line.contains(told));
+    assert_eq!(lines.count(), 1, "{log}");
+    assert_eq!(serve.stop(), Some(0));
+    let folders = "tree --state-dir state --output-dir output --config config.toml";
+    tree.run(&format!("apply {folders} --yes")).expect(3).says(&["waiting"]);
+    assert!(!tree.beside("output").exists());
+
+    // What was applied before, and drifts, is left as it is.
+    tree.run("apply tree --yes --state-dir state --output-dir output").expect(0);
+    let drifted = tree.beside("output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml");
+    fs::write(&drifted, pool(&tree).replace("replicas: 6", "replicas: 5")).unwrap();
+    let serve = Serve::start(&tree, &words);
+    serve.says(&["cluster acme/orders", "cause=\"drift\"", told]);
+    assert_eq!(serve.stop(), Some(0));
+    assert!(pool(&tree).contains("replicas: 5\n"));
+}
+
+#[test]
+fn what_is_suspended_is_left_alone_until_it_no_longer_is() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    tree.write(ORDERS, format!("{}suspend: true\n", units(&tree, 2)));
+    serve.says(&["cluster acme/orders", "waits: suspend is true on cluster acme/orders"]);
+    assert!(pool(&tree).contains("replicas: 3\n"));
+    tree.write(ORDERS, tree.read(ORDERS).replace("suspend: true\n", ""));
+    brokers(&serve, 6);
+    // A fleet's is one for all of its clusters.
+    let fleet = "acme/fleets/eu.yaml";
+    tree.write(fleet, format!("{}suspend: true\n", tree.read(fleet)));
+    serve.says(&["fleet acme/eu", "waits: suspend is true on fleet acme/eu"]);
+    tree.write(ORDERS, units(&tree, 3));
+    serve.says(&["cluster acme/orders", "waits: suspend is true on fleet acme/eu"]);
+    assert!(pool(&tree).contains("replicas: 6\n"));
+    tree.write(fleet, tree.read(fleet).replace("suspend: true\n", ""));
+    brokers(&serve, 9);
+    assert_eq!(serve.stop(), Some(0));
+}
