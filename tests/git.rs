@@ -2,6 +2,7 @@
 
 mod https;
 mod ssh;
+mod write;
 
 use std::fs;
 use std::io::Read as _;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::support::serve::Serve;
+use crate::support::ssh::make_key;
 use crate::support::{Tree, approval_id};
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
@@ -160,6 +162,34 @@ fn a_repository_that_is_put_back_to_an_older_state_deletes_nothing_that_nobody_a
     specs.tree.remove(SANDBOX);
     specs.push("less");
     specs.tree.run("plan --config config.toml").says_nothing_of(&["was rewritten"]);
+}
+
+#[test]
+fn a_commit_that_nobody_signed_who_has_to_changes_nothing_and_is_told() {
+    let specs = Specs::new();
+    make_key(&specs.folder(), "ada", "");
+    let key = fs::read_to_string(specs.tree.beside("ada.pub")).unwrap();
+    fs::write(specs.tree.beside("signers"), format!("ada@example.com {key}")).unwrap();
+    specs.set(&format!("git = \"{}\"\nsigned_by = \"signers\"", specs.remote().display()), true);
+    specs.tree.run("plan --config config.toml").expect(1).says(&["it has no signature", "`git commit -S`"]);
+    let key = specs.tree.beside("ada");
+    let sign =
+        format!("-c gpg.format=ssh -c user.signingkey={} commit --quiet --amend -S --no-edit", key.display());
+    specs.git(&sign);
+    specs.git("push --quiet --force ../specs.git main");
+    let serve = Serve::start(&specs.tree, SERVE);
+    replicas(&serve, &specs, "3");
+
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    let commit = specs.push("grow");
+    serve.signal("HUP");
+    serve.says(&["stays in force", &format!("could not take commit {commit}"), "it has no signature"]);
+    assert!(specs.pool().contains("replicas: 3\n"));
+    specs.git(&sign);
+    specs.git("push --quiet --force ../specs.git main");
+    serve.signal("HUP");
+    replicas(&serve, &specs, "6");
+    assert_eq!(serve.stop(), Some(0));
 }
 
 #[test]

@@ -38,6 +38,13 @@ pub struct SourceConfig {
     /// The file of the host keys that an ssh server may have, as `ssh-keyscan` prints them.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/known_hosts")]
     pub known_hosts: Option<Utf8PathBuf>,
+    /// The file of the ssh keys that may sign commits, a line `WHO ssh-ed25519 KEY` each, as git's `gpg.ssh.allowedSignersFile`
+    /// has it. With it, the last commit of the branch is taken only when one of them signed it.
+    #[schemars(with = "Option<String>", example = &"/etc/streamfleet/allowed_signers")]
+    pub signed_by: Option<Utf8PathBuf>,
+    /// The file of the private ed25519 key that Streamfleet signs its own commits with, without a passphrase.
+    #[schemars(with = "Option<String>", example = &"/etc/streamfleet/signing_ed25519")]
+    pub signing_key: Option<Utf8PathBuf>,
 }
 
 impl Default for SourceConfig {
@@ -52,6 +59,8 @@ impl Default for SourceConfig {
             token_file: None,
             ssh_key: None,
             known_hosts: None,
+            signed_by: None,
+            signing_key: None,
         }
     }
 }

@@ -5,9 +5,12 @@ mod error;
 mod known_hosts;
 mod locks;
 mod login;
+mod signed;
 #[cfg(test)]
 mod tests;
 mod tree;
+pub mod webhook;
+pub mod write;
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
@@ -25,11 +28,15 @@ use doubt::Doubt;
 pub use error::GitError;
 use locks::Lock;
 use login::{Login, Told};
+use signed::Signers;
 pub use tree::checked_out;
 
 use crate::config::{SourceConfig, Transport};
 use crate::names::Digest;
 use crate::spec::{Snapshot, SourceId};
+
+/// The setting that names the keys of those who sign.
+const SIGNED_BY: &str = "source.signed_by";
 
 /// How many fetches that brought something are kept as they came. Each leaves a file, every look at an object may open all
 /// of them, and a clone made anew has one.
@@ -48,6 +55,10 @@ pub struct Mirror {
     folder: Option<String>,
     timeout_seconds: u32,
     login: Login,
+    /// The file of the keys one of which has to have signed the last commit.
+    signed_by: Option<Utf8PathBuf>,
+    /// The file of the key that our own commits are signed with.
+    signing_key: Option<Utf8PathBuf>,
 }
 
 /// What a fetch brought.
@@ -91,6 +102,8 @@ impl Mirror {
             folder: config.folder.clone(),
             timeout_seconds: config.timeout_seconds,
             login: Login::of(config, transport, token),
+            signed_by: config.signed_by.clone(),
+            signing_key: config.signing_key.clone(),
         })
     }
 
@@ -191,6 +204,7 @@ impl Mirror {
         let repository = self.open(place)?;
         let names = self.names();
         let found = self.download(&repository, &names, until)?;
+        self.trust(&repository, found)?;
         // It may have been put there by a remote that has lost half of it.
         self.read(&repository, found)?;
         // In the clone that this one takes the place of, if it does.
@@ -289,13 +303,37 @@ impl Mirror {
         }
     }
 
+    /// Whether somebody signed a commit who has to.
+    fn trust(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
+        let Some(path) = &self.signed_by else { return Ok(()) };
+        let signers = Signers::parse(&login::read(path, SIGNED_BY)?).map_err(|why| GitError::File {
+            path: path.clone(),
+            setting: SIGNED_BY,
+            why,
+        })?;
+        let untrusted =
+            |why: String| GitError::Untrusted { url: self.url.clone(), commit: commit.to_string(), why };
+        match repository.extract_signature(&commit, None) {
+            Ok((signature, signed)) => signers.judge(&signature, &signed).map_err(untrusted),
+            Err(error) if error.code() == ErrorCode::NotFound => {
+                Err(untrusted("has no signature".to_owned()))
+            }
+            Err(error) => {
+                let what = format!("the signature of commit {commit}");
+                Err(GitError::Damaged { url: self.url.clone(), what, error })
+            }
+        }
+    }
+
     fn read(&self, repository: &Repository, commit: Oid) -> Result<Snapshot, GitError> {
         tree::Reader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
             .read(self.source())
     }
 
     fn names(&self) -> Names {
-        let digest = Digest::of(self.source().0);
+        // What was in force before signatures were asked for is not in force any more.
+        let kind = if self.signed_by.is_some() { " signed" } else { "" };
+        let digest = Digest::of(format!("{}{kind}", self.source().0));
         let prefix: String =
             "refs/streamfleet/".chars().chain(digest.as_str().chars().take(16)).chain(['/']).collect();
         Names { fetched: format!("{prefix}fetched"), in_force: format!("{prefix}in-force"), prefix }

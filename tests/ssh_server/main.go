@@ -23,6 +23,8 @@ var (
 	authorized = flag.String("authorized", "", "the file of the public key that may log in")
 	silent     = flag.Bool("silent", false, "let everybody in who may, and then say nothing")
 	dying      = flag.Bool("dying", false, "take what is pushed, and go away without an answer")
+	last       = flag.Bool("last", false, "end once something was pushed")
+	vanishing  = flag.Bool("vanishing", false, "go away before anything can be pushed")
 )
 
 func main() {
@@ -79,7 +81,10 @@ func serve(connection net.Conn, config *ssh.ServerConfig) {
 				continue
 			}
 			status := run(command.Line, channel)
-			if *dying && strings.HasPrefix(command.Line, "git-receive-pack") {
+			if (*dying || *vanishing) && strings.HasPrefix(command.Line, "git-receive-pack") {
+				if *last {
+					os.Exit(0)
+				}
 				return
 			}
 			channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status}))
@@ -96,8 +101,19 @@ func run(line string, channel ssh.Channel) uint32 {
 		return 1
 	}
 	path = filepath.Join(*root, filepath.Clean("/"+strings.Trim(path, "'")))
-	command := exec.Command("git", strings.TrimPrefix(verb, "git-"), path)
-	command.Stdin, command.Stdout, command.Stderr = channel, channel, channel.Stderr()
+	words := []string{strings.TrimPrefix(verb, "git-"), path}
+	if *vanishing && verb == "git-receive-pack" {
+		words = []string{"receive-pack", "--http-backend-info-refs", path}
+	}
+	command := exec.Command("git", words...)
+	command.Stdout, command.Stderr = channel, channel.Stderr()
+	// Not as the command's own, whose end would be waited for.
+	input, err := command.StdinPipe()
+	check(err)
+	go func() {
+		io.Copy(input, channel)
+		input.Close()
+	}()
 	if *dying && verb == "git-receive-pack" {
 		command.Stdout = &once{channel}
 	}

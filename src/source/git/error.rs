@@ -13,12 +13,30 @@ pub enum GitError {
         /// What git says.
         error: git2::Error,
     },
+    /// The remote could not be pushed to.
+    #[error("could not push to {url}: {}", error.message())]
+    Push {
+        /// The repository.
+        url: String,
+        /// What git says.
+        error: git2::Error,
+    },
     /// An ssh server is not one that is trusted.
     #[error("could not fetch {url}: {why}")]
     Distrusted {
         /// The repository.
         url: String,
         /// What is wrong with its key, and what to do.
+        why: String,
+    },
+    /// Nobody signed the last commit who has to.
+    #[error("could not take commit {commit} of {url}: it {why}")]
+    Untrusted {
+        /// The repository.
+        url: String,
+        /// The commit.
+        commit: String,
+        /// What is wrong with it.
         why: String,
     },
     /// It has objects of another form.
@@ -127,7 +145,11 @@ impl GitError {
                 }
                 _ => "check `source.git` and the network",
             },
+            GitError::Push { .. } => "check the network, and try again",
             GitError::Distrusted { .. } => "check who answers there",
+            GitError::Untrusted { .. } => {
+                "push a commit that is signed by a key of `source.signed_by`: `git commit -S` with `gpg.format = ssh`"
+            }
             GitError::Sha256 { .. } => {
                 "push the specs to a repository made with `git init --object-format=sha1`, which is git's default"
             }

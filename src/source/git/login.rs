@@ -56,6 +56,11 @@ impl Login {
         }
     }
 
+    /// How the remote is reached.
+    pub(super) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
     /// What git asks while it fetches or pushes, until a deadline.
     ///
     /// # Errors
@@ -199,7 +204,7 @@ fn distrusted(why: String) -> Error {
     Error::new(ErrorCode::Certificate, ErrorClass::Callback, why)
 }
 
-fn read(path: &Utf8Path, setting: &'static str) -> Result<String, GitError> {
+pub(super) fn read(path: &Utf8Path, setting: &'static str) -> Result<String, GitError> {
     let mut text = String::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
     match read {

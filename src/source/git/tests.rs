@@ -1,3 +1,5 @@
+mod signatures;
+
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,0 +1,320 @@
+//! Writing specs back: a commit on top of what the remote has, pushed, never by force. Nothing of it is kept here that the
+//! remote didn't take.
+
+mod push;
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use git2::build::TreeUpdateBuilder;
+use git2::{Commit, ErrorCode, FileMode, ObjectType, Oid, Repository, Signature, Tree};
+
+use super::{GitError, Mirror, clone, follows, login, signed};
+use crate::names::SpecPath;
+use crate::spec::Snapshot;
+
+/// How often is tried to be faster than others who push.
+const TRIES: u32 = 5;
+/// The shortest and the longest wait before the next try, in milliseconds: two who lost against each other shouldn't meet again.
+const PAUSE: std::ops::Range<u64> = 20..200;
+
+/// Who brings a commit to the repository, beside its author.
+const COMMITTER: (&str, &str) = ("streamfleet", "streamfleet@localhost");
+
+/// The setting that names the key for our own commits.
+const SIGNING_KEY: &str = "source.signing_key";
+
+/// A file that is to have this content, or to be gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The file, in the folder of the specs.
+    pub path: SpecPath,
+    /// All of its bytes; none where it is to be removed.
+    pub content: Option<Vec<u8>>,
+}
+
+/// Who wants something written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    /// The name.
+    pub name: String,
+    /// The e-mail address.
+    pub email: String,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The commit that the remote has, and that is in force.
+    pub commit: String,
+    /// Whether there was anything to write.
+    pub is_new: bool,
+}
+
+/// Why something was not written. `E` is what the caller found wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError<E> {
+    /// On the tree as it is now, the caller doesn't want it any more.
+    #[error("{0}")]
+    Edits(E),
+    /// The remote can't be reached, or something else keeps the clone. Nothing was written.
+    #[error("nothing was written: {0}")]
+    Away(GitError),
+    /// The remote doesn't take commits for this branch.
+    #[error("{url} takes no commit for branch `{branch}`: {why}")]
+    Protected {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+        /// What it says.
+        why: String,
+    },
+    /// Others were faster each time.
+    #[error(
+        "nothing was written: others pushed to branch `{branch}` of {url} at the same time, {TRIES} times"
+    )]
+    Overtaken {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+    },
+    /// It was sent, and there was no answer, then or later.
+    #[error("it is not known whether {url} took commit {commit}: {why}")]
+    Unsure {
+        /// The repository.
+        url: String,
+        /// The commit.
+        commit: String,
+        /// What happened.
+        why: GitError,
+    },
+    /// Something stands where a file is to be.
+    #[error("nothing was written: `{path}` {why}")]
+    Place {
+        /// The file.
+        path: String,
+        /// What stands there.
+        why: &'static str,
+    },
+    /// The commit can't be made.
+    #[error("nothing was written: {0}")]
+    Commit(String),
+}
+
+impl<E> WriteError<E> {
+    /// Whether the same may go well in a moment.
+    pub fn may_be_tried_again(&self) -> bool {
+        matches!(self, WriteError::Away(_) | WriteError::Overtaken { .. })
+    }
+
+    /// What to do next; none where the caller knows.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            WriteError::Edits(_) => None,
+            WriteError::Away(error) => Some(error.hint()),
+            WriteError::Protected { .. } => Some(
+                "push by a merge request instead, or have the branch's owner let the key or token of Streamfleet push to it",
+            ),
+            WriteError::Overtaken { .. } => Some("try again"),
+            WriteError::Unsure { .. } => {
+                Some("look whether the branch has the commit, and try again if it hasn't")
+            }
+            WriteError::Place { .. } => {
+                Some("choose another file, or remove in the repository what is there")
+            }
+            WriteError::Commit(_) => {
+                Some("check the author's name, `source.signing_key` and `source.signed_by`")
+            }
+        }
+    }
+}
+
+/// What came of a push.
+enum Pushed {
+    Done,
+    /// The remote has said no. Others may have been faster.
+    Rejected(String),
+    /// Nothing was sent.
+    NotSent(GitError),
+    /// It was sent, and then something went wrong.
+    Cut(GitError),
+}
+
+impl Mirror {
+    /// Writes specs: fetches the branch, asks what to change in it as it is now, and pushes a commit that does. Where others
+    /// were faster, it fetches and asks again. It comes back when the remote has the commit, or surely hasn't, wherever that
+    /// can be known. It blocks, as [`Mirror::fetch`] does.
+    ///
+    /// # Errors
+    /// When it was not written, or that isn't known.
+    pub fn write<E>(
+        &self,
+        author: &Author,
+        message: &str,
+        mut edits: impl FnMut(&Snapshot) -> Result<Vec<Edit>, E>,
+    ) -> Result<Written, WriteError<E>> {
+        let until = Instant::now() + self.timeout();
+        let _alone = self.alone().map_err(WriteError::Away)?;
+        let mut rejected: Option<(Oid, String)> = None;
+        for _ in 0..TRIES {
+            self.fetch_alone(until).map_err(WriteError::Away)?;
+            let (repository, tip) = self.tip().map_err(WriteError::Away)?;
+            // Nobody else pushed, so it is not about that.
+            if let Some((_, why)) = rejected.take().filter(|(at, why)| *at == tip && !push::is_race(why)) {
+                return Err(WriteError::Protected {
+                    url: self.url.clone(),
+                    branch: self.branch.clone(),
+                    why,
+                });
+            }
+            let snapshot = self.snapshot().map_err(WriteError::Away)?;
+            let edits = edits(&snapshot).map_err(WriteError::Edits)?;
+            let Some(commit) = self.commit_on(&repository, tip, author, message, edits)? else {
+                return Ok(Written { commit: tip.to_string(), is_new: false });
+            };
+            let written = Written { commit: commit.to_string(), is_new: true };
+            match self.push(&repository, tip, commit, until) {
+                Pushed::Done => {
+                    // It is there. What can't be kept here is fetched later.
+                    if let Err(error) = self.take(&repository, commit) {
+                        tracing::warn!(%error, hint = error.hint(), "what was written is in force after the next fetch");
+                    }
+                    return Ok(written);
+                }
+                Pushed::Rejected(why) => {
+                    rejected = Some((tip, why));
+                    sleep(Duration::from_millis(fastrand::u64(PAUSE)));
+                }
+                Pushed::NotSent(error) => return Err(WriteError::Away(error)),
+                Pushed::Cut(error) => return self.look_for(written, error),
+            }
+        }
+        Err(WriteError::Overtaken { url: self.url.clone(), branch: self.branch.clone() })
+    }
+
+    /// The clone, and what is in force there.
+    fn tip(&self) -> Result<(Repository, Oid), GitError> {
+        let repository = self.open(&self.place)?;
+        let tip = self.names().in_force(&repository);
+        tip.map(|tip| (repository, tip)).ok_or_else(|| GitError::Nothing { url: self.url.clone() })
+    }
+
+    /// Puts a commit in force that the remote has taken.
+    fn take(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
+        self.read(repository, commit)?;
+        self.doubt_it(repository, commit, None).map_err(|error| clone(&self.place, &error))?;
+        self.names().put_in_force(repository, commit).map_err(|error| clone(&self.place, &error))
+    }
+
+    /// Fetches to see whether a commit arrived of which nothing was heard.
+    fn look_for<E>(&self, written: Written, cut: GitError) -> Result<Written, WriteError<E>> {
+        let looked = self.fetch_alone(Instant::now() + self.timeout()).and_then(|_| self.tip());
+        let unsure = |why| WriteError::Unsure { url: self.url.clone(), commit: written.commit.clone(), why };
+        match looked {
+            Ok((repository, tip)) if follows(&repository, tip, &written.commit) => Ok(written),
+            Ok(_) => Err(WriteError::Away(cut)),
+            Err(_) => Err(unsure(cut)),
+        }
+    }
+
+    /// A commit that makes edits on top of another; none where they change nothing. No name leads to it.
+    fn commit_on<E>(
+        &self,
+        repository: &Repository,
+        tip: Oid,
+        author: &Author,
+        message: &str,
+        edits: Vec<Edit>,
+    ) -> Result<Option<Oid>, WriteError<E>> {
+        let failed = |error: git2::Error| WriteError::Commit(error.message().to_owned());
+        let parent = repository.find_commit(tip).map_err(failed)?;
+        let before = parent.tree().map_err(failed)?;
+        let mut update = TreeUpdateBuilder::new();
+        for (path, content) in self.in_repository(edits) {
+            let stands = standing(&before, &path)?;
+            match content {
+                None if stands.is_some() => update.remove(&path),
+                None => return Err(WriteError::Place { path, why: "is not there" }),
+                Some(content) => {
+                    let blob = repository.blob(&content).map_err(failed)?;
+                    update.upsert(&path, blob, stands.unwrap_or(FileMode::Blob))
+                }
+            };
+        }
+        let tree = update.create_updated(repository, &before).map_err(failed)?;
+        if tree == before.id() {
+            return Ok(None);
+        }
+        let tree = repository.find_tree(tree).map_err(failed)?;
+        self.make(repository, &parent, &tree, author, message).map(Some)
+    }
+
+    /// Edits by their paths in the repository. Of two of a file the later one goes.
+    fn in_repository(&self, edits: Vec<Edit>) -> BTreeMap<String, Option<Vec<u8>>> {
+        let full = |path: SpecPath| match &self.folder {
+            Some(folder) => format!("{folder}/{path}"),
+            None => path.to_string(),
+        };
+        edits.into_iter().map(|Edit { path, content }| (full(path), content)).collect()
+    }
+
+    /// Makes a commit, signed where a key is given.
+    fn make<E>(
+        &self,
+        repository: &Repository,
+        parent: &Commit<'_>,
+        tree: &Tree<'_>,
+        author: &Author,
+        message: &str,
+    ) -> Result<Oid, WriteError<E>> {
+        let failed = |error: git2::Error| WriteError::Commit(error.message().to_owned());
+        let author = Signature::now(&author.name, &author.email).map_err(failed)?;
+        let committer = Signature::now(COMMITTER.0, COMMITTER.1).map_err(failed)?;
+        let Some(path) = &self.signing_key else {
+            if self.signed_by.is_some() {
+                let why = "commits have to be signed, and `source.signing_key` names no key to do it with";
+                return Err(WriteError::Commit(why.to_owned()));
+            }
+            return repository.commit(None, &author, &committer, message, tree, &[parent]).map_err(failed);
+        };
+        let unusable = |error: GitError| WriteError::Commit(error.to_string());
+        let buffer =
+            repository.commit_create_buffer(&author, &committer, message, tree, &[parent]).map_err(failed)?;
+        let text = buffer.as_str().map_err(|error| WriteError::Commit(error.to_string()))?;
+        let key = secrecy::SecretString::from(login::read(path, SIGNING_KEY).map_err(unusable)?);
+        let signature = signed::sign(&key, text)
+            .map_err(|why| unusable(GitError::File { path: path.clone(), setting: SIGNING_KEY, why }))?;
+        let commit = repository.commit_signed(text, &signature, None).map_err(failed)?;
+        // Nobody, this process included, would take it.
+        self.trust(repository, commit).map_err(unusable)?;
+        Ok(commit)
+    }
+}
+
+/// The mode of the file that stands at a path; none where there is nothing.
+fn standing<E>(tree: &Tree<'_>, path: &str) -> Result<Option<FileMode>, WriteError<E>> {
+    let in_the_way = |path: &str, why| Err(WriteError::Place { path: path.to_owned(), why });
+    let found = |path: &str| match tree.get_path(path.as_ref()) {
+        Ok(entry) => Ok(Some(entry)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(WriteError::Commit(error.message().to_owned())),
+    };
+    for (end, _) in path.match_indices('/') {
+        let folder = path.get(..end).unwrap_or_default();
+        match found(folder)?.map(|entry| entry.kind()) {
+            Some(Some(ObjectType::Tree)) => {}
+            Some(_) => return in_the_way(folder, "is no folder"),
+            None => return Ok(None),
+        }
+    }
+    match found(path)?.map(|entry| entry.filemode()) {
+        None => Ok(None),
+        Some(mode) if mode == i32::from(FileMode::Blob) => Ok(Some(FileMode::Blob)),
+        Some(mode) if mode == i32::from(FileMode::BlobExecutable) => Ok(Some(FileMode::BlobExecutable)),
+        Some(mode) if mode == i32::from(FileMode::BlobGroupWritable) => Ok(Some(FileMode::Blob)),
+        Some(_) => in_the_way(path, "is no plain file"),
+    }
+}

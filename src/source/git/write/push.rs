@@ -1,0 +1,159 @@
+//! Pushing one commit that is to follow the one that a branch has, and nothing else.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::time::Instant;
+
+use git2::{ErrorClass, ErrorCode, Oid, PushOptions, RemoteRedirect, Repository};
+
+use super::Pushed;
+use crate::config::Transport;
+use crate::source::git::login::Told;
+use crate::source::git::{GitError, Mirror};
+
+/// The most bytes of what a remote says that are kept.
+const MAX_SAID: usize = 2048;
+
+/// The programs of a repository that have a say in what is pushed. A path is written to without running them.
+const HOOKS: [&str; 5] = ["pre-receive", "update", "proc-receive", "reference-transaction", "post-receive"];
+
+/// Whether a remote may have said no because of what another was doing at that moment.
+pub(super) fn is_race(why: &str) -> bool {
+    ["lock", "expected", "fetch first", "non-fast-forward"].iter().any(|word| why.contains(word))
+}
+
+impl Mirror {
+    /// Pushes a commit on top of the tip, if that is what the branch still is.
+    pub(super) fn push(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> Pushed {
+        match self.login.transport() {
+            Transport::Local => self.push_to_path(repository, tip, commit),
+            Transport::Https | Transport::Ssh { .. } => self.push_to_server(repository, tip, commit, until),
+        }
+    }
+
+    fn push_to_server(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> Pushed {
+        let (told, sent, overtaken) = (Told::default(), Cell::new(false), Cell::new(false));
+        let (status, said) = (RefCell::new(None::<String>), RefCell::new(Vec::new()));
+        let failed = |error: git2::Error| match told.take() {
+            Some(why) => GitError::Distrusted { url: self.url.clone(), why },
+            None if Instant::now() >= until => self.late(),
+            None => GitError::Push { url: self.url.clone(), error },
+        };
+        let mut remote = match repository.remote_anonymous(&self.url) {
+            Ok(remote) => remote,
+            Err(error) => return Pushed::NotSent(failed(error)),
+        };
+        let mut callbacks = match self.login.callbacks(until, &told) {
+            Ok(callbacks) => callbacks,
+            Err(error) => return Pushed::NotSent(error),
+        };
+        callbacks
+            .push_negotiation(|updates| {
+                // Who was rewound meanwhile must not be brought back by this.
+                if updates.iter().any(|update| update.src() != tip) {
+                    overtaken.set(true);
+                    return Err(git2::Error::from_str("somebody else pushed"));
+                }
+                sent.set(true);
+                Ok(())
+            })
+            .sideband_progress(|bytes| {
+                let mut said = said.borrow_mut();
+                let left = MAX_SAID.saturating_sub(said.len());
+                said.extend(bytes.iter().take(left));
+                Instant::now() < until
+            })
+            .push_update_reference(|_, why| {
+                status.replace(why.map(str::to_owned));
+                Ok(())
+            });
+        let mut options = PushOptions::new();
+        options.remote_callbacks(callbacks).follow_redirects(RemoteRedirect::None);
+        let done = remote.push(&[format!("{commit}:refs/heads/{}", self.branch)], Some(&mut options));
+        drop(options);
+        let rejected = |why: String| Pushed::Rejected(with_words(why, &said.borrow()));
+        match (done, status.take()) {
+            (_, Some(why)) => rejected(why),
+            (Ok(()), None) => Pushed::Done,
+            (Err(_), None) if overtaken.get() => rejected("fetch first".to_owned()),
+            (Err(error), None) if error.code() == ErrorCode::NotFastForward => {
+                rejected("non-fast-forward".to_owned())
+            }
+            // It lets us fetch, so that it is about pushing.
+            (Err(error), None) if !sent.get() && is_denied(&error) => rejected(error.message().to_owned()),
+            (Err(error), None) if sent.get() => Pushed::Cut(failed(error)),
+            (Err(error), None) => Pushed::NotSent(failed(error)),
+        }
+    }
+
+    /// Writes to a repository on this machine. Git's library would do so by force, whatever the branch is by then.
+    fn push_to_path(&self, repository: &Repository, tip: Oid, commit: Oid) -> Pushed {
+        let failed = |error| Pushed::NotSent(GitError::Push { url: self.url.clone(), error });
+        let path = self.url.strip_prefix("file://").unwrap_or(&self.url);
+        let remote = match Repository::open(path) {
+            Ok(remote) => remote,
+            Err(error) => return failed(error),
+        };
+        let branch = format!("refs/heads/{}", self.branch);
+        if let Some(why) = unwritable(&remote) {
+            return Pushed::Rejected(why);
+        }
+        let send = || {
+            let mut walk = repository.revwalk()?;
+            walk.push(commit)?;
+            walk.hide(tip)?;
+            let mut pack = repository.packbuilder()?;
+            pack.insert_walk(&mut walk)?;
+            pack.write(&remote.commondir().join("objects/pack"), 0)
+        };
+        if let Err(error) = send() {
+            return failed(error);
+        }
+        // Under the lock of the branch.
+        match remote.reference_matching(&branch, commit, true, tip, "push by streamfleet") {
+            Ok(_) => Pushed::Done,
+            Err(error)
+                if matches!(error.code(), ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Locked) =>
+            {
+                Pushed::Rejected("fetch first".to_owned())
+            }
+            Err(error) => failed(error),
+        }
+    }
+}
+
+/// Why a repository on this machine is not written to; none where it is.
+fn unwritable(remote: &Repository) -> Option<String> {
+    if !remote.is_bare() {
+        return Some(
+            "it has a work tree, which would no longer fit; give the path of a bare repository".to_owned(),
+        );
+    }
+    let hooks = configured_hooks(remote).unwrap_or_else(|| remote.path().join("hooks"));
+    let hook = HOOKS.iter().find(|hook| hooks.join(hook).exists())?;
+    Some(format!(
+        "it has the hook `{hook}`, which would not run for a path; give its address by https:// or ssh:// as `source.git`"
+    ))
+}
+
+fn configured_hooks(remote: &Repository) -> Option<std::path::PathBuf> {
+    let path = remote.config().ok()?.get_path("core.hooksPath").ok()?;
+    Some(remote.path().join(Path::new(&path)))
+}
+
+/// Whether a server says that somebody may not.
+fn is_denied(error: &git2::Error) -> bool {
+    let is_said = || ["401", "403"].iter().any(|status| error.message().contains(status));
+    error.code() == ErrorCode::Auth || (error.class() == ErrorClass::Http && is_said())
+}
+
+/// What a remote gave as the reason, with what its programs said beside that.
+fn with_words(why: String, said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let words: Vec<String> = said
+        .lines()
+        .map(|line| line.chars().filter(|letter| !letter.is_control()).collect::<String>().trim().to_owned())
+        .filter(|line| !line.is_empty())
+        .collect();
+    if words.is_empty() { why } else { format!("{why} ({})", words.join("; ")) }
+}
