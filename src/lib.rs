@@ -34,7 +34,10 @@ pub mod state;
 #[allow(clippy::disallowed_methods, reason = "reads and writes what fleets consist of")]
 pub mod target;
 
-// The shell: it uses all, and `cli` uses `round`.
+// The shell: it uses all, and `cli` uses the rest of it.
+pub mod api;
 #[allow(clippy::disallowed_methods, reason = "it is where files, the environment and the clock come in")]
 pub mod cli;
 pub mod round;
+#[allow(clippy::disallowed_methods, reason = "the environment names the service manager, and time passes")]
+pub mod vitals;

@@ -37,6 +37,7 @@ mod replay;
 mod restore;
 mod schemas;
 mod secrets;
+mod service;
 mod settings;
 mod state_faults;
 mod support;

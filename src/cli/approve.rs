@@ -51,7 +51,9 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
         plan: Some(look.round.plan.id.clone()),
         commit: look.round.plan.inputs.commit.clone(),
     };
-    state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
+    state
+        .audit_person(&entry)
+        .map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
     state.approve(approval).map_err(|error| Failure::of_state("could not record the approval", &error))?;
     console.print(&format!(
         "Approved {} on fleet {}: {}.\nIt is used by the next apply: streamfleet apply {}\n",

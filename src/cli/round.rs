@@ -14,7 +14,7 @@ use crate::cli::settings::Settings;
 use crate::execute::{Progress, Report};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan;
-use crate::round::{Checked, Installation, Round, Unknown};
+use crate::round::{Checked, Installation, Round, Unknown, Waits};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{Fetched, GitError, Mirror};
@@ -236,6 +236,7 @@ impl Look {
         let Some(state) = &self.installation.state else {
             return Err(Failure::new("nothing can be applied without a state"));
         };
+        Waits::default().record(&self.round, state, &actor(), Timestamp::now());
         Ok(self.runtime.block_on(self.round.execute(state, &Timestamp::now, &actor(), progress)))
     }
 

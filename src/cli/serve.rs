@@ -1,10 +1,13 @@
 //! `streamfleet serve`: keep everything as the specs say.
 
+mod answers;
 mod feed;
 mod log;
+mod reload;
 mod wake;
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use clap::Args;
@@ -19,8 +22,9 @@ use crate::cli::round::{self, Access};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::execute::{Progress, Report};
 use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting};
-use crate::round::{Installation, Memory, Round};
+use crate::round::{Installation, Memory, Round, Waits};
 use crate::spec::{self, Documents};
+use crate::vitals::{Outcome, Vitals};
 use feed::Feed;
 use log::Log;
 use wake::{Stop, Wake};
@@ -63,18 +67,46 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let runtime = round::runtime()?;
     let stop = Stop::on_signals(&runtime)?;
     let installation = round::open(&settings, Access::Write, console)?;
-    // A commit is never half written.
-    let memory = Memory::with_absence(if settings.from_git { SignedDuration::ZERO } else { ABSENCE });
+    let vitals = Arc::new(Vitals::begin(Timestamp::now()));
+    let memory = memory(&settings, &vitals);
+    answers::begin(&settings.config.api, &vitals, &stop, &runtime)?;
     let (documents, log, feed) = (None, Log::default(), Feed::of(&settings));
-    let mut process = Process { feed, installation, runtime, stop, memory, documents, log, planned: None };
     tracing::info!(specs = settings.shown(), "serving");
+    let (args, planned, waits) = (tree, None, Waits::default());
+    let mut process = Process {
+        args,
+        settings,
+        feed,
+        installation,
+        runtime,
+        stop,
+        memory,
+        documents,
+        log,
+        planned,
+        vitals,
+        waits,
+    };
+    process.vitals.is_up();
     process.serve(console)?;
+    process.vitals.stopping();
     tracing::info!("stopped");
     Ok(exit::OK)
 }
 
+/// What a process remembers that has looked at nothing yet.
+fn memory(settings: &Settings, vitals: &Arc<Vitals>) -> Memory {
+    let watcher = Arc::clone(vitals);
+    // A commit is never half written.
+    Memory::with_absence(if settings.from_git { SignedDuration::ZERO } else { ABSENCE })
+        .watched_by(move || watcher.turned())
+}
+
 /// A process that plans and applies one tree again and again.
 struct Process {
+    /// What the process was started with, and the settings that hold.
+    args: TreeArgs,
+    settings: Settings,
     feed: Feed,
     installation: Installation,
     runtime: Runtime,
@@ -85,32 +117,60 @@ struct Process {
     log: Log,
     /// The id of the plan that was carried out last.
     planned: Option<String>,
+    vitals: Arc<Vitals>,
+    /// What waited for what, as it was recorded last.
+    waits: Waits,
 }
 
 impl Process {
     /// One round after the other. What happens says only that it is time for one: each plans from all there is.
     fn serve(&mut self, console: &mut Console) -> Result<(), Failure> {
         loop {
-            let next = self.round(console)?;
+            let begun = Instant::now();
+            let (next, outcome) = self.round(console)?;
+            if let Some(outcome) = outcome {
+                self.vitals.round(outcome, begun.elapsed());
+            }
             let wake = Wake { feed: &mut self.feed, memory: &self.memory, next };
-            if self.stop.is_asked() || self.runtime.block_on(wake.or(&mut self.stop)) {
+            if self.stop.is_asked() || self.runtime.block_on(self.vitals.during(wake.or(&mut self.stop))) {
                 return Ok(());
+            }
+            if let Some(at) = self.feed.answered() {
+                self.vitals.read(at);
+            }
+            if self.stop.takes_hangup() {
+                self.reload();
             }
         }
     }
 
-    /// Plans, does what doesn't wait, and gives the time of the next round if nothing happens before.
-    fn round(&mut self, console: &mut Console) -> Result<Timestamp, Failure> {
+    /// Reads the settings anew. What was found under others may be found otherwise now, so all of it is looked at again.
+    fn reload(&mut self) {
+        self.vitals.reloading();
+        if let Some(settings) = reload::reload(&self.args, &self.settings) {
+            self.installation.config = settings.config.clone();
+            self.memory = memory(&settings, &self.vitals);
+            self.settings = settings;
+        }
+        self.vitals.is_up();
+    }
+
+    /// Plans, does what doesn't wait, and gives the time of the next round if nothing happens before, with what came of this
+    /// one; nothing where there were no specs yet.
+    fn round(&mut self, console: &mut Console) -> Result<(Timestamp, Option<Outcome>), Failure> {
         let now = Timestamp::now();
         let next = now.checked_add(EVERY).unwrap_or(now);
         let snapshot = match self.feed.snapshot() {
             Ok(Some(snapshot)) => snapshot,
-            Ok(None) => return Ok(next),
+            Ok(None) => return Ok((next, None)),
             Err(error) => {
                 self.log.unreadable(&error);
-                return Ok(next);
+                return Ok((next, Some(Outcome::Unreadable)));
             }
         };
+        if let Some(at) = self.feed.answered() {
+            self.vitals.read(at);
+        }
         let documents = spec::read(&snapshot, self.documents.as_ref());
         let (runtime, memory) = (self.runtime.handle(), Some(&self.memory));
         let planned = self.installation.plan(&documents, now, runtime, memory);
@@ -118,23 +178,28 @@ impl Process {
         let mut round = planned.map_err(round::unreadable_state)?;
         tracing::debug!(plan = round.plan.id, looked = round.looked, "planned");
         self.log.decisions(&round, console);
+        self.vitals.planned(&round, now);
+        if let Some(state) = &self.installation.state {
+            self.waits.record(&round, state, &actor(), now);
+        }
         let next = next_time(&round).map_or(next, |time| time.min(next));
         if !has_work(&round.plan) {
             self.planned = None;
-            return Ok(next);
+            return Ok((next, Some(Outcome::Idle)));
         }
         // What was done a moment ago and is to be done again has time.
         if self.planned.as_ref() == Some(&round.plan.id) {
             self.planned = None;
-            return Ok(now.checked_add(AGAIN).unwrap_or(now));
+            return Ok((now.checked_add(AGAIN).unwrap_or(now), Some(Outcome::Idle)));
         }
         self.planned = Some(round.plan.id.clone());
         round.plan.fleets.retain(is_concerned);
-        match self.execute(&round)? {
+        Ok(match self.execute(&round)? {
             // There may be more to do now that this is done.
-            Some(report) if report.failed.is_empty() => Ok(now),
-            _ => Ok(next),
-        }
+            Some(report) if report.failed.is_empty() => (now, Some(Outcome::Done)),
+            Some(_) => (next, Some(Outcome::Failed)),
+            None => (next, Some(Outcome::Stopped)),
+        })
     }
 
     /// Does what a plan says; none where a signal came and it took too long.
@@ -142,7 +207,9 @@ impl Process {
         let Some(state) = &self.installation.state else {
             return Err(Failure::new("nothing can be applied without a state"));
         };
+        let vitals = Arc::clone(&self.vitals);
         let mut progress = |progress: Progress<'_>| {
+            vitals.progress(&progress);
             if let Progress::Step { fleet, resource, verb, object } = progress {
                 tracing::debug!(%fleet, %resource, %verb, %object, plan = round.plan.id, "step");
             }
@@ -150,19 +217,21 @@ impl Process {
         let actor = actor();
         let work = round.execute(state, &Timestamp::now, &actor, &mut progress);
         let stop = &mut self.stop;
-        let report = self.runtime.block_on(async {
+        let report = self.runtime.block_on(self.vitals.during(async {
             tokio::pin!(work);
             tokio::select! {
                 report = &mut work => Some(report),
                 () = stop.asked() => {
+                    self.vitals.stopping();
                     tracing::info!("a signal came: what is being done is finished first");
                     timeout(GRACE, work).await.ok()
                 }
             }
-        });
+        }));
         if let Some(report) = &report {
             self.memory.learn(round, report, Timestamp::now());
             self.log.outcome(report);
+            self.vitals.carried_out(report);
         }
         Ok(report)
     }

@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use secrecy::SecretString;
 
+use crate::cli::credentials;
 use crate::cli::failure::Failure;
 use crate::config::{Config, Content};
 use crate::source::git::Mirror;
@@ -79,7 +80,8 @@ impl Settings {
         let tree = canonical_tree(given)?;
         let InstallationArgs { config, state_dir, output_dir, secrets_dir } = &args.installation;
         let file = config.as_deref();
-        let config = file.map(read_config).transpose()?.map(|(_, config)| config).unwrap_or_default();
+        let mut config = file.map(read_config).transpose()?.map(|(_, config)| config).unwrap_or_default();
+        credentials::resolve(&mut config);
         let by_file = file.filter(|_| args.tree.is_none() && config.source.git.is_some());
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
             let given = flag.as_ref().or(file.as_ref()).cloned();

@@ -1,5 +1,6 @@
 //! What will be done and what waits, decided here and only here: the executor obeys.
 
+mod awaited;
 mod cause;
 mod change;
 mod contest;

@@ -6,6 +6,7 @@ mod kubeconfigs;
 mod memory;
 mod targets;
 mod verify;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +35,7 @@ use crate::target::{Basis, Marks, Target, TargetError, Targets};
 pub use health::Health;
 use kubeconfigs::NotKept;
 pub use memory::Memory;
+pub use waits::Waits;
 
 /// What stays the same from round to round.
 pub struct Installation {
@@ -187,6 +189,9 @@ impl Installation {
         let desk = &health::Desk { checked, state, judged, now, runtime };
         let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
             looked.fetch_add(1, Ordering::Relaxed);
+            if let Some(memory) = memory {
+                memory.goes_on();
+            }
             let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
             let desired = renderer.fleet(fleet);
             let target = targets.get(fleet);
@@ -281,6 +286,15 @@ impl Round {
             fleet.resource() == *key || health.memory.clusters.contains_key(key)
         };
         self.health.iter().find(is_here).map(|(_, health)| health)
+    }
+
+    /// How fleets and clusters were found to be: those that were judged.
+    pub fn judgements(&self) -> impl Iterator<Item = (ResourceKey, &ResourceStatus)> {
+        let fleets = self.health.iter().filter_map(|(fleet, health)| Some((fleet, health.judged.as_ref()?)));
+        fleets.flat_map(|(fleet, judged)| {
+            let clusters = judged.clusters.iter().map(|(key, judgement)| (key.clone(), &judgement.status));
+            std::iter::once((fleet.resource(), &judged.status)).chain(clusters)
+        })
     }
 
     /// How a fleet or a cluster was found to be; none where it wasn't judged.

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use camino::Utf8PathBuf;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::envelope::{NotOpened, sealed_digest};
-use super::lookup::{Found, from_env, from_file};
+use super::lookup::{Found, from_credential, from_env, from_file};
 use super::{Keyring, SecretError, describe};
 use crate::catalog::{OpenedSecret, SecretMark, Secrets};
 use crate::names::SecretRef;
@@ -70,6 +70,9 @@ impl SecretStore {
         let organization = &reference.resource.organization;
         match value {
             SecretValue::Plain(value) => Ok(self.opened(reference, value.clone())),
+            SecretValue::FromFile(name) if self.is_credential() => {
+                Ok(self.found(reference, from_credential(&self.secrets_dir, organization, name)?))
+            }
             SecretValue::FromFile(name) => {
                 Ok(self.found(reference, from_file(&self.secrets_dir, organization, name)?))
             }
@@ -83,6 +86,12 @@ impl SecretStore {
                 "give the value again",
             )),
         }
+    }
+
+    /// Whether files are looked for among the credentials of a systemd service.
+    fn is_credential(&self) -> bool {
+        let folder = (self.environment)("CREDENTIALS_DIRECTORY");
+        folder.is_some_and(|folder| self.secrets_dir.parent().is_some_and(|it| it == folder.expose_secret()))
     }
 
     fn unseal(&self, reference: &SecretRef, armour: &str) -> Result<OpenedSecret, SecretError> {

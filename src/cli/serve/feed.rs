@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -21,6 +22,8 @@ pub(super) enum Feed {
         tree: camino::Utf8PathBuf,
         /// The tree before the last round; none where it could not be looked at.
         glance: Option<Glance>,
+        /// When it was last read.
+        read: Option<Timestamp>,
     },
     Git(Box<Fetches>),
 }
@@ -28,7 +31,7 @@ pub(super) enum Feed {
 impl Feed {
     pub(super) fn of(settings: &Settings) -> Feed {
         match settings.mirror() {
-            None => Feed::Folder { tree: settings.tree.clone(), glance: None },
+            None => Feed::Folder { tree: settings.tree.clone(), glance: None, read: None },
             Some(mirror) => {
                 let interval = Duration::from_secs(u64::from(settings.config.source.interval_seconds));
                 Feed::Git(Box::new(Fetches::new(mirror, interval)))
@@ -39,9 +42,11 @@ impl Feed {
     /// The specs as they are now; none where nothing was fetched yet.
     pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
         match self {
-            Feed::Folder { tree, glance } => {
+            Feed::Folder { tree, glance, read } => {
                 *glance = directory::glance(tree).ok();
-                directory::scan(tree).map(Some)
+                let snapshot = directory::scan(tree)?;
+                *read = Some(Timestamp::now());
+                Ok(Some(snapshot))
             }
             Feed::Git(fetches) => Ok(fetches.snapshot()?),
         }
@@ -50,7 +55,7 @@ impl Feed {
     /// Comes back when there may be other specs than those of the last snapshot.
     pub(super) async fn changed(&mut self) {
         match self {
-            Feed::Folder { tree, glance } => loop {
+            Feed::Folder { tree, glance, .. } => loop {
                 sleep(TICK).await;
                 // It takes no longer than a list of the folders.
                 if directory::glance(tree).ok() != *glance {
@@ -59,6 +64,14 @@ impl Feed {
                 }
             },
             Feed::Git(fetches) => fetches.changed().await,
+        }
+    }
+
+    /// When the folder was last read, or the remote last answered.
+    pub(super) fn answered(&self) -> Option<Timestamp> {
+        match self {
+            Feed::Folder { read, .. } => *read,
+            Feed::Git(fetches) => fetches.answered,
         }
     }
 
@@ -83,6 +96,8 @@ pub(super) struct Fetches {
     snapshot: Option<Snapshot>,
     /// Why there is no fetching, as it was told last.
     trouble: Option<String>,
+    /// When a fetch last came back with an answer.
+    answered: Option<Timestamp>,
 }
 
 struct Running {
@@ -96,7 +111,7 @@ impl Fetches {
     fn new(mirror: Mirror, interval: Duration) -> Self {
         let (running, snapshot, trouble) = (None, None, None);
         let (mirror, due) = (Arc::new(mirror), Instant::now());
-        Self { mirror, interval, running, due, tried: false, snapshot, trouble }
+        Self { mirror, interval, running, due, tried: false, snapshot, trouble, answered: None }
     }
 
     fn snapshot(&mut self) -> Result<Option<Snapshot>, GitError> {
@@ -135,6 +150,9 @@ impl Fetches {
             };
             let is_first = !std::mem::replace(&mut self.tried, true);
             let was_late = self.running.take().is_some_and(|running| running.is_late);
+            if let Some(Ok(_)) = ended {
+                self.answered = Some(Timestamp::now());
+            }
             match ended {
                 // That was told.
                 Some(Err(_)) if was_late => {}

@@ -28,30 +28,31 @@ impl Wake<'_> {
     /// Waits for any of it, and says whether it is time to stop instead.
     pub(super) async fn or(self, stop: &mut Stop) -> bool {
         let pause = self.next.duration_since(Timestamp::now());
-        let mut hangs_up = false;
         tokio::select! {
             () = until_asked(&mut stop.asked) => return true,
             () = self.memory.changed() => sleep(DEBOUNCE).await,
             () = self.feed.changed() => {}
-            _ = stop.hangup.recv() => hangs_up = true,
+            _ = stop.hangup.recv() => stop.hung_up = true,
             // What is due already has no pause.
             () = sleep(Duration::try_from(pause).unwrap_or_default()) => {}
         }
-        if hangs_up {
+        if stop.hung_up {
             self.feed.hurry();
         }
         false
     }
 }
 
-/// Whether somebody asked the process to stop, or to look at once.
+/// Whether somebody asked the process to stop, or to look at once and read its settings anew.
 pub(super) struct Stop {
     asked: watch::Receiver<bool>,
     hangup: Signal,
+    /// Whether that came.
+    hung_up: bool,
 }
 
 impl Stop {
-    /// By SIGINT, as from a terminal, or SIGTERM, as from a service manager. SIGHUP asks to look at once.
+    /// By SIGINT, as from a terminal, or SIGTERM, as from a service manager. SIGHUP asks for the rest.
     pub(super) fn on_signals(runtime: &Runtime) -> Result<Stop, Failure> {
         let _inside = runtime.enter();
         let listen =
@@ -69,12 +70,23 @@ impl Stop {
             // Nobody is asked twice.
             tell.closed().await;
         });
-        Ok(Stop { asked, hangup })
+        Ok(Stop { asked, hangup, hung_up: false })
+    }
+
+    /// Whether SIGHUP came since this was asked last.
+    pub(super) fn takes_hangup(&mut self) -> bool {
+        std::mem::take(&mut self.hung_up)
     }
 
     /// Whether it was asked.
     pub(super) fn is_asked(&self) -> bool {
         *self.asked.borrow()
+    }
+
+    /// Comes back when it is, for somebody else.
+    pub(super) fn clone_asked(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut asked = self.asked.clone();
+        async move { until_asked(&mut asked).await }
     }
 
     /// Comes back when it is.
