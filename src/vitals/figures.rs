@@ -13,6 +13,7 @@ use crate::interface;
 use crate::names::{self, ResourceKey};
 use crate::plan::{Verb, Waiting};
 use crate::round::Round;
+use crate::target;
 
 /// What came of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -277,6 +278,14 @@ impl Figures {
             "How often a fleet was rendered and looked at, since something of it may have changed.",
         )
         .sample(&[], self.looked);
+        let mut calls = page.metric(
+            "streamfleet_kubernetes_calls_total",
+            Kind::Counter,
+            "Calls to the API servers of Kubernetes clusters, watches aside, by what came of them.",
+        );
+        for (outcome, count) in target::calls() {
+            calls.sample(&[("outcome", outcome)], count);
+        }
         let mut steps = page.metric(
             "streamfleet_steps_total",
             Kind::Counter,

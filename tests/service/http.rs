@@ -6,8 +6,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use super::quiet;
+use crate::kubernetes::on;
 use crate::support::Tree;
-use crate::support::control_plane::PATIENCE;
+use crate::support::control_plane::{ControlPlane, PATIENCE};
 use crate::support::serve::Serve;
 
 const SERVE: &str = "serve --specs tree --config settings.toml";
@@ -123,6 +124,31 @@ fn metrics_follow_what_is_there_and_what_was_done() {
             > first["streamfleet_round_duration_seconds_count"]
     );
     assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>(), "series come and go");
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
+    fs::write(tree.beside("config.toml"), settings + "\n[api]\nlisten = \"127.0.0.1:0\"\n").unwrap();
+    let serve = Serve::start(&tree, "serve --specs tree --config config.toml");
+    let address = address(&serve);
+    let calls = || {
+        let samples = samples(&ask(&address, "GET /metrics").body);
+        ["answered", "refused", "failed"]
+            .map(|outcome| samples[&format!("streamfleet_kubernetes_calls_total{{outcome=\"{outcome}\"}}")])
+    };
+    serve.says(&["done", "cluster acme/orders"]);
+    let [answered, _, failed] = calls();
+    assert!(answered > 10.0 && failed == 0.0, "{:?}", calls());
+    serve.until("nothing is asked any more", || {
+        let (before, rounds) = (calls(), serve.rounds());
+        serve.signal("HUP");
+        serve.until("there is another round", || (serve.rounds() > rounds).then_some(()));
+        (calls() == before).then_some(())
+    });
     assert_eq!(serve.stop(), Some(0));
 }
 
