@@ -1,8 +1,6 @@
 //! What a running process answers over HTTP: probes and metrics.
 
-use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -12,37 +10,31 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 
+use crate::config::ApiConfig;
 use crate::vitals::Vitals;
 
 /// The version of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// An address that is listened on.
-pub struct Api {
-    listener: TcpListener,
+/// Listens where the settings say so, and answers as long as the runtime runs: also while what is being done is finished after
+/// a signal to stop.
+///
+/// # Errors
+/// When somebody else listens there, or the address is not of this host.
+pub fn begin(config: &ApiConfig, vitals: &Arc<Vitals>, runtime: &Handle) -> io::Result<()> {
+    let Some(address) = config.listen else { return Ok(()) };
+    let listener = runtime.block_on(TcpListener::bind(address))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "answers over HTTP");
+    runtime.spawn(answer(listener, Arc::clone(vitals)));
+    Ok(())
 }
 
-impl Api {
-    /// Listens on an address. Nothing is answered yet.
-    ///
-    /// # Errors
-    /// When somebody else does, or the address is not of this host.
-    pub async fn bind(address: SocketAddr) -> io::Result<Api> {
-        Ok(Api { listener: TcpListener::bind(address).await? })
-    }
-
-    /// Where it listens, with the port that the system chose where none was asked for.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-
-    /// Answers until it is time to stop.
-    pub async fn answer(self, vitals: Arc<Vitals>, stop: impl Future<Output = ()> + Send + 'static) {
-        let served = axum::serve(self.listener, routes(vitals)).with_graceful_shutdown(stop).await;
-        if let Err(error) = served {
-            tracing::error!(%error, "nothing is answered over HTTP any more");
-        }
+async fn answer(listener: TcpListener, vitals: Arc<Vitals>) {
+    if let Err(error) = axum::serve(listener, routes(vitals)).await {
+        tracing::error!(%error, "nothing is answered over HTTP any more");
     }
 }
 

@@ -1,6 +1,5 @@
 //! `streamfleet serve`: keep everything as the specs say.
 
-mod answers;
 mod feed;
 mod log;
 mod reload;
@@ -15,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
+use crate::api;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
@@ -69,7 +69,7 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let installation = round::open(&settings, Access::Write, console)?;
     let vitals = Arc::new(Vitals::begin(Timestamp::now()));
     let memory = memory(&settings, &vitals);
-    answers::begin(&settings.config.api, &vitals, &stop, &runtime)?;
+    answer(&settings, &vitals, &runtime)?;
     let (documents, log, feed) = (None, Log::default(), Feed::of(&settings));
     tracing::info!(specs = settings.shown(), "serving");
     let (args, planned, waits) = (tree, None, Waits::default());
@@ -92,6 +92,16 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     process.vitals.stopping();
     tracing::info!("stopped");
     Ok(exit::OK)
+}
+
+/// Answers over HTTP where the settings say so.
+fn answer(settings: &Settings, vitals: &Arc<Vitals>, runtime: &Runtime) -> Result<(), Failure> {
+    let config = &settings.config.api;
+    let address = config.listen.map(|address| address.to_string()).unwrap_or_default();
+    api::begin(config, vitals, runtime.handle()).map_err(|error| {
+        Failure::during(format!("could not listen on {address}"), &error)
+            .hint("name another address by `api.listen` in the config file, or end what listens there")
+    })
 }
 
 /// What a process remembers that has looked at nothing yet.

@@ -83,12 +83,6 @@ impl Stop {
         *self.asked.borrow()
     }
 
-    /// Comes back when it is, for somebody else.
-    pub(super) fn clone_asked(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut asked = self.asked.clone();
-        async move { until_asked(&mut asked).await }
-    }
-
     /// Comes back when it is.
     pub(super) async fn asked(&mut self) {
         until_asked(&mut self.asked).await;
