@@ -1,6 +1,7 @@
 //! The settings of an installation, as a TOML file has them. Every key has a default.
 
 mod addresses;
+mod api;
 mod operators;
 mod release;
 mod sample;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use crate::spec::describe::Description;
 
 pub use addresses::AddressRange;
+pub use api::ApiConfig;
 pub use operators::{Content, OperatorFault, OperatorRelease, OperatorsConfig};
 pub use release::Release;
 pub use sample::sample;
@@ -35,11 +37,14 @@ pub struct Config {
     #[schemars(with = "Option<String>", example = &"/var/lib/streamfleet/output")]
     pub output_dir: Option<Utf8PathBuf>,
     /// The folder that `from_file` secrets are in, one folder an organization. By default `.streamfleet/secrets` in the
-    /// spec tree.
+    /// spec tree. It may be a credential of the systemd service that was loaded from such a folder:
+    /// `$CREDENTIALS_DIRECTORY/secrets`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/secrets")]
     pub secrets_dir: Option<Utf8PathBuf>,
     /// Where specs come from where a command names no folder of them.
     pub source: SourceConfig,
+    /// Whether and where `serve` answers over HTTP.
+    pub api: ApiConfig,
     /// How secrets may be given.
     pub secrets: SecretsConfig,
     /// What may be done without asking.

@@ -20,9 +20,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
+use crate::api;
+use crate::config::Config;
 use crate::names::FleetKey;
 use crate::round::{Installation, Memory, Round};
 use crate::state::StateError;
+use crate::vitals::Vitals;
 use look::Look;
 use schedule::{Order, Schedule};
 use work::Work;
@@ -45,7 +48,7 @@ pub enum Event {
     Target,
     /// Somebody approved something.
     Asked,
-    /// Somebody wants everything looked at now.
+    /// Somebody wants everything looked at now, and the settings read anew.
     HangUp,
     /// It is time for something.
     Due,
@@ -86,6 +89,14 @@ pub enum Lost {
         /// Why it was refused.
         error: std::io::Error,
     },
+    /// Nothing can be answered over HTTP.
+    #[error("cannot listen on {address}: {error}")]
+    Address {
+        /// Where the settings want it to be.
+        address: String,
+        /// Why it can't be.
+        error: std::io::Error,
+    },
     /// A thread died.
     #[error("a mistake in streamfleet itself ended the making of plans; what it said is above")]
     Died,
@@ -101,6 +112,10 @@ pub struct Setup {
     pub actor: String,
     /// Whether who reads standard error wants colors.
     pub color: bool,
+    /// Who is told how the process is.
+    pub vitals: Arc<Vitals>,
+    /// Reads the settings anew, and gives those that hold from now on; none where nothing that can change did.
+    pub reload: Box<dyn FnMut() -> Option<Config>>,
 }
 
 /// Runs until a signal ends it.
@@ -111,8 +126,11 @@ pub fn run(setup: Setup) -> Result<(), Lost> {
     let runtime = runtime()?;
     let (tell, events) = mpsc::unbounded_channel();
     listen(&runtime, &tell)?;
+    answer(&setup, &runtime)?;
     let mut process = Process::start(setup, runtime, tell, events)?;
+    process.vitals.is_up();
     let ended = process.serve();
+    process.vitals.stopping();
     // Whatever is still under way on threads ends with the process.
     process.runtime.shutdown_background();
     ended
@@ -123,8 +141,15 @@ fn runtime() -> Result<Runtime, Lost> {
     runtime.map_err(|error| Lost::System { attempted: "start the runtime", error })
 }
 
+/// Answers over HTTP where the settings say so.
+fn answer(Setup { installation, vitals, .. }: &Setup, runtime: &Runtime) -> Result<(), Lost> {
+    let config = &installation.config.api;
+    let address = config.listen.map(|address| address.to_string()).unwrap_or_default();
+    api::begin(config, vitals, runtime.handle()).map_err(|error| Lost::Address { address, error })
+}
+
 /// Makes events of signals: SIGINT, as from a terminal, and SIGTERM, as from a service manager, ask to stop, SIGHUP asks to
-/// look at once.
+/// look at once and read the settings anew.
 fn listen(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), Lost> {
     let _inside = runtime.enter();
     let signals: [(SignalKind, fn() -> Event); 3] = [
@@ -147,17 +172,21 @@ struct Process {
     tell: UnboundedSender<Event>,
     events: UnboundedReceiver<Event>,
     schedule: Schedule,
+    /// With the settings that hold. What is being done ends with those that it began with.
+    installation: Arc<Installation>,
     /// What plans are made with, by one thread at a time.
     look: Arc<Mutex<Look>>,
     work: Work,
     feed: feed::Feed,
     /// The last plan.
     round: Option<Arc<Round>>,
+    vitals: Arc<Vitals>,
+    reload: Box<dyn FnMut() -> Option<Config>>,
 }
 
 impl Process {
     fn start(
-        Setup { installation, source, actor, color }: Setup,
+        Setup { installation, source, actor, color, vitals, reload }: Setup,
         runtime: Runtime,
         tell: UnboundedSender<Event>,
         events: UnboundedReceiver<Event>,
@@ -165,23 +194,28 @@ impl Process {
         // A commit is never half written.
         let absence = if source.is_git() { SignedDuration::ZERO } else { ABSENCE };
         let installation = Arc::new(installation);
-        let memory = Arc::new(Memory::with_absence(absence));
-        let handle = runtime.handle().clone();
-        let work = Work::new(Arc::clone(&installation), Arc::clone(&memory), actor.clone(), handle.clone());
-        let at_once = usize::try_from(installation.config.daemon.fleets_at_once).unwrap_or(1);
-        runtime.spawn(approvals::watch(Arc::clone(&installation), tell.clone()));
+        let watcher = Arc::clone(&vitals);
+        let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
+        let (state, handle) = (installation.state.clone(), runtime.handle().clone());
+        let work = Work::new(state.clone(), Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
+        if let Some(state) = state {
+            runtime.spawn(approvals::watch(state, tell.clone()));
+        }
         runtime.spawn(told(Arc::clone(&memory), tell.clone()));
-        let (feed, specs) = feed::start(source, &runtime, &tell)?;
-        let look = Look::new(installation, memory, specs, (actor, color), handle);
+        let (feed, specs) = feed::start(source, &runtime, &tell, Arc::clone(&vitals))?;
+        let look = Look::new(memory, specs, (actor, color), Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,
             tell,
             events,
-            schedule: Schedule::new(at_once, Instant::now()),
+            schedule: Schedule::new(at_once(&installation.config), Instant::now()),
+            installation,
             look: Arc::new(Mutex::new(look)),
             work,
             feed,
             round: None,
+            vitals,
+            reload,
         })
     }
 
@@ -206,8 +240,13 @@ impl Process {
     fn next(&mut self) -> Event {
         let pause = self.schedule.pause(Instant::now());
         let next = async { timeout(pause, self.events.recv()).await.ok().flatten() };
+        // As long as a plan is made, it is that which has to go on: who makes it says that it does.
+        let next = match self.schedule.is_planning() {
+            true => self.runtime.block_on(next),
+            false => self.runtime.block_on(self.vitals.during(next)),
+        };
         // Who tells lives as long as this does.
-        self.runtime.block_on(next).unwrap_or(Event::Due)
+        next.unwrap_or(Event::Due)
     }
 
     /// Keeps the plan that was made, and says what nobody else does.
@@ -219,25 +258,33 @@ impl Process {
                 }
             }
             Event::Stop => {
+                self.vitals.stopping();
                 let number = self.schedule.running();
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }
+            Event::HangUp => self.reload(),
             Event::Lost(lost) => return Err(lost),
-            Event::Specs
-            | Event::Target
-            | Event::Asked
-            | Event::HangUp
-            | Event::Due
-            | Event::Ended { .. } => {}
+            Event::Specs | Event::Target | Event::Asked | Event::Due | Event::Ended { .. } => {}
         }
         Ok(())
     }
 
+    /// Reads the settings anew, for the next plan.
+    fn reload(&mut self) {
+        self.vitals.reloading();
+        if let Some(config) = (self.reload)() {
+            self.schedule.set_at_once(at_once(&config));
+            self.installation = Arc::new(Installation { config, ..Installation::clone(&self.installation) });
+        }
+        self.vitals.is_up();
+    }
+
     fn plan(&mut self) -> Result<(), Lost> {
         let (look, tell) = (Arc::clone(&self.look), self.tell.clone());
+        let installation = Arc::clone(&self.installation);
         thread("plan", move || {
             let tell = Telling::new(tell, || Event::Lost(Lost::Died));
-            let event = look.lock().unwrap_or_else(PoisonError::into_inner).look();
+            let event = look.lock().unwrap_or_else(PoisonError::into_inner).look(&installation);
             tell.send(event);
         })
     }
@@ -254,6 +301,11 @@ impl Process {
             tell.send(Event::Ended { fleet, failed });
         })
     }
+}
+
+/// How many fleets are worked on at a time.
+fn at_once(config: &Config) -> usize {
+    usize::try_from(config.daemon.fleets_at_once).unwrap_or(1)
 }
 
 /// Makes events of what happens on targets that are watched.

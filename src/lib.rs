@@ -34,9 +34,12 @@ pub mod state;
 #[allow(clippy::disallowed_methods, reason = "reads and writes what fleets consist of")]
 pub mod target;
 
-// The shell: it uses all, `daemon` uses `round`, and `cli` both.
+// The shell: it uses all, `daemon` uses the rest of it, and `cli` all.
+pub mod api;
 #[allow(clippy::disallowed_methods, reason = "it is where files, the environment and the clock come in")]
 pub mod cli;
 #[allow(clippy::disallowed_methods, reason = "it goes on with time")]
 pub mod daemon;
 pub mod round;
+#[allow(clippy::disallowed_methods, reason = "the environment names the service manager, and time passes")]
+pub mod vitals;

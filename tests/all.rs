@@ -39,6 +39,7 @@ mod restore;
 mod schemas;
 mod secrets;
 mod serve;
+mod service;
 mod settings;
 mod state_faults;
 mod support;

@@ -31,6 +31,7 @@ fn every_verb_explains_itself() {
         "get",
         "client-properties",
         "why",
+        "events",
         "approve",
         "forget",
         "backup",

@@ -54,8 +54,8 @@ pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
     let documents = spec::read(&directory::scan(&root).unwrap(), None);
     let keyring = Keyring::load_or_create(&folder(tree, "state")).unwrap();
     let installation = Installation {
-        state: Some(State::open(&folder(tree, "state")).unwrap()),
-        secrets: SecretStore::new(folder(tree, "secrets"), |_| None, keyring),
+        state: Some(State::open(&folder(tree, "state")).unwrap().into()),
+        secrets: SecretStore::new(folder(tree, "secrets"), |_| None, keyring).into(),
         config: around.config.clone(),
         output_dir: folder(tree, "output"),
         software: around.software.to_owned(),

@@ -43,8 +43,8 @@ impl Process {
     fn on(tree: Tree, config: Config) -> Self {
         let keyring = Keyring::load_or_create(&folder(&tree, "state")).unwrap();
         let installation = Installation {
-            state: Some(State::open(&folder(&tree, "state")).unwrap()),
-            secrets: SecretStore::new(folder(&tree, "secrets"), |_| None, keyring),
+            state: Some(State::open(&folder(&tree, "state")).unwrap().into()),
+            secrets: SecretStore::new(folder(&tree, "secrets"), |_| None, keyring).into(),
             config,
             output_dir: folder(&tree, "output"),
             software: "0.1.0".to_owned(),

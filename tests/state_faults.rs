@@ -57,7 +57,7 @@ use Fault::{
 };
 
 /// Each file or folder of the state, with the faults that it can have and what they are called.
-const TABLE: [(&str, &[(Fault, &str)]); 6] = [
+const TABLE: [(&str, &[(Fault, &str)]); 7] = [
     (
         "cache-v1",
         &[
@@ -96,6 +96,19 @@ const TABLE: [(&str, &[(Fault, &str)]); 6] = [
             (Empty, "empty"),
             (Missing, "missing"),
             (Newer, "of a newer version"),
+            (AnotherSort, "a folder in its place"),
+            (Link, "a link in its place"),
+            (TooOpen, "open to others"),
+        ],
+    ),
+    (
+        "events.jsonl",
+        &[
+            (CorruptLine, "a corrupt line in the middle"),
+            (TornLine, "a torn last line"),
+            (Zeros, "zeros at its end"),
+            (Empty, "empty"),
+            (Missing, "missing"),
             (AnotherSort, "a folder in its place"),
             (Link, "a link in its place"),
             (TooOpen, "open to others"),

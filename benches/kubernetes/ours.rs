@@ -32,7 +32,7 @@ pub fn objects(tree: &Path) -> io::Result<Vec<Value>> {
     let keyring = Keyring::load_or_create(&keys).map_err(io::Error::other)?;
     let installation = Installation {
         state: None,
-        secrets: SecretStore::new(keys, |_| None, keyring),
+        secrets: SecretStore::new(keys, |_| None, keyring).into(),
         config: Config::default(),
         output_dir: root.with_file_name("output"),
         software: env!("CARGO_PKG_VERSION").to_owned(),

@@ -48,8 +48,8 @@ impl Process {
         let own = root.join(".streamfleet");
         let keyring = Keyring::load_or_create(&own.join("state")).map_err(io::Error::other)?;
         let installation = Installation {
-            state: Some(State::open(&own.join("state")).map_err(io::Error::other)?),
-            secrets: SecretStore::new(own.join("secrets"), |_| None, keyring),
+            state: Some(State::open(&own.join("state")).map_err(io::Error::other)?.into()),
+            secrets: SecretStore::new(own.join("secrets"), |_| None, keyring).into(),
             config: Config::default(),
             output_dir: own.join("output"),
             software: env!("CARGO_PKG_VERSION").to_owned(),

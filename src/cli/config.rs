@@ -132,7 +132,7 @@ fn given(arguments: &ArgMatches, id: &str, name: &str) -> Option<String> {
 }
 
 /// Every value that has no names in it, with the names that lead to it.
-fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
+pub(super) fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             for (name, value) in fields {

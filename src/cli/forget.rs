@@ -62,7 +62,9 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     let now = Timestamp::now();
     let what = format!("forgot fleet {fleet} and its clusters with {objects} objects");
     let entry = AuditEntry { at: now, who: round::actor(), what, plan: None, commit: None };
-    state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
+    state
+        .audit_person(&entry)
+        .map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
     let forgotten =
         state.forget_fleet(&fleet, now).map_err(|error| Failure::of_state(attempt(&fleet), &error))?;
     let clusters = forgotten.iter().filter(|key| key.kind == Kind::Cluster);

@@ -8,6 +8,8 @@ mod command;
 mod completions;
 mod config;
 mod console;
+mod credentials;
+mod events;
 mod explain;
 mod failure;
 mod forget;
@@ -16,6 +18,7 @@ mod get;
 mod init;
 mod manual;
 mod plan;
+mod reload;
 mod report;
 mod restore;
 mod role;
@@ -36,6 +39,8 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
 
 use console::Console;
 use format::Format;
+
+use crate::vitals::Journal;
 
 /// Exit codes that every verb shares. Those of a plan are [`crate::plan::Plan::exit_code`]'s.
 pub mod exit {
@@ -75,6 +80,7 @@ enum Verb {
     Get(get::Get),
     ClientProperties(client_properties::ClientProperties),
     Why(why::Why),
+    Events(events::Events),
     Explain(explain::Explain),
     Schema(schema::Schema),
     Approve(approve::Approve),
@@ -114,6 +120,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Get(verb) => get::run(&verb, &mut console),
         Verb::ClientProperties(verb) => client_properties::run(&verb, &mut console),
         Verb::Why(verb) => why::run(&verb, &mut console),
+        Verb::Events(verb) => events::run(&verb, &mut console),
         Verb::Explain(verb) => explain::run(&verb, &mut console),
         Verb::Schema(verb) => schema::run(&verb, &mut console),
         Verb::Approve(verb) => approve::run(&verb, &mut console),
@@ -144,15 +151,22 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
 }
 
-/// Sends the log to standard error, so that standard output holds only what was asked for.
+/// Sends the log to journald where a service's standard error leads there, and else to standard error, so that standard
+/// output holds only what was asked for.
 fn log_to_stderr(verbose: u8) {
     use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+    use tracing_subscriber::util::SubscriberInitExt as _;
     let default = match verbose {
         0 => "warn",
         1 => "streamfleet=info,warn",
         _ => "streamfleet=debug,info",
     };
     let filter = EnvFilter::try_from_env("STREAMFLEET_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    if let Some(journal) = Journal::of_service() {
+        let _ = tracing_subscriber::registry().with(journal.with_filter(filter)).try_init();
+        return;
+    }
     let color = console::stderr_has_color();
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -102,7 +102,7 @@ fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Resul
     let what =
         format!("restored {} from the backup of {}", restored.written.join(", "), archive.manifest.made_at);
     let entry = AuditEntry { at: Timestamp::now(), who: round::actor(), what, plan: None, commit: None };
-    state.audit(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
+    state.audit_person(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
 }
 
 fn report(archive: &Archive, restored: &Restored, settings: &Settings) -> String {

@@ -14,7 +14,7 @@ use crate::cli::settings::Settings;
 use crate::execute::{Progress, Report};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan;
-use crate::round::{Checked, Clerk, Installation, Round};
+use crate::round::{Checked, Clerk, Installation, Round, Waits};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{self, Fetched, GitError, Mirror};
@@ -198,8 +198,8 @@ fn fetched(mirror: &Arc<Mirror>) -> Result<Fetched, GitError> {
 /// When its state or keys can't be read.
 pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Result<Installation, Failure> {
     Ok(Installation {
-        state: open_state(settings, access, console)?,
-        secrets: secret_store(settings, access)?,
+        state: open_state(settings, access, console)?.map(Arc::new),
+        secrets: Arc::new(secret_store(settings, access)?),
         config: settings.config.clone(),
         output_dir: settings.output_dir.clone(),
         software: env!("CARGO_PKG_VERSION").to_owned(),
@@ -280,6 +280,7 @@ impl Look {
             return Err(Failure::new("nothing can be applied without a state"));
         };
         let actor = actor();
+        Waits::default().record(&self.round, state, &actor, Timestamp::now());
         let clerk = Clerk { state, clock: &Timestamp::now, actor: &actor };
         let report = self.runtime.block_on(self.round.execute(clerk, progress));
         if let Some(mirror) = self.settings.mirror().filter(|_| report.failed.is_empty()) {

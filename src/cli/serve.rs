@@ -1,16 +1,20 @@
 //! `streamfleet serve`: keep everything as the specs say.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::Args;
+use jiff::Timestamp;
 
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
+use crate::cli::reload::reload;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::daemon::{self, Lost, Setup, Source};
+use crate::vitals::Vitals;
 
 /// Keep everything as the specs say, until a signal ends it.
 ///
@@ -36,7 +40,13 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let installation = round::open(&settings, Access::Write, console)?;
     let (source, actor) = (source(&settings), round::actor().replace("(command line)", "(serve)"));
     tracing::info!(specs = settings.shown(), mode = settings.config.policy.mode.as_str(), "serving");
-    let setup = Setup { installation, source, actor, color: console.err_has_color() };
+    let vitals = Arc::new(Vitals::begin(Timestamp::now()));
+    let mut settings = settings;
+    let reload = Box::new(move || {
+        settings = reload(&tree, &settings)?;
+        Some(settings.config.clone())
+    });
+    let setup = Setup { installation, source, actor, color: console.err_has_color(), vitals, reload };
     daemon::run(setup).map_err(failure)?;
     tracing::info!("stopped");
     Ok(exit::OK)
@@ -55,6 +65,8 @@ fn source(settings: &Settings) -> Source {
 fn failure(lost: Lost) -> Failure {
     match lost {
         Lost::State(error) => round::unreadable_state(error),
+        Lost::Address { address, error } => Failure::during(format!("could not listen on {address}"), &error)
+            .hint("name another address by `api.listen` in the config file, or end what listens there"),
         lost => Failure::new(lost.to_string()),
     }
 }

@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use secrecy::SecretString;
 
-use crate::cli::command;
 use crate::cli::failure::Failure;
+use crate::cli::{command, credentials};
 use crate::config::{Config, Content, GIVEN_TOGETHER};
 use crate::source::git::Mirror;
 use crate::spec::describe::nearest;
@@ -85,7 +85,8 @@ impl Settings {
         let tree = canonical_tree(given)?;
         let InstallationArgs { config, state_dir, output_dir, secrets_dir } = &args.installation;
         let file = config.as_deref();
-        let config = file.map(read_config).transpose()?.map(|(_, config)| config).unwrap_or_default();
+        let mut config = file.map(read_config).transpose()?.map(|(_, config)| config).unwrap_or_default();
+        credentials::resolve(&mut config);
         let by_file = file.filter(|_| args.tree.is_none() && config.source.git.is_some());
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
             let given = flag.as_ref().or(file.as_ref()).cloned();

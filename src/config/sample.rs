@@ -101,9 +101,10 @@ mod tests {
         let sample = sample();
         assert_eq!(Config::parse(&sample).unwrap(), Config::default());
         let all = Config::parse(&uncommented(&sample)).unwrap();
-        let Config { state_dir, output_dir, secrets_dir, operators, source, tiered_storage, .. } = &all;
+        let Config { state_dir, output_dir, secrets_dir, operators, source, api, tiered_storage, .. } = &all;
         assert!([state_dir, output_dir, secrets_dir].iter().all(|folder| folder.is_some()));
         assert!(source.git.is_some() && source.known_hosts.is_some());
+        assert!(api.listen.is_some());
         assert!(tiered_storage.plugin_image.is_some());
         assert_eq!(operators.strimzi.keys().collect::<Vec<_>>(), [ANY]);
         let rest = Config {
@@ -112,6 +113,7 @@ mod tests {
             secrets_dir: None,
             operators: Config::default().operators,
             source: Config::default().source,
+            api: Config::default().api,
             tiered_storage: Config::default().tiered_storage,
             ..all
         };

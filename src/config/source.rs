@@ -29,7 +29,8 @@ pub struct SourceConfig {
     /// The user that a token is sent with, over https. Most servers take any.
     #[schemars(length(min = 1))]
     pub username: String,
-    /// The file of the token for https. The variable `STREAMFLEET_GIT_TOKEN` goes before it.
+    /// The file of the token for https. The variable `STREAMFLEET_GIT_TOKEN` goes before it. It, `ssh_key` and
+    /// `known_hosts` may be credentials of the systemd service: `$CREDENTIALS_DIRECTORY/git-token`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/git-token")]
     pub token_file: Option<Utf8PathBuf>,
     /// The file of the private key for ssh, without a passphrase.

@@ -1,20 +1,20 @@
 //! What people approve while this process has the state.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Event;
-use crate::round::{Approved, Installation, Round};
+use crate::round::{Approved, Round};
 use crate::state::{Answer, Request, State, StateError};
 
 /// How often is looked whether somebody asks.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Makes events of what people ask for.
-pub(super) async fn watch(installation: std::sync::Arc<Installation>, tell: UnboundedSender<Event>) {
-    let Some(state) = &installation.state else { return };
+pub(super) async fn watch(state: Arc<State>, tell: UnboundedSender<Event>) {
     let mut before = Vec::new();
     loop {
         tokio::time::sleep(TICK).await;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
@@ -16,6 +17,7 @@ use crate::source::SourceError;
 use crate::source::directory::{self, Watch};
 use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::Snapshot;
+use crate::vitals::Vitals;
 
 /// Where a process has its specs from.
 pub enum Source {
@@ -33,7 +35,7 @@ impl Source {
 
 /// What gives the specs as they are now.
 pub(super) enum Specs {
-    Folder(Utf8PathBuf),
+    Folder(Utf8PathBuf, Arc<Vitals>),
     Git {
         mirror: Arc<Mirror>,
         /// Whether a fetch of this process has ended, or took too long. Before, what an earlier one fetched may be long
@@ -48,7 +50,11 @@ impl Specs {
     /// The specs as they are now; none where nothing was fetched yet.
     pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
         match self {
-            Specs::Folder(tree) => directory::scan(tree).map(Some),
+            Specs::Folder(tree, vitals) => {
+                let snapshot = directory::scan(tree)?;
+                vitals.read(Timestamp::now());
+                Ok(Some(snapshot))
+            }
             Specs::Git { mirror, tried, snapshot } => {
                 let is_tried = tried.load(Ordering::Acquire);
                 let Some(commit) = mirror.commit().filter(|_| is_tried) else { return Ok(None) };
@@ -89,6 +95,7 @@ pub(super) fn start(
     source: Source,
     runtime: &Runtime,
     tell: &UnboundedSender<Event>,
+    vitals: Arc<Vitals>,
 ) -> Result<(Feed, Specs), Lost> {
     let (hurry, tell) = (Arc::new(Notify::new()), tell.clone());
     let feed = Feed { hurry: Arc::clone(&hurry) };
@@ -105,11 +112,11 @@ pub(super) fn start(
                     }
                 }
             })?;
-            Ok((feed, Specs::Folder(tree)))
+            Ok((feed, Specs::Folder(tree, vitals)))
         }
         Source::Git(mirror, interval) => {
             let (mirror, tried) = (Arc::new(*mirror), Arc::new(AtomicBool::new(false)));
-            let mut fetches = Fetches::new(Arc::clone(&mirror), interval, Arc::clone(&tried));
+            let mut fetches = Fetches::new(Arc::clone(&mirror), interval, Arc::clone(&tried), vitals);
             runtime.spawn(async move {
                 loop {
                     tokio::select! {
@@ -137,6 +144,8 @@ struct Fetches {
     tried: Arc<AtomicBool>,
     /// Why there is no fetching, as it was told last.
     trouble: Option<String>,
+    /// Who is told when a fetch came back with an answer.
+    vitals: Arc<Vitals>,
 }
 
 struct Running {
@@ -147,8 +156,8 @@ struct Running {
 }
 
 impl Fetches {
-    fn new(mirror: Arc<Mirror>, interval: Duration, tried: Arc<AtomicBool>) -> Self {
-        Self { mirror, interval, running: None, due: Instant::now(), tried, trouble: None }
+    fn new(mirror: Arc<Mirror>, interval: Duration, tried: Arc<AtomicBool>, vitals: Arc<Vitals>) -> Self {
+        Self { mirror, interval, running: None, due: Instant::now(), tried, trouble: None, vitals }
     }
 
     fn hurry(&mut self) {
@@ -178,6 +187,9 @@ impl Fetches {
             };
             let is_first = !self.tried.swap(true, Ordering::AcqRel);
             let was_late = self.running.take().is_some_and(|running| running.is_late);
+            if let Some(Ok(_)) = ended {
+                self.vitals.read(Timestamp::now());
+            }
             match ended {
                 // That was told.
                 Some(Err(_)) if was_late => {}

@@ -3,16 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-use jiff::SignedDuration;
-
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Cause, Change, Plan, Verb, Waiting};
 use crate::problem;
 use crate::round::Round;
-
-/// How long a fleet may be worked on before it is told that everything else waits there.
-pub(super) const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 /// What was told last.
 #[derive(Default)]
@@ -100,11 +95,7 @@ impl Log {
             return;
         }
         // What is being done as it should be is soon over.
-        let is_soon_over = |waiting: &Waiting| match waiting {
-            Waiting::UnderWay { since } => made.duration_since(*since) < LONG,
-            _ => false,
-        };
-        if waiting.iter().any(is_soon_over) {
+        if waiting.iter().any(|waiting| waiting.is_soon_over(made)) {
             return;
         }
         let waits: Vec<String> = waiting.iter().map(ToString::to_string).collect();

@@ -1,29 +1,31 @@
 //! Reads the specs, looks at the targets and plans, again and again.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 
 use super::feed::Specs;
-use super::log::{LONG, Log};
+use super::log::Log;
 use super::{Event, Lost, Outlook, Planned, approvals, until};
-use crate::execute::Report;
-use crate::plan::{FleetPlan, Verb, Waiting};
-use crate::round::{Clerk, Installation, Memory, Round};
+use crate::execute::{Progress, Report};
+use crate::plan::{FleetPlan, LONG, Verb, Waiting};
+use crate::round::{Clerk, Installation, Memory, Round, Waits};
 use crate::spec::{self, Documents};
 use crate::state::State;
 use crate::target::Pace;
+use crate::vitals::{Outcome, Vitals};
 
 /// How long is waited before book is kept again where that failed, as on a full disk.
 const PAUSES: Pace = Pace::around(std::time::Duration::from_secs(1), std::time::Duration::from_secs(30));
 
 /// What plans are made with.
 pub(super) struct Look {
-    installation: Arc<Installation>,
     memory: Arc<Memory>,
     specs: Specs,
     actor: String,
+    vitals: Arc<Vitals>,
     runtime: Handle,
     /// What was read last: files that are as they were aren't parsed again.
     documents: Option<Documents>,
@@ -33,43 +35,52 @@ pub(super) struct Look {
     /// Why no book could be kept, as it was told last.
     unkept: Option<String>,
     pauses: Pace,
+    /// What waited for what, as it was recorded last.
+    waits: Waits,
 }
 
 impl Look {
     pub(super) fn new(
-        installation: Arc<Installation>,
         memory: Arc<Memory>,
         specs: Specs,
         (actor, color): (String, bool),
+        vitals: Arc<Vitals>,
         runtime: Handle,
     ) -> Self {
         let (documents, unreadable, unkept) = (None, None, None);
-        let (log, pauses) = (Log::new(color), PAUSES);
-        Self { installation, memory, specs, actor, runtime, documents, log, unreadable, unkept, pauses }
+        let (log, pauses, waits) = (Log::new(color), PAUSES, Waits::default());
+        Self { memory, specs, actor, vitals, runtime, documents, log, unreadable, unkept, pauses, waits }
     }
 
     /// Plans, and does what is no fleet's matter.
-    pub(super) fn look(&mut self) -> Event {
-        match self.planned() {
-            Ok(planned) => Event::Planned(Box::new(planned)),
+    pub(super) fn look(&mut self, installation: &Installation) -> Event {
+        let begun = Instant::now();
+        match self.planned(installation) {
+            Ok((planned, outcome)) => {
+                if let Some(outcome) = outcome {
+                    self.vitals.round(outcome, begun.elapsed());
+                }
+                Event::Planned(Box::new(planned))
+            }
             Err(lost) => Event::Lost(lost),
         }
     }
 
-    fn planned(&mut self) -> Result<Planned, Lost> {
+    /// What was planned, and what came of that; nothing where there are no specs yet.
+    fn planned(&mut self, installation: &Installation) -> Result<(Planned, Option<Outcome>), Lost> {
         let nothing = Planned { outlook: Outlook::default(), round: None };
-        let installation = Arc::clone(&self.installation);
-        let Some(state) = &installation.state else { return Ok(nothing) };
+        let Some(state) = &installation.state else { return Ok((nothing, None)) };
         state.still_there()?;
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
-            Ok(None) => return Ok(nothing),
+            Ok(None) => return Ok((nothing, None)),
             Err(error) => {
                 self.tell_unreadable(&error.to_string());
-                return Ok(nothing);
+                return Ok((nothing, Some(Outcome::Unreadable)));
             }
         };
         self.unreadable = None;
+        self.vitals.turned();
         let documents = spec::read(&snapshot, self.documents.as_ref());
         let mut now = Timestamp::now();
         let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
@@ -81,20 +92,26 @@ impl Look {
         self.documents = Some(documents);
         tracing::debug!(plan = round.plan.id, looked = round.looked, "planned");
         self.log.decisions(&round);
+        self.vitals.planned(&round, now);
+        self.waits.record(&round, state, &self.actor, now);
         let mut outlook = outlook(&round, now);
+        let mut outcome = if outlook.fleets.is_empty() { Outcome::Idle } else { Outcome::Begun };
         if needs_book(&round, &outlook) && !self.keep_book(&round, state) {
             // Nothing may change before it is kept.
+            outcome = Outcome::Failed;
             outlook = Outlook { fleets: Vec::new(), next: Some(self.pauses.next_pause()) };
         } else if round.under_way.is_empty() {
             self.specs.settled();
         }
-        Ok(Planned { outlook, round: Some(Arc::new(round)) })
+        Ok((Planned { outlook, round: Some(Arc::new(round)) }, Some(outcome)))
     }
 
     /// Does what is no fleet's matter, and says whether all of it could be.
     fn keep_book(&mut self, round: &Round, state: &State) -> bool {
         let clerk = Clerk { state, clock: &Timestamp::now, actor: &self.actor };
-        let report = self.runtime.block_on(round.execute_beside_fleets(clerk, &mut |_| {}));
+        let mut progress = |_: Progress<'_>| self.vitals.turned();
+        let report = self.runtime.block_on(round.execute_beside_fleets(clerk, &mut progress));
+        self.vitals.noted(&report);
         let Report { failed, .. } = report;
         let Some(first) = failed.first() else {
             self.pauses.reset();

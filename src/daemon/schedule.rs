@@ -83,6 +83,16 @@ impl Schedule {
         self.running.len()
     }
 
+    /// Whether a plan is being made.
+    pub(super) fn is_planning(&self) -> bool {
+        self.is_planning
+    }
+
+    /// From now on, so many fleets are worked on at a time. Those that are go on.
+    pub(super) fn set_at_once(&mut self, at_once: usize) {
+        self.at_once = at_once;
+    }
+
     /// How long nothing happens by itself.
     pub(super) fn pause(&self, now: Instant) -> Duration {
         let next = match (self.leaves, self.is_planning) {

@@ -9,47 +9,41 @@ use tokio::runtime::Handle;
 use crate::execute::{Failure, Progress, Report};
 use crate::names::FleetKey;
 use crate::plan::FleetPlan;
-use crate::round::{Clerk, Installation, Memory, Round};
+use crate::round::{Clerk, Memory, Round};
+use crate::state::State;
+use crate::vitals::Vitals;
 
 /// What work is done with.
+#[derive(Clone)]
 pub(super) struct Work {
-    installation: Arc<Installation>,
+    state: Option<Arc<State>>,
     memory: Arc<Memory>,
     actor: Arc<str>,
+    vitals: Arc<Vitals>,
     runtime: Handle,
 }
 
 impl Work {
     pub(super) fn new(
-        installation: Arc<Installation>,
+        state: Option<Arc<State>>,
         memory: Arc<Memory>,
-        actor: String,
+        actor: &str,
+        vitals: Arc<Vitals>,
         runtime: Handle,
     ) -> Self {
-        Self { installation, memory, actor: actor.into(), runtime }
+        Self { state, memory, actor: actor.into(), vitals, runtime }
     }
 
     /// Takes on what a plan says of a fleet. From now on no plan looks at the fleet, until that is done.
     pub(super) fn begin(&self, round: Arc<Round>, fleet: FleetKey) -> Task {
         self.memory.begins(&fleet, Timestamp::now());
-        let (installation, memory) = (Arc::clone(&self.installation), Arc::clone(&self.memory));
-        Task {
-            installation,
-            memory,
-            actor: Arc::clone(&self.actor),
-            runtime: self.runtime.clone(),
-            round,
-            fleet,
-        }
+        Task { work: self.clone(), round, fleet }
     }
 }
 
 /// What is done on one fleet.
 pub(super) struct Task {
-    installation: Arc<Installation>,
-    memory: Arc<Memory>,
-    actor: Arc<str>,
-    runtime: Handle,
+    work: Work,
     round: Arc<Round>,
     fleet: FleetKey,
 }
@@ -62,7 +56,9 @@ impl Task {
         // Who dies over one fleet leaves the others alone.
         let report = catch_unwind(AssertUnwindSafe(|| self.execute(plan)));
         let report = report.unwrap_or_else(|_| died(&self.fleet));
-        let until = self.memory.ends(&self.round, plan, &report, Timestamp::now());
+        let Work { memory, vitals, .. } = &self.work;
+        vitals.carried_out(&report);
+        let until = memory.ends(&self.round, plan, &report, Timestamp::now());
         for failed in &report.failed {
             let (fleet, until) = (&self.fleet, until.map(tracing::field::display));
             tracing::error!(%fleet, hint = failed.hint, again = until, "{failed}");
@@ -71,10 +67,11 @@ impl Task {
     }
 
     fn execute(&self, plan: &FleetPlan) -> Report {
-        let Some(state) = &self.installation.state else { return Report::default() };
-        let clerk = Clerk { state, clock: &Timestamp::now, actor: &self.actor };
-        let mut progress = |_: Progress<'_>| {};
-        self.runtime.block_on(self.round.execute_fleet(plan, clerk, &mut progress))
+        let Work { state, actor, vitals, runtime, .. } = &self.work;
+        let Some(state) = state else { return Report::default() };
+        let clerk = Clerk { state, clock: &Timestamp::now, actor };
+        let mut progress = |progress: Progress<'_>| vitals.progress(&progress);
+        runtime.block_on(self.round.execute_fleet(plan, clerk, &mut progress))
     }
 }
 

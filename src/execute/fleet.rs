@@ -8,7 +8,7 @@ use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
 use crate::render::{Manifest, Stage};
 use crate::secret;
-use crate::state::JournalEntry;
+use crate::state::{JournalEntry, Outcome};
 use crate::target::{Intent, ResourceMark, Session, Taken, Task, Write};
 
 /// The steps of one fleet, stage by stage.
@@ -54,6 +54,7 @@ impl<'a, 'r> Round<'a, 'r> {
             return;
         }
         self.run.tell(Progress::Fleet { fleet: &self.plan.fleet, steps: steps.len() });
+        self.run.decide(Some(&self.plan.fleet), self.plan.changes.iter().filter(|change| is_ready(change)));
         let intent = self.intent(&steps);
         let mut session = match self.begin(intent).await {
             Ok(session) => session,
@@ -258,7 +259,9 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 
     async fn end_step(&mut self, change: &'a Change, step: &'a Step, taken: Taken) {
-        match self.record_step(change, step, taken).await {
+        let recorded = self.record_step(change, step, taken).await;
+        self.run.tell(Progress::StepEnded { verb: step.verb, done: recorded.is_ok() });
+        match recorded {
             Ok(()) => {
                 self.report.steps += 1;
                 self.step_done(change);
@@ -442,9 +445,7 @@ impl<'a, 'r> Round<'a, 'r> {
         let failed = Failure { resource, origin, object: object.cloned(), ..failure(fleet, fault) };
         self.run.fail(&mut self.report, failed);
         let what = format!("could not be {}", past(change.verb));
-        if let Err(error) = self.run.event(change, &what, why) {
-            self.run.fail(&mut self.report, failure(fleet, error.into()));
-        }
+        self.run.state.record_events(vec![self.run.event(fleet, change, Outcome::Failed, &what, why)]);
     }
 }
 

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use crate::catalog::{RecordedResource, Secrets};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{Cause, Change, FleetPlan, Plan, Verb, Waiting};
-use crate::state::{AuditEntry, Event, State, StateError};
+use crate::state::{AuditEntry, Event, Outcome, State, StateError};
 use crate::target::Targets;
 
 use report::Fault;
@@ -160,6 +160,7 @@ impl Run<'_> {
         if changes.iter().any(|change| change.verb == Verb::Delete) {
             changes.reverse();
         }
+        self.decide(None, changes.iter().copied());
         for change in changes {
             let committed = if change.steps.is_empty() {
                 self.commit(None, &[change])
@@ -216,10 +217,18 @@ impl Run<'_> {
                 state.forget_target(fleet)?;
             }
         }
-        for change in changes {
-            self.event(change, past(change.verb), why(change))?;
-        }
+        let done =
+            |change: &&Change| self.event(fleet, change, Outcome::Done, past(change.verb), why(change));
+        state.record_events(changes.iter().map(done).collect());
         Ok(())
+    }
+
+    /// Records that changes begin.
+    fn decide<'c>(&self, fleet: Option<&FleetKey>, changes: impl Iterator<Item = &'c Change>) {
+        let decided = |change: &Change| {
+            self.event(fleet, change, Outcome::Decided, &format!("to be {}", past(change.verb)), why(change))
+        };
+        self.state.record_events(changes.map(decided).collect());
     }
 
     /// Adds lines to the audit trail.
@@ -238,15 +247,27 @@ impl Run<'_> {
         self.state.audit_all(&entries)
     }
 
-    fn event(&self, change: &Change, what: &str, why: String) -> Result<(), StateError> {
-        self.state.record_event(&Event {
+    fn event(
+        &self,
+        fleet: Option<&FleetKey>,
+        change: &Change,
+        outcome: Outcome,
+        what: &str,
+        why: String,
+    ) -> Event {
+        Event {
+            number: 0,
             at: (self.clock)(),
             actor: self.actor.to_owned(),
+            commit: self.plan.inputs.commit.clone(),
             plan: Some(self.plan.id.clone()),
+            fleet: fleet.cloned(),
             resource: Some(change.resource.clone()),
+            verb: Some(change.verb),
+            outcome,
             what: what.to_owned(),
             why,
-        })
+        }
     }
 
     /// Reports what came of a change.

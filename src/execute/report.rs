@@ -93,6 +93,13 @@ pub enum Progress<'a> {
         /// To what.
         object: &'a ObjectKey,
     },
+    /// A step ended.
+    StepEnded {
+        /// What was to be done.
+        verb: Verb,
+        /// Whether it was.
+        done: bool,
+    },
     /// A resource is done.
     Done(&'a Done),
     /// Something failed.

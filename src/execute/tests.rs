@@ -46,6 +46,10 @@ impl Place {
         State::open(&self.root.join("state")).unwrap()
     }
 
+    fn events(&self) -> Vec<crate::state::Event> {
+        crate::state::Follower::of(&self.root.join("state")).news().unwrap()
+    }
+
     fn output(&self) -> Utf8PathBuf {
         self.root.join("output")
     }

@@ -1,5 +1,6 @@
 //! What will be done and what waits, decided here and only here: the executor obeys.
 
+mod awaited;
 mod cause;
 mod change;
 mod contest;
@@ -45,6 +46,7 @@ use crate::health::FleetHealth;
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::render::{Desired, Manifest};
 
+pub use awaited::LONG;
 pub use contest::{Contest, take_out};
 pub use display::{Reader, display, markdown, plain, way_out};
 pub use dry_run::{DryRun, DryRuns, Questions};

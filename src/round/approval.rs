@@ -45,7 +45,7 @@ impl Round {
         }
         let (fleet, changes) = (fleet.fleet.clone(), guarded_changes(fleet, id));
         // First: nothing may be approved that the trail doesn't know of.
-        state.audit(&AuditEntry {
+        state.audit_person(&AuditEntry {
             at: now,
             who: by.to_owned(),
             what: format!("approved {id} on fleet {fleet}: {changes}"),

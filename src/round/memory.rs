@@ -39,6 +39,8 @@ pub struct Memory {
     pub(super) asked: Asked,
     /// How long a resource has to be missing from the specs before it counts as removed.
     absence: SignedDuration,
+    /// Who is told that planning goes on.
+    watcher: Option<Box<dyn Fn() + Send + Sync>>,
     state: Mutex<State>,
 }
 
@@ -66,6 +68,18 @@ impl Memory {
     /// before it counts as removed.
     pub fn with_absence(absence: SignedDuration) -> Self {
         Self { absence, ..Self::default() }
+    }
+
+    /// The same, telling somebody whenever it goes on to another fleet.
+    pub fn watched_by(self, watcher: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { watcher: Some(Box::new(watcher)), ..self }
+    }
+
+    /// Another fleet is looked at.
+    pub(super) fn goes_on(&self) {
+        if let Some(watcher) = &self.watcher {
+            watcher();
+        }
     }
 
     /// Comes back when something happened on a target that is watched.

@@ -7,10 +7,12 @@ mod kubeconfigs;
 mod memory;
 mod targets;
 mod verify;
+mod waits;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
@@ -36,14 +38,16 @@ use crate::target::{Basis, Marks, Target, TargetError, Targets};
 pub use approval::Approved;
 pub use health::Health;
 pub use memory::Memory;
+pub use waits::Waits;
 pub use work::Clerk;
 
 /// What stays the same from round to round.
+#[derive(Clone)]
 pub struct Installation {
     /// What is recorded; none where nothing was ever applied and nothing may be written.
-    pub state: Option<State>,
+    pub state: Option<Arc<State>>,
     /// Where secrets are, and the keys that open them.
-    pub secrets: SecretStore,
+    pub secrets: Arc<SecretStore>,
     /// The settings.
     pub config: Config,
     /// The folder that directory fleets write to.
@@ -126,7 +130,7 @@ impl Installation {
     /// # Errors
     /// When the state can't be read. Mistakes in specs are no such error: they are in the catalog.
     pub fn check(&self, documents: &Documents, now: Timestamp) -> Result<Checked, StateError> {
-        let recorded = self.state.as_ref().map(State::recorded_resources).transpose()?.unwrap_or_default();
+        let recorded = self.state.as_deref().map(State::recorded_resources).transpose()?.unwrap_or_default();
         let mut secrets = self.secrets.open_all(documents);
         if self.proposed {
             kubeconfigs::keep_from_proposed(&mut secrets, &recorded);
@@ -148,7 +152,7 @@ impl Installation {
         runtime: &Handle,
     ) -> Result<Option<String>, StateError> {
         let checked = self.check(documents, now)?;
-        let kept = kubeconfigs::open(self.state.as_ref(), self.secrets.keyring(), &checked)?;
+        let kept = kubeconfigs::open(self.state.as_deref(), self.secrets.keyring(), &checked)?;
         let targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         let Some(Target::Kubernetes(cluster)) = targets.get(fleet) else { return Ok(None) };
         let found = runtime.block_on(cluster.inventory());
@@ -169,7 +173,7 @@ impl Installation {
         memory: Option<&Memory>,
     ) -> Result<Round, StateError> {
         let mut checked = self.check(documents, now)?;
-        let kept = kubeconfigs::open(self.state.as_ref(), self.secrets.keyring(), &checked)?;
+        let kept = kubeconfigs::open(self.state.as_deref(), self.secrets.keyring(), &checked)?;
         let mut targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         if let Some(memory) = memory {
             memory.targets.connect(&mut targets, runtime);
@@ -202,7 +206,7 @@ impl Installation {
         memory: Option<&Memory>,
     ) -> Result<Planned, StateError> {
         let Checked { recorded, catalog, .. } = checked;
-        let state = self.state.as_ref();
+        let state = self.state.as_deref();
         let planner =
             Planner::new(catalog, recorded, protected(catalog, (targets, under_way), runtime), policy);
         let renderer = Renderer::new(catalog);
@@ -216,6 +220,9 @@ impl Installation {
         let desk = &health::Desk { checked, state, judged, now, runtime };
         let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
             looked.fetch_add(1, Ordering::Relaxed);
+            if let Some(memory) = memory {
+                memory.goes_on();
+            }
             let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
             let desired = renderer.fleet(fleet);
             let target = targets.get(fleet);
@@ -319,6 +326,15 @@ impl Round {
             fleet.resource() == *key || health.memory.clusters.contains_key(key)
         };
         self.health.iter().find(is_here).map(|(_, health)| health)
+    }
+
+    /// How fleets and clusters were found to be: those that were judged.
+    pub fn judgements(&self) -> impl Iterator<Item = (ResourceKey, &ResourceStatus)> {
+        let fleets = self.health.iter().filter_map(|(fleet, health)| Some((fleet, health.judged.as_ref()?)));
+        fleets.flat_map(|(fleet, judged)| {
+            let clusters = judged.clusters.iter().map(|(key, judgement)| (key.clone(), &judgement.status));
+            std::iter::once((fleet.resource(), &judged.status)).chain(clusters)
+        })
     }
 
     /// How a fleet or a cluster was found to be; none where it wasn't judged.

@@ -30,15 +30,7 @@ pub(super) fn from_file(
     organization: &Identifier,
     name: &str,
 ) -> Result<Found, SecretError> {
-    if !is_file_name(name) {
-        return Err(SecretError::new(
-            "secret-file-name",
-            format!(
-                "`from_file` names `{name}`, which is not the name of a file in the organization's folder"
-            ),
-            "give a name of letters, digits, `-`, `_` and `.`, without folders and not starting with `.`",
-        ));
-    }
+    check_file_name(name)?;
     // A pull request's check has no secrets at all, which is not the same as one that is missing.
     let root = match secrets_dir.canonicalize() {
         Ok(root) => root,
@@ -58,10 +50,41 @@ pub(super) fn from_file(
             "put a copy of the file there",
         ));
     }
-    match read_bounded(&path) {
-        Ok(Some(bytes)) => text(&place, &bytes).map(Found::Value),
-        Ok(None) => Err(not_a_secret(&place, "is not a file of at most 1 MiB")),
-        Err(error) => Err(unreadable(&place, &error)),
+    read(&path, &place)
+}
+
+/// Reads one of the credentials that systemd gives a service: of a folder that `LoadCredential` names it makes one file each,
+/// without folders, named by the credential, the organization and the file.
+///
+/// No identifier holds `_`, so the first one after the credential's own name ends the organization, and two organizations
+/// never share a file.
+pub(super) fn from_credential(
+    secrets_dir: &Utf8Path,
+    organization: &Identifier,
+    name: &str,
+) -> Result<Found, SecretError> {
+    check_file_name(name)?;
+    let credential = format!("{}_{organization}_{name}", secrets_dir.file_name().unwrap_or_default());
+    let place = format!("credential `{credential}`");
+    read(secrets_dir.with_file_name(credential).as_std_path(), &place)
+}
+
+fn check_file_name(name: &str) -> Result<(), SecretError> {
+    if is_file_name(name) {
+        return Ok(());
+    }
+    Err(SecretError::new(
+        "secret-file-name",
+        format!("`from_file` names `{name}`, which is not the name of a file in the organization's folder"),
+        "give a name of letters, digits, `-`, `_` and `.`, without folders and not starting with `.`",
+    ))
+}
+
+fn read(path: &std::path::Path, place: &str) -> Result<Found, SecretError> {
+    match read_bounded(path) {
+        Ok(Some(bytes)) => text(place, &bytes).map(Found::Value),
+        Ok(None) => Err(not_a_secret(place, "is not a file of at most 1 MiB")),
+        Err(error) => Err(unreadable(place, &error)),
     }
 }
 

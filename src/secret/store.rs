@@ -5,10 +5,10 @@ use std::fmt;
 use std::path::Path;
 
 use camino::Utf8PathBuf;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::envelope::{NotOpened, sealed_digest};
-use super::lookup::{Found, from_env, from_file, open_to_others};
+use super::lookup::{Found, from_credential, from_env, from_file, open_to_others};
 use super::{Keyring, SecretError, describe};
 use crate::catalog::{OpenedSecret, SecretMark, Secrets};
 use crate::names::SecretRef;
@@ -80,6 +80,9 @@ impl SecretStore {
         let organization = &reference.resource.organization;
         match value {
             SecretValue::Plain(value) => Ok(self.opened(reference, value.clone())),
+            SecretValue::FromFile(name) if self.is_credential() => {
+                Ok(self.found(reference, from_credential(&self.secrets_dir, organization, name)?))
+            }
             SecretValue::FromFile(name) => {
                 Ok(self.found(reference, from_file(&self.secrets_dir, organization, name)?))
             }
@@ -93,6 +96,12 @@ impl SecretStore {
                 "give the value again",
             )),
         }
+    }
+
+    /// Whether files are looked for among the credentials of a systemd service.
+    fn is_credential(&self) -> bool {
+        let folder = (self.environment)("CREDENTIALS_DIRECTORY");
+        folder.is_some_and(|folder| self.secrets_dir.parent().is_some_and(|it| it == folder.expose_secret()))
     }
 
     fn unseal(&self, reference: &SecretRef, armour: &str) -> Result<OpenedSecret, SecretError> {

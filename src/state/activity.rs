@@ -1,4 +1,4 @@
-//! What happened and what is happening: entries of the journal, events and the audit trail.
+//! What happened and what is happening: entries of the journal, the audit trail, and how things are.
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -6,13 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Table;
 use super::records::StatusRecord;
-use super::{State, StateError, locked, text};
+use super::{Event, State, StateError, locked, text};
 use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
 use crate::spec::Commit;
-
-/// How many events are kept; the oldest go first.
-pub const EVENTS_KEPT: u64 = 10_000;
 
 /// A step that was begun and not finished: something is doing it now, or was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,25 +24,6 @@ pub struct JournalEntry {
     pub description: String,
     /// When it was begun.
     pub at: Timestamp,
-}
-
-/// A decision or an outcome.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
-    /// When.
-    pub at: Timestamp,
-    /// Who made it happen.
-    pub actor: String,
-    /// The plan's id, where there was one.
-    #[serde(default)]
-    pub plan: Option<String>,
-    /// The resource that it is about; none where it is about the installation.
-    #[serde(default)]
-    pub resource: Option<ResourceKey>,
-    /// What happened: `created`.
-    pub what: String,
-    /// Why.
-    pub why: String,
 }
 
 /// A line of the audit trail, which is kept for ever.
@@ -91,29 +69,21 @@ impl State {
         Ok(entries.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// Records a decision or an outcome, and drops what is too old to keep.
-    ///
-    /// # Errors
-    /// When the cache can't be written.
-    pub fn record_event(&self, event: &Event) -> Result<(), StateError> {
-        let _numbering = locked(&self.events);
-        let number = |key: &[u8]| key.try_into().map_or(0, u64::from_be_bytes);
-        let ends = self.cache.ends(Table::Events)?;
-        let next = ends.as_ref().map_or(0, |(_, last)| number(last).saturating_add(1));
-        self.cache.put(Table::Events, &next.to_be_bytes(), event)?;
-        let first = ends.map_or(0, |(first, _)| number(&first));
-        for old in first..(next + 1).saturating_sub(EVENTS_KEPT) {
-            self.cache.remove(Table::Events, &old.to_be_bytes())?;
+    /// Records decisions and outcomes, for whoever wants to know what happened lately. That this can't be done stops nothing.
+    pub fn record_events(&self, events: Vec<Event>) {
+        if let Err(error) = locked(&self.events).add(events) {
+            tracing::warn!(%error, "could not record what happened");
         }
-        Ok(())
     }
 
-    /// The latest events, the newest first.
+    /// Adds what a person did to the audit trail, waits until it is on disk, and records it among the events.
     ///
     /// # Errors
-    /// When the cache can't be read.
-    pub fn events(&self, limit: usize) -> Result<Vec<Event>, StateError> {
-        self.cache.newest(Table::Events, limit)
+    /// When the audit trail can't be written.
+    pub fn audit_person(&self, entry: &AuditEntry) -> Result<(), StateError> {
+        self.audit(entry)?;
+        self.record_events(vec![entry.into()]);
+        Ok(())
     }
 
     /// Records how a resource is, with what the next judgement has to remember of it. While the word stays the same, so does

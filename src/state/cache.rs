@@ -35,17 +35,15 @@ pub(super) enum Table {
     Objects,
     Targets,
     Journal,
-    Events,
     Status,
 }
 
 impl Table {
-    const ALL: [(Table, &'static str); 6] = [
+    const ALL: [(Table, &'static str); 5] = [
         (Table::Resources, "resources"),
         (Table::Objects, "objects"),
         (Table::Targets, "targets"),
         (Table::Journal, "journal"),
-        (Table::Events, "events"),
         (Table::Status, "status"),
     ];
 }
@@ -164,34 +162,6 @@ impl Cache {
         self.guarded("read", || {
             let mut keys = self.tree(table).scan_prefix(head_key(prefix)).keys();
             Ok(keys.next().transpose()?.is_some())
-        })
-    }
-
-    /// The first and the last key of a table.
-    pub(super) fn ends(&self, table: Table) -> Result<Option<(Key, Key)>, StateError> {
-        self.guarded("read", || {
-            let mut keys = self.tree(table).scan_prefix(head_key(b"")).keys();
-            let Some(first) = keys.next().transpose()? else { return Ok(None) };
-            let last = keys.next_back().transpose()?.unwrap_or_else(|| first.clone());
-            Ok(Some((first[1..].to_vec(), last[1..].to_vec())))
-        })
-    }
-
-    /// The newest records of a table, the newest first.
-    pub(super) fn newest<T: DeserializeOwned>(
-        &self,
-        table: Table,
-        limit: usize,
-    ) -> Result<Vec<T>, StateError> {
-        self.guarded("read", || {
-            let tree = self.tree(table);
-            let mut records = Vec::new();
-            for pair in tree.scan_prefix(head_key(b"")).rev().take(limit) {
-                let (head_key, head) = pair?;
-                let bytes = join_pieces(tree, &head_key[1..], &head)?;
-                records.extend(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()));
-            }
-            Ok(records)
         })
     }
 

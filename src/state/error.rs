@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::kubeconfigs;
+use super::{events, kubeconfigs};
 
 /// Something about the state that a person has to mend. The text says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
@@ -144,6 +144,9 @@ impl StateError {
             }
             StateError::Strange { expected: "a folder", .. } => {
                 "move it away, or name another folder with `state_dir`".to_owned()
+            }
+            StateError::Strange { path, .. } if path.file_name() == Some(events::FILE) => {
+                "move it away: the file is begun anew, and nothing but what happened lately was in it".to_owned()
             }
             StateError::Strange { .. } => {
                 "move it away and restore the file from a backup: streamfleet restore FILE TREE".to_owned()

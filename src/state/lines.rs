@@ -14,6 +14,8 @@ pub(super) struct Lines {
     file: File,
     /// How much of the file is known to be whole. What lies beyond is left of a write that failed.
     whole: u64,
+    /// Whether a write waits for the disk.
+    synced: bool,
 }
 
 impl Lines {
@@ -36,7 +38,13 @@ impl Lines {
             folder::sync(dir)?;
         }
         let whole = bytes.len() as u64;
-        Ok((Lines { path, file, whole }, bytes, exposed))
+        Ok((Lines { path, file, whole, synced: true }, bytes, exposed))
+    }
+
+    /// The same of a file that may be lost: nothing waits for the disk.
+    pub(super) fn open_unsynced(path: Utf8PathBuf) -> Result<(Lines, Vec<u8>, Option<String>), StateError> {
+        let (lines, bytes, exposed) = Lines::open(path)?;
+        Ok((Lines { synced: false, ..lines }, bytes, exposed))
     }
 
     /// The file.
@@ -52,7 +60,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Appends lines and waits until all are on disk. When that fails, none is there.
+    /// Appends lines and waits until all are on disk, where the file isn't one that may be lost. When that fails, none is there.
     pub(super) fn append(&mut self, lines: &[String]) -> Result<(), StateError> {
         let mut text = lines.join("\n");
         text.push('\n');
@@ -71,7 +79,8 @@ impl Lines {
         if self.file.metadata()?.len() != self.whole {
             self.file.set_len(self.whole)?;
         }
-        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        let sync = |()| if self.synced { self.file.sync_data() } else { Ok(()) };
+        let written = (&self.file).write_all(bytes).and_then(sync);
         match written {
             Ok(()) => self.whole += bytes.len() as u64,
             // Trying again is left to the next write, since the disk may not let us cut now.

@@ -6,7 +6,8 @@
 //! | `registry.jsonl` | ids, protection, deletions, approvals, the source | restore it from a backup |
 //! | `audit.jsonl` | who did what, for ever | restore it from a backup |
 //! | `kubeconfigs.json` | the kubeconfigs that fleets were last reached with, sealed | kept anew by the next apply, for fleets with a spec |
-//! | `cache-v1/` | specs and objects as they were applied, status, events | built anew by the next rounds |
+//! | `cache-v1/` | specs and objects as they were applied, status | built anew by the next rounds |
+//! | `events.jsonl` | what happened lately | begun anew |
 //! | `restored/` | a restore that was decided and not finished | restore again |
 //!
 //! The age identities and the fingerprint key, which are not this module's, lie in the same folder; `backup` saves them
@@ -17,6 +18,7 @@ mod archive;
 mod backup;
 mod cache;
 mod error;
+mod events;
 mod folder;
 mod kubeconfigs;
 mod lines;
@@ -41,16 +43,18 @@ use crate::catalog::{Approval, Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::spec::SourceId;
 use cache::{Cache, Table};
+use events::Events;
 use folder::Lock;
 use kubeconfigs::Kubeconfigs;
 use lines::Lines;
 use records::{Entry, Object, Seen};
 use registry::Registry;
 
-pub use activity::{AuditEntry, EVENTS_KEPT, Event, JournalEntry};
+pub use activity::{AuditEntry, JournalEntry};
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
+pub use events::{EVENTS_KEPT, Event, Follower, Outcome};
 pub use kubeconfigs::KeptKubeconfig;
 pub use requests::{Answer, Asked, Request, ask, holder};
 pub use restore::{NotRestored, Restored, finish_restore, restore};
@@ -63,8 +67,7 @@ pub struct State {
     cache: Cache,
     /// How often each fleet's objects were written since the folder was opened.
     writes: Mutex<BTreeMap<FleetKey, u64>>,
-    /// Held while an event gets its number.
-    events: Mutex<()>,
+    events: Mutex<Events>,
     warnings: Mutex<Vec<String>>,
     lock: Lock,
 }
@@ -84,8 +87,9 @@ impl State {
         let installation = open::installation(&mut registry)?;
         let (cache, of_cache) = Cache::open(dir, installation)?;
         let (audit, of_audit) = open::audit(dir, is_used)?;
+        let (events, of_events) = Events::open(dir)?;
         let warnings: Vec<String> =
-            exposed.into_iter().chain(of_registry).chain(of_cache).chain(of_audit).collect();
+            exposed.into_iter().chain(of_registry).chain(of_cache).chain(of_audit).chain(of_events).collect();
         warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "mended the state"));
         Ok(State {
             registry: Mutex::new(registry),
@@ -93,7 +97,7 @@ impl State {
             audit: Mutex::new(audit),
             cache,
             writes: Mutex::default(),
-            events: Mutex::new(()),
+            events: Mutex::new(events),
             warnings: Mutex::new(warnings),
             lock,
         })

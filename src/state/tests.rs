@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::*;
 use crate::catalog::{Condition, LastGood, Recorded, RecordedFleet, ResourceStatus, SecretMark, Status};
 use crate::names::{Digest, Kind};
+use crate::plan::Verb;
 use crate::problem::Origin;
 
 /// A folder that is removed afterwards, and the state folder in it that is not there yet.
@@ -208,7 +209,7 @@ fn values_too_large_for_sled_are_stored_in_pieces_and_removed_with_all_of_them()
         assert_eq!(state.recorded().unwrap().fleets[&fleet()].objects[&key], object);
     }
     state.remove_object(&fleet(), &key).unwrap();
-    assert_eq!(state.cache.ends(Table::Objects).unwrap(), None);
+    assert!(state.cache.scan::<IgnoredAny>(Table::Objects, b"").unwrap().0.is_empty());
     assert!(state.recorded().unwrap().fleets.is_empty());
 }
 
@@ -232,25 +233,53 @@ fn an_interrupted_step_is_in_the_journal() {
 }
 
 #[test]
-fn events_are_bounded_and_the_newest_come_first() {
+fn events_are_numbered_bounded_and_followed_by_others() {
     let (_dir, path) = place();
-    let state = State::open(&path).unwrap();
     let event = |number: u64| Event {
+        number,
         at: time(0),
         actor: "ann@example.com".into(),
+        commit: None,
         plan: None,
+        fleet: Some(fleet()),
         resource: Some(cluster("orders")),
-        what: number.to_string(),
+        verb: Some(Verb::Create),
+        outcome: Outcome::Done,
+        what: "created".into(),
         why: "spec".into(),
     };
-    for number in 0..EVENTS_KEPT + 3 {
-        state.record_event(&event(number)).unwrap();
+    let numbers = |events: &[Event]| events.iter().map(|event| event.number).collect::<Vec<_>>();
+    let mut follower = Follower::of(&path);
+    assert_eq!(follower.news().unwrap(), []);
+    let state = State::open(&path).unwrap();
+    state.record_events(vec![event(7), event(7)]);
+    // It is read while the state is another's.
+    assert_eq!(follower.news().unwrap(), [event(0), event(1)]);
+    assert_eq!(follower.news().unwrap(), []);
+    drop(state);
+
+    // What a crash cut short is left out, and numbers go on behind it.
+    let file = path.join("events.jsonl");
+    let cut = std::fs::read_to_string(&file).unwrap() + "{\"number\": 2, \"at\"";
+    std::fs::write(&file, cut).unwrap();
+    assert_eq!(follower.news().unwrap(), []);
+    let state = State::open(&path).unwrap();
+    state.record_events(vec![event(0)]);
+    assert_eq!(numbers(&follower.news().unwrap()), [2]);
+
+    // When there are twice as many as are kept, the older half goes, and who follows misses nothing.
+    for first in (3..2 * EVENTS_KEPT as u64).step_by(1000) {
+        state.record_events((first..first + 1000).map(event).collect());
     }
-    let all = state.events(usize::MAX).unwrap();
-    assert_eq!(all.len() as u64, EVENTS_KEPT);
-    assert_eq!(all[0], event(EVENTS_KEPT + 2));
-    assert_eq!(all[all.len() - 1], event(3));
-    assert_eq!(state.events(1).unwrap().len(), 1);
+    let news = numbers(&follower.news().unwrap());
+    let last = *news.last().unwrap();
+    assert!(news.len() >= EVENTS_KEPT && last > 2 * EVENTS_KEPT as u64, "{} {last}", news.len());
+    let all = numbers(&Follower::of(&path).news().unwrap());
+    assert!((EVENTS_KEPT..2 * EVENTS_KEPT).contains(&all.len()) && all.last() == Some(&last));
+    state.record_events(vec![event(0)]);
+    assert_eq!(numbers(&follower.news().unwrap()), [last + 1]);
+    let left: Vec<_> = std::fs::read_dir(&path).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name == "events.new"), "{left:?}");
 }
 
 #[test]

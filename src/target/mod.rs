@@ -27,7 +27,7 @@ use crate::render::{Desired, Objects};
 pub use crate::plan::ResourceMark;
 pub use directory::DirectoryTarget;
 pub use error::TargetError;
-pub use kubernetes::{Cluster, KubeError, KubernetesTarget, Trial};
+pub use kubernetes::{Cluster, KubeError, KubernetesTarget, Trial, calls};
 pub use memory::{Basis, Begun, Memory};
 pub use pace::Pace;
 

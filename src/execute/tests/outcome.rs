@@ -28,8 +28,14 @@ async fn a_plan_is_done_recorded_and_told() {
     assert_eq!(recorded.source, Some(SourceId("/specs".into())));
     assert_eq!(recorded.fleets[&fleet("eu")].objects.len(), 3);
     assert_eq!(recorded.fleets[&fleet("eu")].observed_at, Some(now()));
-    let event = &state.events(1).unwrap()[0];
-    assert_eq!((event.what.as_str(), event.actor.as_str()), ("created", "ann@example.com"));
+    let events = place.events();
+    let told: Vec<String> =
+        events.iter().map(|event| format!("{} {}", event.outcome.as_str(), event.what)).collect();
+    let count = |words: &str| told.iter().filter(|told| *told == words).count();
+    assert_eq!((count("decided to be created"), count("done created"), told.len()), (2, 2, 4), "{told:?}");
+    assert!(events.iter().all(|event| event.actor == "ann@example.com" && event.verb == Some(Verb::Create)));
+    let first = events.iter().find(|event| event.resource == Some(cluster("a"))).unwrap();
+    assert_eq!((&first.fleet, first.why.as_str()), (&Some(fleet("eu")), "its spec changed"));
     let audit = fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap();
     assert!(audit.contains("created cluster acme/a") && audit.contains("7c1e90"), "{audit}");
     let secret = place.output().join("acme/eu/kafka-a/secrets/secret-tls.yaml");
@@ -79,8 +85,13 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
     );
     assert!(state.recorded().unwrap().resources[&cluster("a")].creating, "its creation has begun");
     assert_eq!(fs::read_to_string(&foreign).unwrap(), "theirs: true\n");
-    let event = state.events(10).unwrap().into_iter().find(|event| event.resource == Some(cluster("a")));
-    assert_eq!(event.unwrap().what, "could not be created");
+    let mut events = place.events().into_iter().rev();
+    let failed = events.find(|event| event.resource == Some(cluster("a"))).unwrap();
+    assert_eq!(
+        (failed.outcome, failed.what.as_str()),
+        (crate::state::Outcome::Failed, "could not be created")
+    );
+    assert!(failed.why.starts_with("cannot write `"), "{}", failed.why);
 }
 
 #[tokio::test]
@@ -207,6 +218,7 @@ async fn progress_is_told_step_by_step() {
     let mut progress = |progress: Progress<'_>| match progress {
         Progress::Fleet { fleet, steps } => told.push(format!("{fleet}: {steps}")),
         Progress::Step { object, .. } => told.push(object.to_string()),
+        Progress::StepEnded { verb, done } => told.push(format!("{verb} {done}")),
         Progress::Done(done) => told.push(format!("done {}", done.resource)),
         Progress::Failed(failure) => told.push(failure.to_string()),
     };
@@ -215,6 +227,9 @@ async fn progress_is_told_step_by_step() {
         Desk { plan: &plan, targets: &targets, state: &state, secrets: &secrets, clock: &now, actor: "ann" };
     execute(desk, &mut progress).await;
     told.retain(|text| text != "acme/us: 0");
+    let steps = told.len();
+    told.retain(|text| text != "create true");
+    assert_eq!(steps - told.len(), 3, "each step ends");
     let expected = [
         "acme/eu: 3",
         "Namespace kafka-a",

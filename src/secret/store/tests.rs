@@ -316,3 +316,25 @@ fn debug_output_holds_no_key_and_no_variable() {
         "{debug}"
     );
 }
+
+#[test]
+fn a_service_finds_files_among_its_credentials() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = camino::Utf8PathBuf::try_from(dir.path().to_owned()).unwrap();
+    for (name, text) in [("secrets_acme_tls.key", "acme's hunter2"), ("secrets_a-b_tls.key", "a-b's hunter2")]
+    {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let named = folder.clone();
+    let environment = move |name: &str| (name == "CREDENTIALS_DIRECTORY").then(|| named.as_str().into());
+    let store = SecretStore::new(folder.join("secrets"), environment, Keyring::ephemeral().unwrap());
+    let place = Place { recipient: String::new(), store, dir };
+    assert_eq!(place.told("acme", file("tls.key")), "value: acme's hunter2");
+    assert_eq!(place.told("a-b", file("tls.key")), "value: a-b's hunter2");
+    assert_eq!(
+        place.told("a", file("tls.key")),
+        "secret-file-missing: there is no credential `secrets_a_tls.key` (put the secret there, readable for the user that \
+         runs streamfleet alone)"
+    );
+    assert!(place.told("acme", file("../x")).starts_with("secret-file-name: "));
+}

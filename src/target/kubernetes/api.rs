@@ -18,6 +18,7 @@ use super::error::KubeError;
 use super::inventory::namespace_key;
 use super::pulse::Pulse;
 use super::retry::{CALL_TIMEOUT, Nature, persist};
+use super::tally;
 use super::watch::Written;
 use crate::names::ObjectKey;
 
@@ -277,6 +278,7 @@ impl Api {
             return Err((Failed::Resting(reason), 0));
         }
         let answer = persist(nature, || attempt(&self.client, request.clone())).await;
+        tally::count(&answer);
         match &answer {
             Err((failed, _)) if failed.is_silence() => {
                 self.pulse.was_silent(began, Instant::now(), &failed.reason());

@@ -18,6 +18,7 @@ mod preflight;
 mod pulse;
 mod retry;
 mod session;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -46,6 +47,7 @@ pub use dry_run::Trial;
 pub use error::KubeError;
 pub(in crate::target) use kept::Kept;
 pub use session::Session;
+pub use tally::calls;
 
 /// What it takes to reach a fleet's Kubernetes cluster, and to know it again.
 pub struct Cluster {

@@ -1,0 +1,136 @@
+//! `streamfleet events`: what was decided lately, and what came of it.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use clap::Args;
+use jiff::{Span, SpanRelativeTo, Timestamp};
+
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::cli::format::Format;
+use crate::cli::settings::{Settings, TreeArgs};
+use crate::interface;
+use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::spec::Commit;
+use crate::state::{Event, Follower};
+
+/// How often is looked for more.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Show what was decided lately and what came of it: who did what, why, by which plan and commit, or what it waits for.
+///
+/// It reads beside a running `serve`. The latest 10,000 are kept at least; what was done is in the audit trail for ever.
+#[derive(Debug, Args)]
+pub struct Events {
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// Go on, and print what happens when it does.
+    #[arg(long, short)]
+    follow: bool,
+    /// Only those on a fleet: ORGANIZATION/FLEET.
+    #[arg(long, value_name = "FLEET", value_parser = fleet)]
+    fleet: Option<FleetKey>,
+    /// Only those about a resource: ORGANIZATION/NAME, or KIND/ORGANIZATION/NAME.
+    #[arg(long, value_name = "RESOURCE")]
+    resource: Option<String>,
+    /// Only those since a time, `2026-11-22T07:00:00Z`, or for so long, `30m`, `12h`, `7d`.
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Timestamp>,
+    /// Print a line each, JSON one to a line, or YAML documents.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let mut follower = Follower::of(&settings.state_dir);
+    loop {
+        let news = follower.news().map_err(|error| Failure::of_state("could not read the events", &error))?;
+        let shown = news.iter().filter(|event| verb.shows(event)).map(|event| verb.text(event));
+        let text = shown.collect::<Result<String, Failure>>()?;
+        // Nothing is printed where nothing is news, so that whoever reads isn't asked whether it still does.
+        if !text.is_empty() {
+            console.print(&text)?;
+        }
+        if !verb.follow {
+            return Ok(exit::OK);
+        }
+        sleep(TICK);
+    }
+}
+
+impl Events {
+    fn shows(&self, event: &Event) -> bool {
+        let on_fleet = self.fleet.as_ref().is_none_or(|fleet| {
+            event.fleet.as_ref() == Some(fleet) || event.resource.as_ref() == Some(&fleet.resource())
+        });
+        let about = self
+            .resource
+            .as_ref()
+            .is_none_or(|named| event.resource.as_ref().is_some_and(|resource| is_named(resource, named)));
+        on_fleet && about && self.since.is_none_or(|since| event.at >= since)
+    }
+
+    fn text(&self, event: &Event) -> Result<String, Failure> {
+        match self.format {
+            Format::Human => Ok(line(event)),
+            Format::Json => serde_json::to_string(event)
+                .map(|line| line + "\n")
+                .map_err(|error| Failure::during("could not write the data", &error)),
+            Format::Yaml => Ok(format!("---\n{}", self.format.data(event)?.unwrap_or_default())),
+        }
+    }
+}
+
+fn is_named(resource: &ResourceKey, named: &str) -> bool {
+    let path = resource.path();
+    path == named
+        || named
+            .split_once('/')
+            .is_some_and(|(kind, rest)| Kind::meant_by(kind) == Some(resource.kind) && rest == path)
+}
+
+/// `2026-11-22T07:00:00Z  done     cluster acme/orders created: its spec changed: acme/orders.yaml:1 (ann, plan 7c1e90)`.
+fn line(event: &Event) -> String {
+    let Event { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
+    let mut line = format!("{}  {:7}  ", interface::timestamp(*at), outcome.as_str());
+    if let Some(resource) = resource {
+        line.push_str(&format!("{resource} "));
+    }
+    line.push_str(what);
+    if let Some(fleet) = fleet.as_ref().filter(|fleet| resource.as_ref() != Some(&fleet.resource())) {
+        line.push_str(&format!(" on {fleet}"));
+    }
+    if !why.is_empty() {
+        line.push_str(&format!(": {why}"));
+    }
+    let plan = plan.as_ref().map(|plan| format!("plan {plan}"));
+    let commit = commit.as_ref().map(|Commit { id, author, .. }| format!("commit {id:.12} by {author}"));
+    let by: Vec<String> = [Some(actor.clone()), plan, commit].into_iter().flatten().collect();
+    format!("{line} [{}]\n", by.join(", ")).replace("\n ", " ")
+}
+
+fn fleet(text: &str) -> Result<FleetKey, String> {
+    FleetKey::try_from(text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(at) = text.parse() {
+        return Ok(at);
+    }
+    let span: Option<Span> = text.parse().ok();
+    let duration = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
+    let at = duration
+        .filter(|duration| duration.is_positive())
+        .map(|duration| Timestamp::now().checked_sub(duration));
+    match at {
+        Some(Ok(at)) => Ok(at),
+        _ => {
+            Err("it is neither a time, as 2026-11-22T07:00:00Z, nor how long ago, as 30m, 12h or 7d"
+                .to_owned())
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Settings that change while a process runs.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::cli::config::leaves;
+use crate::cli::failure::Failure;
+use crate::cli::settings::{Settings, TreeArgs};
+use crate::config::Config;
+
+/// What a running process can't change: what its state, its source and its address are.
+const FIXED: [&str; 5] = ["state_dir", "output_dir", "secrets_dir", "source", "api"];
+
+/// Reads the settings anew, and gives those that hold from now on; none where nothing that can change did. What is wrong with
+/// them, and what takes a restart, is told.
+pub fn reload(args: &TreeArgs, before: &Settings) -> Option<Settings> {
+    match Settings::settle(args) {
+        Ok(after) => changed(before, after),
+        Err(Failure { chain, hint, .. }) => {
+            let error = chain.join(": ");
+            tracing::error!(error, hint, "the settings can't be read anew, and those from before hold");
+            None
+        }
+    }
+}
+
+fn changed(before: &Settings, after: Settings) -> Option<Settings> {
+    let (old, new) = (values(before), values(&after));
+    let names = old.keys().chain(new.keys()).filter(|name| old.get(*name) != new.get(*name));
+    let mut names: Vec<&str> = names.map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let is_fixed = |name: &&str| FIXED.contains(&name.split('.').next().unwrap_or_default());
+    let (fixed, mut names): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_fixed);
+    if !fixed.is_empty() {
+        let settings = fixed.join(", ");
+        tracing::warn!(settings, "some settings that changed take a restart, and those from before hold");
+    }
+    // The file of an operator's manifests may be another one under the same name.
+    if names.is_empty() && before.config.operators != after.config.operators {
+        names.push("operators.strimzi");
+    }
+    if names.is_empty() {
+        tracing::info!("the settings were read anew, and nothing that can change while running did");
+        return None;
+    }
+    let settings = names.join(", ");
+    tracing::info!(settings, "the settings were read anew, and hold from now on");
+    let Config { state_dir, output_dir, secrets_dir, source, api, .. } = before.config.clone();
+    let config = Config { state_dir, output_dir, secrets_dir, source, api, ..after.config };
+    Some(Settings { config, ..before.clone() })
+}
+
+/// The settings that hold, by name. What a flag says isn't changed by a file.
+fn values(settings: &Settings) -> BTreeMap<String, Value> {
+    let mut config = settings.config.clone();
+    config.state_dir = Some(settings.state_dir.clone());
+    config.output_dir = Some(settings.output_dir.clone());
+    config.secrets_dir = Some(settings.secrets_dir.clone());
+    let mut found = Vec::new();
+    // A setting is a string, a number or a list of them, which is never refused.
+    leaves("", &serde_json::to_value(&config).unwrap_or_default(), &mut found);
+    found.into_iter().collect()
+}

@@ -1,0 +1,88 @@
+//! The words for what changes wait for, as a plan's JSON has them, and whether it is worth a word.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Waiting;
+
+/// How long a fleet may be worked on before it is told that everything else waits there.
+pub const LONG: SignedDuration = SignedDuration::from_secs(5);
+
+impl Waiting {
+    /// Every word.
+    pub const KINDS: [&'static str; 24] = [
+        "held",
+        "unreadable-file",
+        "protected",
+        "approval",
+        "one-disruption",
+        "renewal",
+        "unsettled",
+        "unreachable",
+        "under-way",
+        "plan-only",
+        "secret-unavailable",
+        "foreign-object",
+        "refused-by-target",
+        "contested",
+        "children",
+        "leftovers",
+        "in-use",
+        "preflight",
+        "upgrade",
+        "metadata-unknown",
+        "absence",
+        "flapping",
+        "retry",
+        "refused",
+    ];
+
+    /// The word for it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Waiting::Held(_) => "held",
+            Waiting::UnreadableFile { .. } => "unreadable-file",
+            Waiting::Protected => "protected",
+            Waiting::Approval { .. } => "approval",
+            Waiting::OneDisruption { .. } => "one-disruption",
+            Waiting::Renewal { .. } => "renewal",
+            Waiting::Unsettled => "unsettled",
+            Waiting::Unreachable { .. } => "unreachable",
+            Waiting::UnderWay { .. } => "under-way",
+            Waiting::PlanOnly => "plan-only",
+            Waiting::SecretUnavailable { .. } => "secret-unavailable",
+            Waiting::ForeignObject { .. } => "foreign-object",
+            Waiting::RefusedByTarget { .. } => "refused-by-target",
+            Waiting::Contested { .. } => "contested",
+            Waiting::Children { .. } => "children",
+            Waiting::Leftovers { .. } => "leftovers",
+            Waiting::InUse { .. } => "in-use",
+            Waiting::Preflight { .. } => "preflight",
+            Waiting::Upgrade { .. } => "upgrade",
+            Waiting::MetadataUnknown { .. } => "metadata-unknown",
+            Waiting::Absence { .. } => "absence",
+            Waiting::Flapping { .. } => "flapping",
+            Waiting::Retry { .. } => "retry",
+            Waiting::Refused { .. } => "refused",
+        }
+    }
+
+    /// Whether it is over before anybody needs to know of it: an earlier plan has just begun to be carried out.
+    pub fn is_soon_over(&self, now: Timestamp) -> bool {
+        matches!(self, Waiting::UnderWay { since } if now.duration_since(*since) < LONG)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_of_the_schema() {
+        let schema = schemars::schema_for!(Waiting).to_value();
+        let variants = schema["oneOf"].as_array().unwrap().iter();
+        let words: Vec<&str> =
+            variants.map(|variant| variant["properties"]["for"]["const"].as_str().unwrap()).collect();
+        assert_eq!(words, Waiting::KINDS);
+        assert!(Waiting::KINDS.contains(&Waiting::Protected.kind()));
+    }
+}

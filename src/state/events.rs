@@ -1,0 +1,213 @@
+//! What happened lately: a file of lines of bounded length, which others may read while its owner writes.
+//!
+//! It is a view, and the audit trail is the truth: what was done stands there for ever, on disk before it counts. Events are
+//! written without waiting for the disk, and losing them loses nothing else.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::lines::{Lines, whole_length};
+use super::{AuditEntry, StateError, folder, records};
+use crate::names::{FleetKey, ResourceKey};
+use crate::plan::Verb;
+use crate::spec::Commit;
+
+/// How many events are kept at least; the oldest go first, when there are twice as many.
+pub const EVENTS_KEPT: usize = 10_000;
+
+/// Their file.
+pub(super) const FILE: &str = "events.jsonl";
+
+/// A decision or an outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its number; each event has a greater one than those before.
+    #[serde(default)]
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Who made it happen.
+    pub actor: String,
+    /// The commit that asked for it, where the specs come from a git repository.
+    #[serde(default)]
+    pub commit: Option<Commit>,
+    /// The plan's id, where there was one.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// The fleet that it happens on; none where it happens on none.
+    #[serde(default)]
+    pub fleet: Option<FleetKey>,
+    /// The resource that it is about; none where it is about the installation.
+    #[serde(default)]
+    pub resource: Option<ResourceKey>,
+    /// What is done to the resource, where anything is.
+    #[serde(default)]
+    pub verb: Option<Verb>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What happened, in words: `created`.
+    pub what: String,
+    /// Why: what caused it, what it waits for, why it failed.
+    pub why: String,
+}
+
+/// What became of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It was decided, and begins.
+    Decided,
+    /// It has to wait.
+    Waits,
+    /// It is done.
+    Done,
+    /// It could not be done.
+    Failed,
+}
+
+impl Outcome {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Decided => "decided",
+            Outcome::Waits => "waits",
+            Outcome::Done => "done",
+            Outcome::Failed => "failed",
+        }
+    }
+}
+
+impl From<&AuditEntry> for Event {
+    /// What a person did to the installation.
+    fn from(entry: &AuditEntry) -> Event {
+        let AuditEntry { at, who, what, plan, commit } = entry.clone();
+        Event {
+            number: 0,
+            at,
+            actor: who,
+            commit,
+            plan,
+            fleet: None,
+            resource: None,
+            verb: None,
+            outcome: Outcome::Done,
+            what,
+            why: String::new(),
+        }
+    }
+}
+
+/// The file, open for writing.
+pub(super) struct Events {
+    lines: Lines,
+    /// How many there are in it.
+    count: usize,
+    /// The number of the next.
+    next: u64,
+}
+
+impl Events {
+    /// Opens the file, and makes it where it is missing. The second part says that others could read or write it.
+    pub(super) fn open(dir: &Utf8Path) -> Result<(Events, Option<String>), StateError> {
+        let (mut lines, bytes, exposed) = Lines::open_unsynced(dir.join(FILE))?;
+        let whole = whole_length(&bytes);
+        if whole != bytes.len() {
+            lines.truncate(whole as u64)?;
+        }
+        let whole = &bytes[..whole];
+        let count = whole.iter().filter(|&&byte| byte == b'\n').count();
+        let next = parse(whole).last().map_or(0, |event| event.number + 1);
+        Ok((Events { lines, count, next }, exposed))
+    }
+
+    /// Adds events, which get their numbers here.
+    pub(super) fn add(&mut self, events: Vec<Event>) -> Result<(), StateError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let number = |(number, event)| Event { number, ..event };
+        let events: Vec<Event> = (self.next..).zip(events).map(number).collect();
+        if self.count + events.len() > 2 * EVENTS_KEPT {
+            return self.begin_anew(events);
+        }
+        self.lines.append(&events.iter().map(records::with_version).collect::<Vec<_>>())?;
+        self.count += events.len();
+        self.next += events.len() as u64;
+        Ok(())
+    }
+
+    /// Puts a file with the latest events in the place of this one. Who reads the old one has it to its end.
+    fn begin_anew(&mut self, events: Vec<Event>) -> Result<(), StateError> {
+        let path = self.lines.path().to_owned();
+        let next = self.next + events.len() as u64;
+        let mut kept = self::read(&path)?;
+        kept.extend(events);
+        let kept = kept.split_off(kept.len().saturating_sub(EVENTS_KEPT));
+        let text: String = kept.iter().map(|event| records::with_version(event) + "\n").collect();
+        let failed = |error| StateError::io("write", &path)(error);
+        let aside = path.with_extension("new");
+        // What a crash left there is nobody's.
+        let _ = fs::remove_file(&aside);
+        let (mut lines, ..) = Lines::open_unsynced(aside.clone())?;
+        lines.append(&[text.trim_end().to_owned()])?;
+        fs::rename(&aside, &path).map_err(failed)?;
+        *self = Events { lines: Lines::open_unsynced(path)?.0, count: kept.len(), next };
+        Ok(())
+    }
+}
+
+/// Follows the events of a state folder, which another process may use.
+pub struct Follower {
+    path: Utf8PathBuf,
+    /// The number of the next that wasn't seen.
+    next: u64,
+    /// The file that was read last, and how much of it.
+    seen: Option<(u64, u64)>,
+}
+
+impl Follower {
+    /// From the oldest event on.
+    pub fn of(dir: &Utf8Path) -> Follower {
+        Follower { path: dir.join(FILE), next: 0, seen: None }
+    }
+
+    /// The events that weren't seen yet, the oldest first. A line that is no event is left out: the file is a view, and what
+    /// was done stands in the audit trail.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn news(&mut self) -> Result<Vec<Event>, StateError> {
+        let Some(found) = folder::plain_file(&self.path)? else { return Ok(Vec::new()) };
+        let from = self.seen.filter(|(file, from)| *file == found.ino() && *from <= found.len());
+        let from = from.map_or(0, |(_, from)| from);
+        let mut bytes = Vec::new();
+        let mut read = || {
+            let mut file = File::open(&self.path)?;
+            // Nobody is in the middle of a line then.
+            file.lock_shared()?;
+            file.seek(SeekFrom::Start(from))?;
+            file.read_to_end(&mut bytes)?;
+            file.unlock()
+        };
+        read().map_err(StateError::io("read", &self.path))?;
+        let whole = whole_length(&bytes);
+        self.seen = Some((found.ino(), from + whole as u64));
+        let mut events = parse(&bytes[..whole]);
+        events.retain(|event| event.number >= self.next);
+        self.next = events.last().map_or(self.next, |event| event.number + 1);
+        Ok(events)
+    }
+}
+
+fn read(path: &Utf8Path) -> Result<Vec<Event>, StateError> {
+    Ok(super::lines::read_whole(path)?.map(|bytes| parse(&bytes)).unwrap_or_default())
+}
+
+fn parse(bytes: &[u8]) -> Vec<Event> {
+    bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}

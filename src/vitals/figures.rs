@@ -1,0 +1,336 @@
+//! What is counted, and how it is named. The labels have as many values as this software has words, never as many as there
+//! are fleets or clusters.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::exposition::{Histogram, Kind, Page};
+use crate::catalog::{ResourceStatus, Status};
+use crate::execute::{Progress, Report};
+use crate::interface;
+use crate::names::{self, ResourceKey};
+use crate::plan::{Verb, Waiting};
+use crate::round::Round;
+use crate::target;
+
+/// What came of a round: of reading the specs, looking at what may have changed and planning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Nothing was to be done, or all of it waits.
+    Idle,
+    /// Something is to be done on fleets, which begins.
+    Begun,
+    /// What has to be noted before anything is done could not be.
+    Failed,
+    /// The specs could not be read, so that nothing was done.
+    Unreadable,
+}
+
+impl Outcome {
+    const ALL: [Outcome; 4] = [Outcome::Idle, Outcome::Begun, Outcome::Failed, Outcome::Unreadable];
+
+    fn word(self) -> &'static str {
+        match self {
+            Outcome::Idle => "idle",
+            Outcome::Begun => "begun",
+            Outcome::Failed => "failed",
+            Outcome::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// What steps and changes do; nothing is done by keeping.
+const VERBS: [(Verb, &str); 4] = [
+    (Verb::Create, "create"),
+    (Verb::Update, "update"),
+    (Verb::Recreate, "recreate"),
+    (Verb::Delete, "delete"),
+];
+
+/// How many there are of each word.
+type Counts<T> = BTreeMap<T, u64>;
+
+/// The figures.
+pub(super) struct Figures {
+    started: Timestamp,
+    /// When the source last answered.
+    read: Option<Timestamp>,
+    /// When a round was last planned.
+    planned: Option<Timestamp>,
+    is_unreadable: bool,
+    fleets: Counts<Status>,
+    clusters: Counts<Status>,
+    waiting: Counts<&'static str>,
+    /// How many resources wait.
+    waiting_resources: u64,
+    errors: u64,
+    rounds: Counts<Outcome>,
+    durations: Histogram,
+    looked: u64,
+    /// What was carried out on fleets, by whether all of it was done.
+    runs: Counts<bool>,
+    /// Steps by what they do and whether they were done.
+    steps: Counts<(Verb, bool)>,
+    changes: Counts<Verb>,
+    failures: u64,
+    /// What the counts by status were made from.
+    counted: Option<Counted>,
+}
+
+/// As long as it is the same, every resource stands as it did: a plan's id is the hash of all that is read and recorded.
+#[derive(PartialEq)]
+struct Counted {
+    plan: String,
+    judged: Vec<Status>,
+}
+
+impl Figures {
+    pub(super) fn begin(started: Timestamp) -> Figures {
+        Figures {
+            started,
+            read: None,
+            planned: None,
+            is_unreadable: false,
+            fleets: Counts::new(),
+            clusters: Counts::new(),
+            waiting: Counts::new(),
+            waiting_resources: 0,
+            errors: 0,
+            rounds: Counts::new(),
+            durations: Histogram::default(),
+            looked: 0,
+            runs: Counts::new(),
+            steps: Counts::new(),
+            changes: Counts::new(),
+            failures: 0,
+            counted: None,
+        }
+    }
+
+    pub(super) fn read(&mut self, at: Timestamp) {
+        self.read = Some(at);
+    }
+
+    pub(super) fn planned(&mut self, round: &Round, now: Timestamp) {
+        self.planned = Some(now);
+        self.is_unreadable = false;
+        self.looked += round.looked as u64;
+        self.errors = u64::from(round.plan.summary.errors);
+        self.waiting.clear();
+        self.waiting_resources = u64::from(round.plan.summary.waiting);
+        for change in round.plan.changes().filter(|change| !change.waiting.is_empty()) {
+            let kinds: BTreeSet<&str> = change.waiting.iter().map(Waiting::kind).collect();
+            kinds.into_iter().for_each(|kind| *self.waiting.entry(kind).or_default() += 1);
+        }
+        self.count(round);
+    }
+
+    /// Counts fleets and clusters by how they stand, where that may be another way than before.
+    fn count(&mut self, round: &Round) {
+        let judged: BTreeMap<ResourceKey, &ResourceStatus> = round.judgements().collect();
+        let statuses = judged.values().map(|status| status.status).collect();
+        let counted = Some(Counted { plan: round.plan.id.clone(), judged: statuses });
+        if self.counted == counted {
+            return;
+        }
+        self.counted = counted;
+        self.fleets.clear();
+        self.clusters.clear();
+        let known = round.checked.catalog.resources.keys().chain(round.checked.recorded.resources.keys());
+        let known: BTreeSet<&ResourceKey> = known.collect();
+        for key in known {
+            let counts = match key.kind {
+                names::Kind::Fleet => &mut self.fleets,
+                names::Kind::Cluster => &mut self.clusters,
+                _ => continue,
+            };
+            let checked = &round.checked;
+            let judged = judged.get(key).copied();
+            let standing = interface::standing(key, &checked.catalog, &checked.recorded, &round.plan, judged);
+            *counts.entry(standing.status).or_default() += 1;
+        }
+    }
+
+    pub(super) fn progress(&mut self, progress: &Progress<'_>) {
+        if let Progress::StepEnded { verb, done } = progress {
+            *self.steps.entry((*verb, *done)).or_default() += 1;
+        }
+    }
+
+    pub(super) fn carried_out(&mut self, report: &Report) {
+        *self.runs.entry(report.failed.is_empty()).or_default() += 1;
+        self.noted(report);
+    }
+
+    pub(super) fn noted(&mut self, report: &Report) {
+        for done in &report.done {
+            *self.changes.entry(done.verb).or_default() += 1;
+        }
+        self.failures += report.failed.len() as u64;
+    }
+
+    pub(super) fn round(&mut self, outcome: Outcome, took: Duration) {
+        self.is_unreadable = outcome == Outcome::Unreadable;
+        *self.rounds.entry(outcome).or_default() += 1;
+        self.durations.observe(took);
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.planned.is_some()
+    }
+
+    /// How everything is, in a line.
+    pub(super) fn status_line(&self) -> String {
+        if self.is_unreadable {
+            return "the specs can't be read, and everything stays as it is".to_owned();
+        }
+        if !self.is_ready() {
+            return "the specs are not read yet".to_owned();
+        }
+        let sum = |counts: &Counts<Status>| counts.values().sum();
+        let mut line = format!(
+            "{}, {}, {} waiting",
+            counted(sum(&self.fleets), "fleet"),
+            counted(sum(&self.clusters), "cluster"),
+            self.waiting_resources
+        );
+        for (number, what) in [(self.ailing(), "not well"), (self.errors, "mistakes in the specs")] {
+            if number > 0 {
+                line.push_str(&format!(", {number} {what}"));
+            }
+        }
+        line
+    }
+
+    /// How many fleets and clusters somebody should look at.
+    fn ailing(&self) -> u64 {
+        let ailing = [Status::Degraded, Status::Failed, Status::Unreachable];
+        let of = |counts: &Counts<Status>| ailing.iter().filter_map(|it| counts.get(it)).sum::<u64>();
+        of(&self.fleets) + of(&self.clusters)
+    }
+
+    /// All metrics. What never happened is 0, so that a first time is seen as a change.
+    pub(super) fn page(&self) -> String {
+        let mut page = Page::default();
+        self.installation(&mut page);
+        self.work(&mut page);
+        page.0
+    }
+
+    fn installation(&self, page: &mut Page) {
+        page.metric("streamfleet_build_info", Kind::Gauge, "Always 1; the version that runs.")
+            .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+        page.metric(
+            "streamfleet_start_timestamp_seconds",
+            Kind::Gauge,
+            "When the process began, in seconds since 1970.",
+        )
+        .sample(&[], seconds(Some(self.started)));
+        let mut by_status = |name, help, counts: &Counts<Status>| {
+            let mut metric = page.metric(name, Kind::Gauge, help);
+            for status in Status::ALL {
+                metric.sample(&[("status", status.as_str())], counts.get(&status).unwrap_or(&0));
+            }
+        };
+        by_status("streamfleet_fleets", "Fleets by how they are.", &self.fleets);
+        by_status("streamfleet_clusters", "Kafka clusters by how they are.", &self.clusters);
+        let mut waiting = page.metric(
+            "streamfleet_waiting_resources",
+            Kind::Gauge,
+            "Resources that wait, by what for. One that waits for several things counts for each.",
+        );
+        for kind in Waiting::KINDS {
+            waiting.sample(&[("for", kind)], self.waiting.get(kind).unwrap_or(&0));
+        }
+        page.metric(
+            "streamfleet_spec_errors",
+            Kind::Gauge,
+            "Mistakes in the specs that keep something from being done.",
+        )
+        .sample(&[], self.errors);
+        page.metric(
+            "streamfleet_source_last_success_timestamp_seconds",
+            Kind::Gauge,
+            "When the specs were last read, or a fetch of them came back, in seconds since 1970; 0 before the first time.",
+        )
+        .sample(&[], seconds(self.read));
+    }
+
+    fn work(&self, page: &mut Page) {
+        page.metric(
+            "streamfleet_round_last_success_timestamp_seconds",
+            Kind::Gauge,
+            "When a round last read the specs and planned, in seconds since 1970; 0 before the first time.",
+        )
+        .sample(&[], seconds(self.planned));
+        let mut rounds =
+            page.metric("streamfleet_rounds_total", Kind::Counter, "Rounds by what came of them.");
+        for outcome in Outcome::ALL {
+            rounds.sample(&[("outcome", outcome.word())], self.rounds.get(&outcome).unwrap_or(&0));
+        }
+        page.metric(
+            "streamfleet_round_duration_seconds",
+            Kind::Histogram,
+            "How long rounds took, from reading the specs to the plan. What is done on fleets goes on beside them.",
+        )
+        .histogram(&self.durations);
+        page.metric(
+            "streamfleet_fleets_looked_at_total",
+            Kind::Counter,
+            "How often a fleet was rendered and looked at, since something of it may have changed.",
+        )
+        .sample(&[], self.looked);
+        let mut calls = page.metric(
+            "streamfleet_kubernetes_calls_total",
+            Kind::Counter,
+            "Calls to the API servers of Kubernetes clusters, watches aside, by what came of them.",
+        );
+        for (outcome, count) in target::calls() {
+            calls.sample(&[("outcome", outcome)], count);
+        }
+        let mut runs = page.metric(
+            "streamfleet_fleet_runs_total",
+            Kind::Counter,
+            "Fleets' parts of plans that were carried out, by what came of them.",
+        );
+        for (done, outcome) in [(true, "done"), (false, "failed")] {
+            runs.sample(&[("outcome", outcome)], self.runs.get(&done).unwrap_or(&0));
+        }
+        let mut steps = page.metric(
+            "streamfleet_steps_total",
+            Kind::Counter,
+            "Steps taken on targets, one an object, by what they do and what came of them.",
+        );
+        for (verb, word) in VERBS {
+            for (done, outcome) in [(true, "done"), (false, "failed")] {
+                let count = self.steps.get(&(verb, done)).unwrap_or(&0);
+                steps.sample(&[("verb", word), ("outcome", outcome)], count);
+            }
+        }
+        let mut changes = page.metric(
+            "streamfleet_changes_total",
+            Kind::Counter,
+            "Resources that were brought to what their specs say.",
+        );
+        for (verb, word) in VERBS {
+            changes.sample(&[("verb", word)], self.changes.get(&verb).unwrap_or(&0));
+        }
+        page.metric(
+            "streamfleet_failures_total",
+            Kind::Counter,
+            "What could not be done while plans were carried out.",
+        )
+        .sample(&[], self.failures);
+    }
+}
+
+/// A moment as Prometheus has it; 0 where there was none.
+fn seconds(at: Option<Timestamp>) -> f64 {
+    at.map_or(0.0, |at| at.as_duration().as_secs_f64())
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}

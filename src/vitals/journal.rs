@@ -1,0 +1,192 @@
+//! The log as journald keeps it: each line with its fields, so that `journalctl STREAMFLEET_FLEET=acme/prod` finds them.
+
+use std::ffi::OsStr;
+use std::fmt::{Debug, Write as _};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// Where journald listens.
+const SOCKET: &str = "/run/systemd/journal/socket";
+
+/// What a field may hold in bytes: a datagram has to hold all of them. journald takes larger ones by other ways, which no
+/// line of ours is worth.
+const LONGEST: usize = 16 * 1024;
+
+/// Writes the log to journald.
+pub struct Journal {
+    socket: UnixDatagram,
+}
+
+impl Journal {
+    /// Where standard error leads to journald, so that it would show the same lines without their fields; none elsewhere.
+    pub fn of_service() -> Option<Journal> {
+        let stream = std::env::var_os("JOURNAL_STREAM")?;
+        if !is_stream(&stream, io::stderr()) {
+            return None;
+        }
+        Journal::at(Path::new(SOCKET)).ok()
+    }
+
+    fn at(path: &Path) -> io::Result<Journal> {
+        let socket = UnixDatagram::unbound()?;
+        socket.connect(path)?;
+        Ok(Journal { socket })
+    }
+}
+
+/// Whether a file is the stream of a `JOURNAL_STREAM`: its device and inode. A process that was started with another
+/// standard error inherits the variable all the same.
+fn is_stream(stream: &OsStr, file: impl AsFd) -> bool {
+    let named = stream.to_str().and_then(|stream| stream.split_once(':'));
+    let named = named.and_then(|(device, inode)| Some((device.parse().ok()?, inode.parse().ok()?)));
+    named.is_some() && rustix::fs::fstat(file).ok().map(|found| (found.st_dev, found.st_ino)) == named
+}
+
+impl<S: Subscriber> Layer<S> for Journal {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut entry = Entry::default();
+        event.record(&mut entry);
+        let datagram = entry.datagram(*event.metadata().level(), event.metadata().target());
+        if let Err(error) = self.socket.send(&datagram) {
+            // It ends up in the journal too, by the stream, with the level that the number says.
+            eprintln!("<4>could not write to journald: {error}");
+            eprintln!("<{}>{}", priority(*event.metadata().level()), entry.line().replace('\n', " "));
+        }
+    }
+}
+
+/// What an event says.
+#[derive(Default)]
+struct Entry {
+    message: String,
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Visit for Entry {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.message),
+            name => self.fields.push((name, value.to_owned())),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+impl Entry {
+    /// What a person reads, as on a terminal.
+    fn line(&self) -> String {
+        let mut line = self.message.clone();
+        for (name, value) in &self.fields {
+            // Writing to a string can't fail.
+            let _ = write!(line, " {name}={value}");
+        }
+        line
+    }
+
+    /// The fields in journald's own form.
+    fn datagram(&self, level: Level, target: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put(&mut bytes, "MESSAGE", &self.line());
+        put(&mut bytes, "PRIORITY", priority(level));
+        put(&mut bytes, "SYSLOG_IDENTIFIER", "streamfleet");
+        put(&mut bytes, "STREAMFLEET_TARGET", target);
+        for (name, value) in &self.fields {
+            let name = name.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+            put(&mut bytes, &format!("STREAMFLEET_{name}"), value);
+        }
+        bytes
+    }
+}
+
+/// One field: its name, its length in 64 bits, its value. So a value may hold lines.
+fn put(bytes: &mut Vec<u8>, name: &str, value: &str) {
+    let value = &value[..value.floor_char_boundary(LONGEST)];
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.push(b'\n');
+    bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(value.as_bytes());
+    bytes.push(b'\n');
+}
+
+/// The level as syslog(3) numbers it.
+fn priority(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "3",
+        Level::WARN => "4",
+        Level::INFO => "6",
+        Level::DEBUG | Level::TRACE => "7",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    /// The fields of a datagram, read as journald reads them.
+    fn fields(mut bytes: &[u8]) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
+        while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+            let (name, rest) = (bytes[..end].to_vec(), &bytes[end + 1..]);
+            let length = usize::try_from(u64::from_le_bytes(rest[..8].try_into().unwrap())).unwrap();
+            let value = rest[8..8 + length].to_vec();
+            assert_eq!(rest[8 + length], b'\n');
+            bytes = &rest[9 + length..];
+            fields.push((String::from_utf8(name).unwrap(), String::from_utf8(value).unwrap()));
+        }
+        assert!(bytes.is_empty());
+        fields
+    }
+
+    #[test]
+    fn a_line_has_its_words_its_level_and_its_fields() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let journald = UnixDatagram::bind(&path).unwrap();
+        let log = tracing_subscriber::registry().with(Journal::at(&path).unwrap());
+        let long = "ä".repeat(LONGEST);
+        tracing::subscriber::with_default(log, || {
+            tracing::warn!(fleet = "acme/eu", resource = %"cluster acme/a", plan = 7, author = None::<&str>, "waits: a\nb");
+            tracing::info!(long);
+        });
+        let mut bytes = [0; 1 << 17];
+        let length = journald.recv(&mut bytes).unwrap();
+        let heard = fields(&bytes[..length]);
+        let expected = [
+            ("MESSAGE", "waits: a\nb fleet=acme/eu resource=cluster acme/a plan=7"),
+            ("PRIORITY", "4"),
+            ("SYSLOG_IDENTIFIER", "streamfleet"),
+            ("STREAMFLEET_TARGET", "streamfleet::vitals::journal::tests"),
+            ("STREAMFLEET_FLEET", "acme/eu"),
+            ("STREAMFLEET_RESOURCE", "cluster acme/a"),
+            ("STREAMFLEET_PLAN", "7"),
+        ];
+        assert_eq!(heard, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let length = journald.recv(&mut bytes).unwrap();
+        assert_eq!(fields(&bytes[..length]).last().unwrap().1.len(), LONGEST);
+    }
+
+    #[test]
+    fn only_the_stream_that_is_named_leads_to_journald() {
+        let file = tempfile::tempfile().unwrap();
+        let found = file.metadata().unwrap();
+        let is = |text: &str| is_stream(OsStr::new(text), &file);
+        assert!(is(&format!("{}:{}", found.dev(), found.ino())));
+        for other in [format!("{}:{}", found.dev(), found.ino() + 1), "8:1:2".to_owned(), String::new()] {
+            assert!(!is(&other), "{other}");
+        }
+    }
+}

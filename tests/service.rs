@@ -1,0 +1,15 @@
+//! The daemon as a service: what a service manager, probes and Prometheus see of the real binary.
+
+mod credentials;
+mod events;
+mod http;
+mod notify;
+mod reload;
+mod unit;
+
+use crate::support::Tree;
+
+/// A tree that takes one change and then has nothing to do.
+fn quiet() -> Tree {
+    Tree::example("quickstart")
+}

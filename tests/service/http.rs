@@ -1,0 +1,205 @@
+//! Probes and metrics, asked for as a kubelet and Prometheus would.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+use super::quiet;
+use crate::kubernetes::on;
+use crate::support::Tree;
+use crate::support::control_plane::{ControlPlane, PATIENCE};
+use crate::support::serve::Serve;
+
+const SERVE: &str = "serve --specs tree --config settings.toml";
+
+fn listening(tree: &Tree) {
+    fs::write(tree.beside("settings.toml"), "[api]\nlisten = \"127.0.0.1:0\"\n").unwrap();
+}
+
+/// Where it listens, by its log.
+fn address(serve: &Serve<'_>) -> String {
+    serve.until("it listens", || {
+        let log = serve.log();
+        let line = log.lines().find(|line| line.contains("answers over HTTP"))?;
+        Some(line.split_once("address=")?.1.split_whitespace().next()?.to_owned())
+    })
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+fn ask(address: &str, what: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "{what} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+}
+
+/// The samples of a page by name and labels, after the page was held to the rules of the text format.
+fn samples(page: &str) -> BTreeMap<String, f64> {
+    let (mut help, mut types, mut samples) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+    let mut current = String::new();
+    assert!(page.ends_with('\n'));
+    for line in page.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, text) = rest.split_once(' ').unwrap();
+            assert!(help.insert(name.to_owned()), "{name} is explained twice");
+            assert!(text.ends_with('.') && text.len() > 10, "{line}");
+            assert!(name.starts_with("streamfleet_"), "{line}");
+            current = name.to_owned();
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert_eq!(name, current, "a type follows its help");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert!(types.insert(name.to_owned(), kind.to_owned()).is_none());
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            let suffixes: &[&str] =
+                if types[&current] == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            let belongs = suffixes.iter().any(|suffix| name == format!("{current}{suffix}"));
+            assert!(belongs, "{line} stands below {current}");
+            if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
+                let labels = labels.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap();
+                for label in labels.split(',') {
+                    let (name, value) = label.split_once('=').unwrap();
+                    assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{line}");
+                    assert!(value.len() > 2 && value.starts_with('"') && value.ends_with('"'), "{line}");
+                }
+            }
+            let value: f64 = value.parse().unwrap();
+            assert!(value >= 0.0, "{line}");
+            assert!(samples.insert(series.to_owned(), value).is_none(), "{series} is there twice");
+        }
+    }
+    assert_eq!(help, types.into_keys().collect());
+    samples
+}
+
+#[test]
+fn metrics_follow_what_is_there_and_what_was_done() {
+    let tree = quiet();
+    listening(&tree);
+    let serve = Serve::start(&tree, SERVE);
+    let address = address(&serve);
+    let metrics = || {
+        let answer = ask(&address, "GET /metrics");
+        assert_eq!(answer.status, 200);
+        assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
+        samples(&answer.body)
+    };
+    let healthy = "streamfleet_clusters{status=\"Healthy\"}";
+    let first = serve.until("both clusters are made", || Some(metrics()).filter(|it| it[healthy] == 2.0));
+    for (series, value) in [
+        (format!("streamfleet_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1.0),
+        ("streamfleet_fleets{status=\"Healthy\"}".to_owned(), 1.0),
+        ("streamfleet_fleets{status=\"Failed\"}".to_owned(), 0.0),
+        ("streamfleet_changes_total{verb=\"create\"}".to_owned(), 5.0),
+        ("streamfleet_failures_total".to_owned(), 0.0),
+        ("streamfleet_steps_total{verb=\"create\",outcome=\"failed\"}".to_owned(), 0.0),
+        ("streamfleet_waiting_resources{for=\"protected\"}".to_owned(), 0.0),
+        ("streamfleet_fleet_runs_total{outcome=\"done\"}".to_owned(), 1.0),
+    ] {
+        assert_eq!(first.get(&series), Some(&value), "{series} in {first:#?}");
+    }
+    assert!(first["streamfleet_steps_total{verb=\"create\",outcome=\"done\"}"] > 10.0);
+    assert!(first["streamfleet_source_last_success_timestamp_seconds"] > 1.7e9);
+    assert!(first["streamfleet_round_duration_seconds_sum"] > 0.0);
+
+    // What is protected and gone waits, and is counted by what it waits for.
+    fs::remove_file(tree.path().join("acme/clusters/orders.yaml")).unwrap();
+    let waits = "streamfleet_waiting_resources{for=\"protected\"}";
+    let second = serve.until("a deletion waits", || Some(metrics()).filter(|it| it[waits] == 1.0));
+    assert!(
+        second["streamfleet_round_duration_seconds_count"]
+            > first["streamfleet_round_duration_seconds_count"]
+    );
+    assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>(), "series come and go");
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
+    fs::write(tree.beside("config.toml"), settings + "\n[api]\nlisten = \"127.0.0.1:0\"\n").unwrap();
+    let serve = Serve::start(&tree, "serve --specs tree --config config.toml");
+    let address = address(&serve);
+    let calls = || {
+        let samples = samples(&ask(&address, "GET /metrics").body);
+        ["answered", "refused", "failed"]
+            .map(|outcome| samples[&format!("streamfleet_kubernetes_calls_total{{outcome=\"{outcome}\"}}")])
+    };
+    serve.says(&["done", "cluster acme/orders"]);
+    let [answered, _, failed] = calls();
+    assert!(answered > 10.0 && failed == 0.0, "{:?}", calls());
+    serve.until("nothing is asked any more", || {
+        let (before, rounds) = (calls(), serve.rounds());
+        serve.signal("HUP");
+        serve.until("there is another round", || (serve.rounds() > rounds).then_some(()));
+        (calls() == before).then_some(())
+    });
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn probes_tell_alive_from_ready_and_nothing_else_is_answered() {
+    let tree = quiet();
+    // A repository that is away: the process goes on, and doesn't know what should be.
+    let settings = "state_dir = \"state\"\noutput_dir = \"output\"\n[source]\ngit = \"gone.git\"\n[api]\nlisten = \"127.0.0.1:0\"\n";
+    fs::write(tree.beside("settings.toml"), settings).unwrap();
+    let serve = Serve::start(&tree, "serve --config settings.toml");
+    let address = address(&serve);
+    let said = |what: &str| {
+        let answer = ask(&address, what);
+        (answer.status, answer.body)
+    };
+    serve.says(&["nothing is fetched, and nothing was before"]);
+    assert_eq!(said("GET /healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(said("GET /readyz"), (503, "the specs are not read yet\n".to_owned()));
+    assert_eq!(samples(&said("GET /metrics").1)["streamfleet_source_last_success_timestamp_seconds"], 0.0);
+    assert_eq!(said("GET /").0, 404);
+    assert_eq!(said("GET /metrics/../state").0, 404);
+    assert_eq!(said("POST /metrics").0, 405);
+    assert_eq!(said("HEAD /healthz"), (200, String::new()));
+    assert_eq!(serve.stop(), Some(0));
+
+    listening(&tree);
+    let serve = Serve::start(&tree, SERVE);
+    let address = self::address(&serve);
+    serve.until("it is ready", || (ask(&address, "GET /readyz").status == 200).then_some(()));
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn no_port_is_opened_unasked_and_one_that_is_taken_is_told() {
+    let tree = quiet();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    fs::write(tree.beside("settings.toml"), format!("[api]\nlisten = \"{address}\"\n")).unwrap();
+    let refused = tree.run(SERVE).expect(1);
+    let expected = format!(
+        "error: could not listen on {address}\n  because: Address already in use (os error 98)\n  \
+         help: name another address by `api.listen` in the config file, or end what listens there\n"
+    );
+    assert!(refused.err.ends_with(&expected), "{}", refused.err);
+
+    fs::write(tree.beside("settings.toml"), "[api]\nlisten = \"localhost\"\n").unwrap();
+    tree.run(SERVE)
+        .expect(1)
+        .says(&["2 | listen = \"localhost\"\n  |          ^^^^^^^^^^^\ninvalid socket address syntax\n"]);
+
+    let serve = Serve::start(&tree, "serve --specs tree");
+    serve.says(&["looked="]);
+    assert!(!serve.log().contains("answers over HTTP"));
+}
