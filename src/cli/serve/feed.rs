@@ -118,9 +118,10 @@ impl Fetches {
     fn settled(&mut self) {
         let commit = self.snapshot.as_mut().and_then(|snapshot| snapshot.commit.as_mut());
         if let Some(commit) = commit
-            && commit.rewrote.take().is_some()
+            && commit.rewrote.is_some()
+            && self.mirror.settled(&commit.id)
         {
-            self.mirror.settled(&commit.id);
+            commit.rewrote = None;
         }
     }
 
