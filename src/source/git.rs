@@ -179,13 +179,11 @@ impl Mirror {
     }
 
     /// Says that a plan was made of a commit, and all that it wants to have remembered is: where the branch was rewritten,
-    /// that is settled now.
-    pub fn settled(&self, commit: &str) {
-        // It stays doubted where that can't be said: a deletion asks once more than it has to.
-        let Ok(_alone) = self.alone() else { return };
-        if self.doubt().is_some_and(|doubt| doubt.now == commit) {
-            let _ = Doubt::remove(&self.place);
-        }
+    /// that is settled then. It waits for nobody: while something is fetched it stays doubted, and a deletion may ask once
+    /// more than it has to. Gives whether it is settled now.
+    pub fn settled(&self, commit: &str) -> bool {
+        let Ok(_alone) = locks::alone(&self.place, &self.url, Duration::ZERO) else { return false };
+        self.doubt().is_some_and(|doubt| doubt.now == commit) && Doubt::remove(&self.place).is_ok()
     }
 
     fn doubt(&self) -> Option<Doubt> {
