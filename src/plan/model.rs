@@ -288,7 +288,8 @@ pub struct Step {
     pub stage: Stage,
     /// The target's own name for the object that is meant; the step is refused when it is another one by then.
     pub uid: Option<String>,
-    /// The object as it is, secrets reduced to a trace; none when it is not there.
+    /// The object as it is, secrets reduced to a trace, or as it was applied last where it has gone missing; none when it
+    /// was never there.
     pub before: Option<Json>,
     /// The object as it will be, whole, secrets as slots; none when it is deleted.
     pub after: Option<Manifest>,

@@ -84,7 +84,12 @@ pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits)
     let mut judgement = Judgement { permits, ..Judgement::default() };
     for step in steps {
         match step.verb {
-            Verb::Create => judgement.add(step, Direction::Created, None),
+            Verb::Create => {
+                judgement.add(step, Direction::Created, None);
+                if step.before.is_some() {
+                    judge_update(&mut judgement, step);
+                }
+            }
             Verb::Delete => judgement.add(step, Direction::Deleted, None),
             Verb::Update | Verb::Keep | Verb::Recreate => judge_update(&mut judgement, step),
         }

@@ -91,3 +91,32 @@ fn what_restarts_brokers_beside_it_is_still_one_at_a_time_and_the_rest_holds_up_
     }
     assert_eq!(approved(&mut lab), ["acme/a"], "brokers restart, one cluster after another");
 }
+
+/// Records and disks outlive the object that says how they are kept.
+#[test]
+fn what_is_gone_from_the_target_is_judged_by_what_was_applied() {
+    let mut lab = thirty_days();
+    lab.target().objects.remove(&object("Kafka", "orders", "orders"));
+    // To put it back as it was needs nobody.
+    assert_eq!(running(&lab.plan()), ["acme/orders"]);
+    retention(&mut lab, "orders", Some(1));
+    let plan = lab.plan();
+    let orders = change(&plan, ORDERS);
+    assert_eq!((orders.verdict, waiting(&plan)), (Verdict::DataLoss, vec!["acme/orders".to_owned()]));
+}
+
+#[test]
+fn a_pool_that_is_gone_from_the_target_comes_back_with_no_smaller_disks() {
+    let mut lab = Lab::new();
+    lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": 200}}));
+    lab.settle();
+    let pools: Vec<_> =
+        lab.target().objects.keys().filter(|key| key.kind == "KafkaNodePool").cloned().collect();
+    pools.iter().for_each(|pool| drop(lab.target().objects.remove(pool)));
+    lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": 100}}));
+    let plan = lab.plan();
+    let Some(Waiting::Refused { why }) = change(&plan, ORDERS).waiting.first() else {
+        panic!("{plan:#?}");
+    };
+    assert!(why.contains("200Gi") && why.contains("100Gi"), "{why}");
+}
