@@ -2,6 +2,7 @@
 
 mod certificate;
 mod decisions;
+mod disruption;
 mod dry_run;
 mod gateway;
 mod look;
