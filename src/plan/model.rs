@@ -329,6 +329,13 @@ pub enum Waiting {
     },
     /// It makes nothing better, and begins only when its cluster is Healthy.
     Unsettled,
+    /// Nobody sees how a cluster of the fleet is, so that nothing is disrupted.
+    Unseen {
+        /// That cluster.
+        cluster: ResourceKey,
+        /// Why, and what to do about it; empty where it isn't known.
+        reason: String,
+    },
     /// The target can't be reached.
     Unreachable {
         /// What was tried and why it failed.
