@@ -59,7 +59,7 @@ pub fn refuse_its_folders(checkout: &Utf8Path, settings: &Settings) -> Result<()
 /// When they can't be read, or lie elsewhere.
 pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Documents, Failure> {
     let folder = match settings.config.source.folder.as_deref().filter(|_| settings.from_git) {
-        Some(folder) => checkout.join(folder),
+        Some(folder) => folder_in(checkout, folder)?,
         None => checkout.to_owned(),
     };
     let mut snapshot = directory::scan(&folder)
@@ -78,6 +78,25 @@ pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Documents, Failu
         }
     }
     Ok(spec::read(&snapshot, None))
+}
+
+/// The folder of the specs in a checkout.
+fn folder_in(checkout: &Utf8Path, folder: &str) -> Result<Utf8PathBuf, Failure> {
+    let mut place = canonical(checkout)?;
+    let root = place.clone();
+    // Settings that were checked name a path that stays inside where no part of it is a link.
+    for name in Utf8Path::new(folder).components() {
+        place.push(name);
+        if place.is_symlink() {
+            let link = place.strip_prefix(&root).unwrap_or(&place);
+            return Err(Failure::new(format!(
+                "{}: `{link}` in it is a link, which is not followed",
+                attempt(checkout)
+            ))
+            .hint("put the folder itself in place of the link"));
+        }
+    }
+    Ok(place)
 }
 
 fn canonical(checkout: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
