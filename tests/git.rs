@@ -388,6 +388,12 @@ fn a_checkout_of_the_repository_is_planned_as_what_is_merged_from_it() {
     let expected = "error: could not read the checkout `plain`: it is of no git repository, or of an empty one\n  help: name \
                     the folder that `git clone` or `git worktree add` made, or one in it\n";
     assert_eq!(said, expected);
+
+    fs::write(specs.tree.path().join(".git/HEAD"), "nonsense").unwrap();
+    let said = specs.tree.run("plan --config config.toml --checkout tree").expect(1).err;
+    let expected = "error: could not read the checkout `tree`\n  because: could not tell which commit it is of: corrupted loose \
+                    reference file: HEAD\n  help: check it with git fsck\n";
+    assert_eq!(said, expected);
 }
 
 /// A link in a pull request would show a stranger what is in any folder of the machine that checks it.

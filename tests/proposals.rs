@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 
+use crate::support::serve::Serve;
 use crate::support::{Tree, copy, files, stable};
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
@@ -154,4 +155,22 @@ fn a_checkout_that_would_bring_its_own_settings_or_state_is_refused() {
     refused("tree --checkout checkout --output-dir own/new/out", "output", "own/new/out", "--output-dir");
     fs::remove_file(tree.beside("checkout/out.toml")).unwrap();
     tree.run("plan tree --config config.toml --checkout checkout").expect(0);
+}
+
+#[test]
+fn a_checkout_is_not_planned_beside_a_running_process_and_says_what_to_do() {
+    let tree = Tree::example("quickstart");
+    copy(&tree.path(), &tree.beside("checkout"));
+    let serve = Serve::start(&tree, "serve --specs tree --state-dir state --output-dir output");
+    serve.says(&["done", "cluster acme/orders"]);
+    let words = "plan tree --state-dir state --output-dir output --checkout checkout";
+    let said = tree.run(words).expect(1).err;
+    assert!(said.starts_with("error: could not open the state in `"), "{said}");
+    let hint = said.split_once("  help: ").unwrap().1;
+    assert_eq!(
+        hint,
+        "wait until it is done or stop it; where `serve` runs, plan with a copy of its state: `streamfleet backup` writes \
+         one, and `streamfleet restore` puts it into another --state-dir\n"
+    );
+    assert_eq!(serve.stop(), Some(0));
 }

@@ -9,6 +9,7 @@ use crate::cli::settings::Settings;
 use crate::source::git;
 use crate::source::{SourceError, directory};
 use crate::spec::{self, Documents, SourceId};
+use crate::state;
 
 /// How many links one path may lead through.
 const MAX_LINKS: u32 = 40;
@@ -68,7 +69,8 @@ pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Documents, Failu
     if let Some(mirror) = settings.mirror() {
         snapshot.source = mirror.source();
         // By that, plain secrets are refused as they will be once it is merged.
-        snapshot.commit = git::checked_out(checkout);
+        snapshot.commit = git::checked_out(checkout)
+            .map_err(|error| Failure::during(attempt(checkout), &error).hint(error.hint()))?;
         if snapshot.commit.is_none() {
             return Err(Failure::new(format!(
                 "{}: it is of no git repository, or of an empty one",
@@ -78,6 +80,17 @@ pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Documents, Failu
         }
     }
     Ok(spec::read(&snapshot, None))
+}
+
+/// Says what to do where another process uses the state that a checkout is planned with.
+pub fn beside_another(settings: &Settings, failure: Failure) -> Failure {
+    match state::holder(&settings.state_dir) {
+        Ok(Some(_)) => failure.hint(
+            "wait until it is done or stop it; where `serve` runs, plan with a copy of its state: `streamfleet backup` \
+             writes one, and `streamfleet restore` puts it into another --state-dir",
+        ),
+        _ => failure,
+    }
 }
 
 /// The folder of the specs in a checkout.

@@ -89,7 +89,8 @@ pub fn look_at_checkout(
     console: &mut Console,
 ) -> Result<Look, Failure> {
     let documents = checkout::read(&settings, proposed)?;
-    let opened = open(&settings, Access::ReadOnly, console)?;
+    let opened = open(&settings, Access::ReadOnly, console);
+    let opened = opened.map_err(|failure| checkout::beside_another(&settings, failure))?;
     let installation = Installation { proposed: true, ..opened };
     look_with(settings, installation, &documents, now, console)
 }

@@ -89,6 +89,12 @@ pub enum GitError {
         /// What git says.
         error: git2::Error,
     },
+    /// A checkout can't be looked at.
+    #[error("could not tell which commit it is of: {}", .0.message())]
+    Checkout(
+        /// What git says.
+        git2::Error,
+    ),
     /// What is kept of the commit in force can't be read.
     #[error("could not tell from {path} whether {url} was rewritten: {why}")]
     Kept {
@@ -180,6 +186,8 @@ impl GitError {
                 "name the file of a private key that the user that runs this can read"
             }
             GitError::File { .. } => "name a file that the user that runs this can read",
+            GitError::Checkout(error) if error.code() == ErrorCode::Owner => OWNER,
+            GitError::Checkout(_) => "check it with git fsck",
             GitError::Kept { .. } => {
                 "let the user that runs this read it; if it is damaged, see that nobody pushed the branch by force, and remove it"
             }
