@@ -205,7 +205,7 @@ impl Mirror {
     /// Puts a commit in force that the remote has taken.
     fn take(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
         self.read(repository, commit)?;
-        self.doubt_it(repository, commit, None).map_err(|error| clone(&self.place, &error))?;
+        self.keep(repository, commit)?;
         self.names().put_in_force(repository, commit).map_err(|error| clone(&self.place, &error))
     }
 
