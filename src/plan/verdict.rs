@@ -125,7 +125,7 @@ impl Judgement {
     fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
         let pointer = difference.map_or("", |difference| &difference.pointer);
         let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
-        if let Some((verdict, words)) = table::of_records(step, difference) {
+        for (verdict, words) in table::of_records(step, difference) {
             self.record(verdict, words);
         }
         let special = table::of_broker_option(step, pointer)

@@ -1,8 +1,10 @@
 //! The rows. The first one that fits decides.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Difference;
 use crate::plan::Verdict::{ClientsReconnect, DataLoss, InPlace, NoOp, RollingRestart, StorageGrowth};
@@ -190,9 +192,30 @@ pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
 
 /// What a changed option of brokers does to records beside its effect on the brokers: what of them is deleted, and which
 /// of those that are acknowledged may be lost.
-pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
-    let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
-    let option = pointer.strip_prefix("/spec/kafka/config/")?;
+pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Vec<(Verdict, String)> {
+    let Some(difference) = difference.filter(|_| step.object.kind == "Kafka") else { return Vec::new() };
+    let Difference { pointer, before, after } = difference;
+    if let Some(option) = pointer.strip_prefix(CONFIG).and_then(|rest| rest.strip_prefix('/')) {
+        return of_option(option, before, after).into_iter().collect();
+    }
+    // Where all options are gone, or what they were in, the difference is that whole object.
+    let within =
+        CONFIG.strip_prefix(pointer.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let Some(within) = within else { return Vec::new() };
+    let [was, is] = [before, after].map(|it| it.pointer(within).and_then(Value::as_object));
+    let options: BTreeSet<&String> = was.into_iter().chain(is).flat_map(|options| options.keys()).collect();
+    let value = |of: Option<&'_ Map<String, Value>>, option: &str| {
+        of.and_then(|of| of.get(option)).cloned().unwrap_or(Value::Null)
+    };
+    let told =
+        options.into_iter().filter_map(|option| of_option(option, &value(was, option), &value(is, option)));
+    told.collect()
+}
+
+/// Where a Kafka's options for its brokers are.
+const CONFIG: &str = "/spec/kafka/config";
+
+fn of_option(option: &str, before: &Value, after: &Value) -> Option<(Verdict, String)> {
     if let Some(deleted) = broker_option::deleted(option, before, after) {
         return Some((DataLoss, deleted));
     }
