@@ -106,6 +106,9 @@ fn judge_update(judgement: &mut Judgement, step: &Step) {
     match &step.before {
         Some(before) => {
             let [before, after] = [before, &after.body].map(Json::value);
+            for deleted in table::deleted_records(step, &before, &after) {
+                judgement.record(Verdict::DataLoss, deleted);
+            }
             for difference in differences(&before, &after) {
                 judgement.add(step, difference.direction(), Some(&difference));
             }

@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Difference;
-use crate::plan::Verdict::{ClientsReconnect, DataLoss, InPlace, NoOp, RollingRestart, StorageGrowth};
+use crate::plan::Verdict::{ClientsReconnect, InPlace, NoOp, RollingRestart, StorageGrowth};
 use crate::plan::{Step, Verdict};
 use crate::spec::broker_option::{self, Effect};
 use crate::spec::certificate::is_of_another_authority;
@@ -188,14 +188,19 @@ pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
     }
 }
 
-/// What a changed option of brokers does to records beside its effect on the brokers: what of them is deleted, and which
-/// of those that are acknowledged may be lost.
+/// What brokers delete for good when the options of an object change, one sentence each.
+pub(super) fn deleted_records(step: &Step, before: &Value, after: &Value) -> Vec<String> {
+    let none = Map::new();
+    let [before, after] = [before, after]
+        .map(|body| body.pointer("/spec/kafka/config").and_then(Value::as_object).unwrap_or(&none));
+    if step.object.kind == "Kafka" { broker_option::all_deleted(before, after) } else { Vec::new() }
+}
+
+/// What a changed option of brokers does to records beside its effect on the brokers: which of those that are acknowledged
+/// may be lost.
 pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
     let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
     let option = pointer.strip_prefix("/spec/kafka/config/")?;
-    if let Some(deleted) = broker_option::deleted(option, before, after) {
-        return Some((DataLoss, deleted));
-    }
     let (was, is) = (before.as_u64()?, after.as_u64()?);
     let copies = |number| count_of(number, "copy", "copies");
     let words = match option {
