@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(when(access, json!("External"), json!("Internal")), Some(When::Becomes("Internal")));
         assert_eq!(when("advanced_config", Value::Null, json!({})), None);
         for (option, effect) in [
-            ("log.roll.ms", Effect::Live),
+            ("log.segment.bytes", Effect::Live),
             ("min.insync.replicas", Effect::Controllers),
             ("num.partitions", Effect::Restart),
         ] {

@@ -111,6 +111,9 @@ fn judge_update(judgement: &mut Judgement, step: &Step) {
     match &step.before {
         Some(before) => {
             let [before, after] = [before, &after.body].map(Json::value);
+            for deleted in table::deleted_records(step, &before, &after) {
+                judgement.record(Verdict::DataLoss, deleted);
+            }
             for difference in differences(&before, &after) {
                 judgement.add(step, difference.direction(), Some(&difference));
             }
@@ -125,7 +128,7 @@ impl Judgement {
     fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
         let pointer = difference.map_or("", |difference| &difference.pointer);
         let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
-        for (verdict, words) in table::of_records(step, difference) {
+        if let Some((verdict, words)) = table::of_records(step, difference) {
             self.record(verdict, words);
         }
         let special = table::of_broker_option(step, pointer)

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use self::Effect::{Controllers, Live, Restart};
 use self::Takes::{Flag, Number, Word};
-pub use self::loss::{deleted, keeps};
+pub use self::loss::{all_deleted, deleted, keeps};
 
 /// The options that a spec sets, by name. Reading has checked names and values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,11 @@
 //! The rows. The first one that fits decides.
 
-use std::collections::BTreeSet;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::Difference;
-use crate::plan::Verdict::{ClientsReconnect, DataLoss, InPlace, NoOp, RollingRestart, StorageGrowth};
+use crate::plan::Verdict::{ClientsReconnect, InPlace, NoOp, RollingRestart, StorageGrowth};
 use crate::plan::{Step, Verdict};
 use crate::spec::broker_option::{self, Effect};
 use crate::spec::certificate::is_of_another_authority;
@@ -190,35 +188,19 @@ pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
     }
 }
 
-/// What a changed option of brokers does to records beside its effect on the brokers: what of them is deleted, and which
-/// of those that are acknowledged may be lost.
-pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Vec<(Verdict, String)> {
-    let Some(difference) = difference.filter(|_| step.object.kind == "Kafka") else { return Vec::new() };
-    let Difference { pointer, before, after } = difference;
-    if let Some(option) = pointer.strip_prefix(CONFIG).and_then(|rest| rest.strip_prefix('/')) {
-        return of_option(option, before, after).into_iter().collect();
-    }
-    // Where all options are gone, or what they were in, the difference is that whole object.
-    let within =
-        CONFIG.strip_prefix(pointer.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    let Some(within) = within else { return Vec::new() };
-    let [was, is] = [before, after].map(|it| it.pointer(within).and_then(Value::as_object));
-    let options: BTreeSet<&String> = was.into_iter().chain(is).flat_map(|options| options.keys()).collect();
-    let value = |of: Option<&'_ Map<String, Value>>, option: &str| {
-        of.and_then(|of| of.get(option)).cloned().unwrap_or(Value::Null)
-    };
-    let told =
-        options.into_iter().filter_map(|option| of_option(option, &value(was, option), &value(is, option)));
-    told.collect()
+/// What brokers delete for good when the options of an object change, one sentence each.
+pub(super) fn deleted_records(step: &Step, before: &Value, after: &Value) -> Vec<String> {
+    let none = Map::new();
+    let [before, after] = [before, after]
+        .map(|body| body.pointer("/spec/kafka/config").and_then(Value::as_object).unwrap_or(&none));
+    if step.object.kind == "Kafka" { broker_option::all_deleted(before, after) } else { Vec::new() }
 }
 
-/// Where a Kafka's options for its brokers are.
-const CONFIG: &str = "/spec/kafka/config";
-
-fn of_option(option: &str, before: &Value, after: &Value) -> Option<(Verdict, String)> {
-    if let Some(deleted) = broker_option::deleted(option, before, after) {
-        return Some((DataLoss, deleted));
-    }
+/// What a changed option of brokers does to records beside its effect on the brokers: which of those that are acknowledged
+/// may be lost.
+pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
+    let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
+    let option = pointer.strip_prefix("/spec/kafka/config/")?;
     let (was, is) = (before.as_u64()?, after.as_u64()?);
     let copies = |number| count_of(number, "copy", "copies");
     let words = match option {
@@ -282,12 +264,16 @@ pub(super) const TABLE: &[Row] = &[
     refused("Kafka", Of::Any, "/spec/kafka/metadataVersion", DOWN, LOWER_METADATA),
     row("Kafka", "/spec/kafka/version", CHANGES, RollingRestart, "Kafka goes from {before} to {after}; brokers and controllers restart one by one, clients reconnect and go on"),
     row("Kafka", "/spec/kafka/metadataVersion", CHANGES, InPlace, "Kafka's metadata goes from {before} to {after} and can't go back"),
+    row("Kafka", "/spec/kafka/quotas/producerByteRate", DOWN, InPlace, "what clients may write is lower: {after} bytes a second on each broker instead of {before}; who sends more is slowed down"),
+    row("Kafka", "/spec/kafka/quotas/consumerByteRate", DOWN, InPlace, "what clients may read is lower: {after} bytes a second on each broker instead of {before}; who reads more is slowed down"),
     row("Kafka", "/spec/kafka/quotas/**", CHANGES, InPlace, "client quotas change while clients stay connected"),
     row("Kafka", "/spec/entityOperator/**", CHANGES, InPlace, "the topic and user operators restart; clients notice nothing"),
     row("Kafka", "/spec/cruiseControl/**", CHANGES, InPlace, "Cruise Control restarts; clients notice nothing"),
     row("Kafka", "/spec/kafkaExporter/**", CHANGES, InPlace, "Kafka Exporter changes, beside the brokers; clients notice nothing"),
     row("Kafka", "/spec/kafka/tieredStorage/remoteStorageManager/config/**", CHANGES, RollingRestart, "brokers restart one by one and look for the older part of the log in another place, which has to hold it already"),
     row("Kafka", "/spec/kafka/listeners", UP, RollingRestart, "brokers restart one by one and can be reached in one more way; clients reconnect and go on"),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", DOWN, RollingRestart, "brokers restart one by one, and each takes fewer connections: {after} instead of {before}; clients beyond that can't connect"),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", DOWN, RollingRestart, "brokers restart one by one, and each takes fewer new connections: {after} a second instead of {before}; clients beyond that wait to connect"),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "/spec/kafka/listeners/**", CHANGES, ClientsReconnect, OTHER_LISTENERS),
