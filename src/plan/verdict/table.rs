@@ -197,10 +197,14 @@ pub(super) fn deleted_records(step: &Step, before: &Value, after: &Value) -> Vec
 }
 
 /// What a changed option of brokers does to records beside its effect on the brokers: which of those that are acknowledged
-/// may be lost.
+/// may be lost, and which are refused.
 pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
     let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
     let option = pointer.strip_prefix("/spec/kafka/config/")?;
+    if let Some(words) = broker_option::turned_away(option, before, after) {
+        let is_live = broker_option::find(option).is_some_and(|option| option.effect == Effect::Live);
+        return Some((if is_live { InPlace } else { RollingRestart }, words));
+    }
     let (was, is) = (before.as_u64()?, after.as_u64()?);
     let copies = |number| count_of(number, "copy", "copies");
     let words = match option {
@@ -225,6 +229,14 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
         _ => return None,
     };
     Some((RollingRestart, words))
+}
+
+/// Whether brokers turn clients away by a changed option that they took before.
+pub(super) fn turns_away(step: &Step, difference: Option<&Difference>) -> bool {
+    difference.filter(|_| step.object.kind == "Kafka").is_some_and(|Difference { pointer, before, after }| {
+        let option = pointer.strip_prefix("/spec/kafka/config/");
+        option.is_some_and(|option| broker_option::turned_away(option, before, after).is_some())
+    })
 }
 
 fn count_of(number: u64, one: &str, several: &str) -> String {

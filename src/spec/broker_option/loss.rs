@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value};
 
-use self::Unit::{Bytes, Milliseconds, Minutes};
+use self::Unit::{Bytes, Members, Milliseconds, Minutes};
 
 /// An option of how much or how long something is kept.
 struct Keeps {
@@ -21,11 +21,13 @@ struct Keeps {
     goes: &'static str,
 }
 
+/// What an option counts.
 #[derive(Clone, Copy)]
-enum Unit {
+pub(super) enum Unit {
     Milliseconds,
     Minutes,
     Bytes,
+    Members,
 }
 
 const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
@@ -128,18 +130,19 @@ fn deleted_by_policy(before: &Value, after: &Value) -> Option<String> {
 }
 
 /// The number that an option is set to, which manifests may have as text.
-fn number(value: &Value) -> Option<i64> {
+pub(super) fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
 impl Unit {
     /// An amount in the largest unit that fits it: `7 days`, `90 minutes`, `512 MiB`.
-    fn text(self, amount: i64) -> String {
+    pub(super) fn text(self, amount: i64) -> String {
         let units: &[(i64, &str)] = match self {
             Milliseconds => {
                 &[(DAY_MS, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"), (1, "ms")]
             }
             Minutes => &[(24 * 60, "day"), (60, "hour"), (1, "minute")],
+            Members => &[(1, "member")],
             Bytes => &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "byte")],
         };
         let smallest = units[units.len() - 1];
