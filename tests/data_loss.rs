@@ -168,6 +168,64 @@ fn a_shorter_retention_deletes_records_only_when_a_person_says_so() {
     assert_ne!(tree.output(), before);
 }
 
+/// What somebody set by hand keeps records, too, be it an option that no spec may set.
+#[test]
+fn undoing_a_longer_retention_deletes_records_only_when_a_person_says_so() {
+    let tree = applied();
+    let kafka = ".streamfleet/output/acme/eu/kafka-acme--orders/kafka-orders.yaml";
+    tree.edit(kafka, "      auto.create", "      log.retention.hours: 87600\n      auto.create");
+    let before = tree.output();
+    let plan = tree.run("plan tree --config config.toml").expect(3);
+    let plan = plan.says(&[
+        "waiting: approval, since it deletes what the cluster keeps now, for good",
+        "records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; from now on \
+         Kafka's default holds)",
+    ]);
+    tree.run("apply tree --yes --config config.toml").expect(3);
+    assert_eq!(tree.output(), before, "nobody has said so yet");
+    tree.run(&format!("approve {} tree --config config.toml", approval_id(&plan.out))).expect(0);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    assert_ne!(tree.output(), before);
+}
+
+/// A Secret that leaves a folder leaves Kubernetes where the folder is applied with everything else removed.
+#[test]
+fn secrets_leave_a_folder_only_when_a_person_says_so() {
+    let tree = applied();
+    let before = tree.output();
+    tree.write(SETTINGS, format!("{UNITS}\n[secrets]\nwrite_to_output = false\n"));
+    let plan = tree.run("plan tree --config config.toml").expect(3);
+    let plan = plan.says(&[
+        "waiting: approval, since Secrets leave the folder, and brokers can't start without them unless somebody keeps them in \
+         Kubernetes",
+        "no longer in the folder, since `secrets.write_to_output` is false. Keep them in Kubernetes first, by other means: what \
+         removes there what the folder no longer has deletes them, and then brokers can't start",
+    ]);
+    tree.run("apply tree --yes --config config.toml").expect(3);
+    assert_eq!(tree.output(), before, "nobody has said so yet");
+    tree.run(&format!("approve {} tree --config config.toml", approval_id(&plan.out))).expect(0);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    assert!(!tree.output().iter().any(|(path, _)| path.contains("/secret-")));
+}
+
+/// Whether the older part of the log is in another place can't be seen from here.
+#[test]
+fn another_place_for_the_older_part_of_the_log_waits_for_a_person() {
+    let tree = applied();
+    let before = tree.output();
+    tree.edit("acme/cloud-accounts/minio.yaml", "endpoint: https://", "endpoint: https://new.");
+    let plan = tree.run("plan tree --config config.toml").expect(3);
+    let plan = plan.says(&[
+        "waiting: approval, since brokers look for the older part of the log in another place, and can't read it unless it is \
+         there already",
+    ]);
+    tree.run("apply tree --yes --config config.toml").expect(3);
+    assert_eq!(tree.output(), before, "nobody has said so yet");
+    tree.run(&format!("approve {} tree --config config.toml", approval_id(&plan.out))).expect(0);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    assert_ne!(tree.output(), before);
+}
+
 /// Settings that leave all data where it is, but make what is written from now on less safe: the plan says what that means.
 #[test]
 fn fewer_copies_behind_a_unit_are_said_to_be_fewer() {

@@ -388,4 +388,32 @@ fn a_checkout_of_the_repository_is_planned_as_what_is_merged_from_it() {
     let expected = "error: could not read the checkout `plain`: it is of no git repository, or of an empty one\n  help: name \
                     the folder that `git clone` or `git worktree add` made, or one in it\n";
     assert_eq!(said, expected);
+
+    fs::write(specs.tree.path().join(".git/HEAD"), "nonsense").unwrap();
+    let said = specs.tree.run("plan --config config.toml --checkout tree").expect(1).err;
+    let expected = "error: could not read the checkout `tree`\n  because: could not tell which commit it is of: corrupted loose \
+                    reference file: HEAD\n  help: check it with git fsck\n";
+    assert_eq!(said, expected);
+}
+
+/// A link in a pull request would show a stranger what is in any folder of the machine that checks it.
+#[test]
+fn a_checkout_with_a_link_for_the_folder_of_its_specs_is_refused() {
+    let specs = Specs::new();
+    specs.set(&format!("git = \"{}\"\nfolder = \"part/specs\"", specs.remote().display()), true);
+    let refused = |link: &str| {
+        let said = specs.tree.run("plan --config config.toml --checkout tree").expect(1).err;
+        let expected = format!(
+            "error: could not read the checkout `tree`: `{link}` in it is a link, which is not followed\n  help: put the \
+             folder itself in place of the link\n"
+        );
+        assert_eq!(said, expected);
+    };
+    let part = specs.tree.path().join("part");
+    fs::create_dir_all(&part).unwrap();
+    std::os::unix::fs::symlink("/etc", part.join("specs")).unwrap();
+    refused("part/specs");
+    fs::remove_dir_all(&part).unwrap();
+    std::os::unix::fs::symlink("/", &part).unwrap();
+    refused("part");
 }

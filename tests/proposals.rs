@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 
+use crate::support::serve::Serve;
 use crate::support::{Tree, copy, files, stable};
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
@@ -118,4 +119,58 @@ fn a_proposed_kubeconfig_is_not_connected_with() {
     assert!(page.out.contains(why), "{}", page.out);
     let nobody = server.accept().unwrap_err();
     assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// What a proposal brings itself would decide about its own check.
+#[test]
+fn a_checkout_that_would_bring_its_own_settings_or_state_is_refused() {
+    let tree = applied();
+    copy(&tree.path(), &tree.beside("checkout"));
+    fs::write(tree.beside("checkout/config.toml"), "").unwrap();
+    fs::write(tree.beside("config.toml"), "").unwrap();
+    std::os::unix::fs::symlink("checkout/config.toml", tree.beside("link.toml")).unwrap();
+    std::os::unix::fs::symlink("../config.toml", tree.beside("checkout/out.toml")).unwrap();
+    std::os::unix::fs::symlink("checkout/.streamfleet", tree.beside("own")).unwrap();
+    for config in ["checkout/config.toml", "link.toml", "checkout/out.toml", "tree/../checkout/config.toml"] {
+        let said = tree.run(&format!("plan tree --config {config} --checkout checkout")).expect(1).err;
+        let expected = format!(
+            "error: the settings `{config}` are in the checkout `checkout`: whoever proposes it would decide how it is \
+             checked\n  help: keep them where no proposal comes to, and give their absolute path as in --config \
+             /etc/streamfleet/streamfleet.toml\n"
+        );
+        assert_eq!(said, expected);
+    }
+    let refused = |words: &str, what: &str, place: &str, flag: &str| {
+        let said = tree.run(&format!("plan {words}")).expect(1).err;
+        let place = place.replace("BESIDE", tree.beside("").to_str().unwrap().trim_end_matches('/'));
+        let expected = format!(
+            "error: the {what} folder `{place}` is in the checkout `checkout`: whoever proposes it would decide how it is \
+             checked\n  help: name the one of the installation by its absolute path, as {flag} or in the settings\n"
+        );
+        assert_eq!(said, expected);
+    };
+    refused("checkout --checkout checkout", "state", "BESIDE/checkout/.streamfleet/state", "--state-dir");
+    refused("tree --checkout checkout --state-dir own/state", "state", "own/state", "--state-dir");
+    refused("tree --checkout checkout --secrets-dir checkout", "secrets", "checkout", "--secrets-dir");
+    refused("tree --checkout checkout --output-dir own/new/out", "output", "own/new/out", "--output-dir");
+    fs::remove_file(tree.beside("checkout/out.toml")).unwrap();
+    tree.run("plan tree --config config.toml --checkout checkout").expect(0);
+}
+
+#[test]
+fn a_checkout_is_not_planned_beside_a_running_process_and_says_what_to_do() {
+    let tree = Tree::example("quickstart");
+    copy(&tree.path(), &tree.beside("checkout"));
+    let serve = Serve::start(&tree, "serve --specs tree --state-dir state --output-dir output");
+    serve.says(&["done", "cluster acme/orders"]);
+    let words = "plan tree --state-dir state --output-dir output --checkout checkout";
+    let said = tree.run(words).expect(1).err;
+    assert!(said.starts_with("error: could not open the state in `"), "{said}");
+    let hint = said.split_once("  help: ").unwrap().1;
+    assert_eq!(
+        hint,
+        "wait until it is done or stop it; where `serve` runs, plan with a copy of its state: `streamfleet backup` writes \
+         one, and `streamfleet restore` puts it into another --state-dir\n"
+    );
+    assert_eq!(serve.stop(), Some(0));
 }

@@ -3,6 +3,7 @@
 mod apply;
 mod approve;
 mod backup;
+mod checkout;
 mod client_properties;
 mod command;
 mod completions;

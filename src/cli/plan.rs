@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::format::Format;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::cli::{report, saved};
+use crate::cli::{checkout, report, saved};
 use crate::plan;
 
 /// Show what `apply` would do, and why some of it waits. Nothing is changed.
@@ -21,7 +21,8 @@ pub struct Plan {
     #[command(flatten)]
     tree: TreeArgs,
     /// Plan what these specs would do if they were the tree's: a checkout of them, such as a pull request's. Nothing is
-    /// written, and no Kubernetes cluster is connected to with a kubeconfig that was not applied.
+    /// written, and no Kubernetes cluster is connected to with a kubeconfig that was not applied. The settings, the state,
+    /// the secrets and the output have to lie outside of it, and nobody else may use the state meanwhile, as `serve` does.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     checkout: Option<Utf8PathBuf>,
     /// Print the plan as people read it, for a comment on a pull request, or whole as JSON or YAML.
@@ -50,13 +51,17 @@ enum Form {
 
 /// Runs the verb.
 pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
+    let proposed = verb.checkout.as_deref();
+    let config = verb.tree.installation.config.as_deref();
+    proposed.map_or(Ok(()), |proposed| checkout::refuse_its_settings(proposed, config))?;
     let settings = Settings::settle(&verb.tree)?;
+    proposed.map_or(Ok(()), |proposed| checkout::refuse_its_folders(proposed, &settings))?;
     verb.out.iter().try_for_each(|file| saved::refuse_other(file, &settings))?;
     // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
     let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
     let now = round::time(verb.at);
-    let look = match &verb.checkout {
-        Some(checkout) => round::look_at_checkout(settings, checkout, now, console)?,
+    let look = match proposed {
+        Some(proposed) => round::look_at_checkout(settings, proposed, now, console)?,
         None => round::look(settings, access, now, console)?,
     };
     let plan = &look.round.plan;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::runtime::Runtime;
 
+use crate::cli::checkout;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
@@ -17,8 +18,8 @@ use crate::plan;
 use crate::round::{Checked, Clerk, Installation, Round, Waits};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
-use crate::source::git::{self, Fetched, GitError, Mirror};
-use crate::spec::{self, Documents, SourceId};
+use crate::source::git::{Fetched, GitError, Mirror};
+use crate::spec::{self, Documents};
 use crate::state::{self, State, StateError};
 use crate::target::Target;
 
@@ -83,12 +84,14 @@ pub fn look(
 /// As [`check`].
 pub fn look_at_checkout(
     settings: Settings,
-    checkout: &Utf8Path,
+    proposed: &Utf8Path,
     now: Timestamp,
     console: &mut Console,
 ) -> Result<Look, Failure> {
-    let documents = read_checkout(&settings, checkout)?;
-    let installation = Installation { proposed: true, ..open(&settings, Access::ReadOnly, console)? };
+    let documents = checkout::read(&settings, proposed)?;
+    let opened = open(&settings, Access::ReadOnly, console);
+    let opened = opened.map_err(|failure| checkout::beside_another(&settings, failure))?;
+    let installation = Installation { proposed: true, ..opened };
     look_with(settings, installation, &documents, now, console)
 }
 
@@ -130,31 +133,6 @@ pub fn read(settings: &Settings) -> Result<Documents, Failure> {
     let snapshot = directory::scan(&settings.tree).map_err(|error| {
         Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
     })?;
-    Ok(spec::read(&snapshot, None))
-}
-
-/// Reads the specs of a checkout as those of the tree that it is of.
-fn read_checkout(settings: &Settings, checkout: &Utf8Path) -> Result<Documents, Failure> {
-    let attempt = || format!("could not read the checkout `{checkout}`");
-    let folder = match settings.config.source.folder.as_deref().filter(|_| settings.from_git) {
-        Some(folder) => checkout.join(folder),
-        None => checkout.to_owned(),
-    };
-    let mut snapshot =
-        directory::scan(&folder).map_err(|error| Failure::during(attempt(), &error).hint(error.hint()))?;
-    snapshot.source = SourceId(settings.tree.to_string());
-    if let Some(mirror) = settings.mirror() {
-        snapshot.source = mirror.source();
-        // By that, plain secrets are refused as they will be once it is merged.
-        snapshot.commit = git::checked_out(checkout);
-        if snapshot.commit.is_none() {
-            return Err(Failure::new(format!(
-                "{}: it is of no git repository, or of an empty one",
-                attempt()
-            ))
-            .hint("name the folder that `git clone` or `git worktree add` made, or one in it"));
-        }
-    }
     Ok(spec::read(&snapshot, None))
 }
 

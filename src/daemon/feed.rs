@@ -71,9 +71,10 @@ impl Specs {
     pub(super) fn settled(&mut self) {
         if let Specs::Git { mirror, snapshot: Some(snapshot), .. } = self
             && let Some(commit) = &mut snapshot.commit
-            && commit.rewrote.take().is_some()
+            && commit.rewrote.is_some()
+            && mirror.settled(&commit.id)
         {
-            mirror.settled(&commit.id);
+            commit.rewrote = None;
         }
     }
 }

@@ -89,7 +89,7 @@ pub fn judge_all(
         let known = before.clusters.get(key).cloned().unwrap_or_default();
         let (judgement, memory) = match seen.clusters.get(key) {
             Some(seen) => super::judge(wanted, seen, &known, now),
-            None => (unseen(seen, &known, now), known),
+            None => (unseen(wanted, seen, &known, now), known),
         };
         clusters.insert(key.clone(), judgement);
         memories.insert(key.clone(), memory);
@@ -131,18 +131,19 @@ fn unserved(seen: &FleetSeen, memory: &mut FleetMemory, now: Timestamp) -> Optio
     })
 }
 
-/// What a cluster that can't be looked at is told as: as it was a moment ago, or else as one of which nothing is known.
-fn unseen(seen: &FleetSeen, known: &Memory, now: Timestamp) -> Judgement {
+/// What a cluster that can't be looked at is told as: as it was a moment ago, or else as one of which nothing is known. What
+/// was seen before it was changed says nothing of it.
+fn unseen(wanted: &Wanted, seen: &FleetSeen, known: &Memory, now: Timestamp) -> Judgement {
     let why = seen.hidden.first().map(|hidden| hidden.message.clone());
     let unknown =
         ResourceStatus { status: Status::Unreachable, reason: why, conditions: Vec::new(), since: now };
     Judgement {
-        status: known.told_lately(now).cloned().unwrap_or(unknown),
+        status: known.told_lately(wanted, now).cloned().unwrap_or(unknown),
         in_progress: Vec::new(),
         pending_destructions: Vec::new(),
         outputs: known.outputs().clone(),
         gone: false,
-        clear_certificates: known.had_clear_certificates(),
+        clear_certificates: known.had_clear_certificates(wanted),
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Memory {
     told: Option<ResourceStatus>,
     /// When it was last judged.
     judged: Option<Timestamp>,
+    /// What was wanted of it then.
+    wanted: Option<Digest>,
     /// The last known outputs.
     pub(super) outputs: Outputs,
     /// Since when each sign lasts.
@@ -215,9 +217,15 @@ impl Memory {
         self.told.as_ref().zip(self.judged)
     }
 
-    /// What a person was told last, unless that is long ago.
-    pub(super) fn told_lately(&self, now: Timestamp) -> Option<&ResourceStatus> {
-        self.told.as_ref().filter(|_| self.is_watched(now))
+    /// What a person was told last, unless that is long ago, or something else was wanted of the cluster then.
+    pub(super) fn told_lately(&self, wanted: &Wanted, now: Timestamp) -> Option<&ResourceStatus> {
+        let is_the_same = || self.wanted == Some(digest(wanted));
+        self.told.as_ref().filter(|_| self.is_watched(now) && is_the_same())
+    }
+
+    /// Notes what is wanted of the cluster that is judged.
+    pub(super) fn note_wanted(&mut self, wanted: &Wanted) {
+        self.wanted = Some(digest(wanted));
     }
 
     /// Whether somebody has looked a short while ago.
@@ -234,7 +242,7 @@ impl Memory {
     /// Whether trouble of the cluster doesn't come from the certificates that its listeners are to show: it was Healthy with
     /// them, or it was in trouble when it got them. Of certificates that were never seen to come nothing is known.
     pub(super) fn clear_certificates(&mut self, wanted: &Wanted, is_well: bool) -> bool {
-        let (now, told) = (Digest::of(format!("{:?}", wanted.certificates)), self.told.as_ref());
+        let (now, told) = (digest(&wanted.certificates), self.told.as_ref());
         let was_in_trouble = told.is_some_and(|told| {
             matches!(told.status, Status::Degraded | Status::Failed | Status::Unreachable)
         });
@@ -249,9 +257,10 @@ impl Memory {
         clear == Some(true)
     }
 
-    /// Whether trouble didn't come from certificates when it was last looked at.
-    pub(super) fn had_clear_certificates(&self) -> bool {
-        self.certificates.as_ref().is_some_and(|(_, clear)| *clear == Some(true))
+    /// Whether trouble didn't come from the certificates that are wanted when it was last looked at.
+    pub(super) fn had_clear_certificates(&self, wanted: &Wanted) -> bool {
+        let wanted = digest(&wanted.certificates);
+        self.certificates.as_ref().is_some_and(|(known, clear)| *known == wanted && *clear == Some(true))
     }
 
     /// Remembers what a person is told, and since when that has been the word.
@@ -269,6 +278,10 @@ impl Memory {
         self.judged = Some(now);
         told
     }
+}
+
+fn digest(of: &impl std::fmt::Debug) -> Digest {
+    Digest::of(format!("{of:?}"))
 }
 
 /// The first moment after now at which something that began then has lasted for a time that decides.

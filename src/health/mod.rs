@@ -100,6 +100,7 @@ pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (
     // A word that is only kept until trouble has lasted proves nothing.
     let is_well = decision.status == crate::catalog::Status::Healthy && pods.is_complete();
     let clear_certificates = memory.clear_certificates(wanted, is_well);
+    memory.note_wanted(wanted);
     let status = memory.settle_on(decision, conditions, now);
     let judgement = Judgement {
         status,

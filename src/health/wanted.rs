@@ -33,6 +33,8 @@ pub struct Wanted {
     /// The digests of the certificates (the first one's DER) that listeners should show, by the listener's name. One
     /// that isn't here isn't compared.
     pub certificates: BTreeMap<String, Digest>,
+    /// What was last applied, all of it, so that what was seen before is told from what was seen since.
+    pub applied: Vec<Digest>,
     /// The Gateway through which clients come in, by namespace and name; none where they come another way.
     pub gateway: Option<(String, String)>,
 }
@@ -71,6 +73,7 @@ impl Wanted {
             metadata_version: text(kafka, &["spec", "kafka", "metadataVersion"]),
             pools: pools.collect(),
             certificates: listeners().filter_map(certificate).collect(),
+            applied: Vec::new(),
             gateway: listeners().find_map(gateway),
         })
     }
@@ -85,16 +88,19 @@ pub fn of_fleet<'a>(
     deleting: impl Fn(&ResourceKey) -> bool,
 ) -> BTreeMap<ResourceKey, Wanted> {
     let mut manifests: BTreeMap<&ResourceKey, Vec<Value>> = BTreeMap::new();
+    let mut applied: BTreeMap<&ResourceKey, Vec<Digest>> = BTreeMap::new();
     let told = |key: &ObjectKey| ["Kafka", "KafkaNodePool", "Secret"].contains(&key.kind.as_str());
     for (key, object) in objects {
         if object.owner.kind == Kind::Cluster && told(key) {
             let manifest = object.manifest.clone().or_else(|| live(key));
+            applied.entry(&object.owner).or_default().push(object.applied.clone());
             manifests.entry(&object.owner).or_default().extend(manifest.map(|manifest| manifest.value()));
         }
     }
     let wanted = manifests.into_iter().filter_map(|(owner, manifests)| {
         let wanted = Wanted::of(&manifests)?;
-        Some((owner.clone(), Wanted { deleting: deleting(owner), ..wanted }))
+        let applied = applied.remove(owner).unwrap_or_default();
+        Some((owner.clone(), Wanted { deleting: deleting(owner), applied, ..wanted }))
     });
     wanted.collect()
 }

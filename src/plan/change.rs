@@ -109,7 +109,9 @@ fn wanted(
     }
     let change = Change {
         verb,
-        guarded: needs_a_person(&cause, verdict) || guard::cuts_off(&cause, &steps),
+        guarded: needs_a_person(&cause, verdict)
+            || guard::cuts_off(&cause, &steps)
+            || guard::moves_the_log(&cause, &steps),
         cause,
         fields: current.fields.clone(),
         verdict,

@@ -146,7 +146,9 @@ fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
             // An object without a uid was only intended: it is missing because we never made it.
             let made = known.is_some_and(|known| known.uid.is_some());
             let drift = (as_applied && made).then_some(Drift { by: None });
-            differs(manifest, Verb::Create, None, None, drift)
+            // Its data outlives it, such as disks and records: what it was decides what it may become.
+            let before = applied.filter(|_| made).cloned();
+            differs(manifest, Verb::Create, None, before, drift)
         }
         Some(there) if !there.ours => Comparison::Foreign,
         Some(there) if there.unchanged && as_applied => match there.contested.as_slice() {

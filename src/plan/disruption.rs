@@ -25,10 +25,12 @@ pub(super) fn queue_software(changes: &mut [Change]) {
 /// What a cluster is called that works and may not bear another loss, or of which that isn't known.
 const NOT_HEALTHY: [Status; 4] = [Status::Updating, Status::Upgrading, Status::Degraded, Status::Unreachable];
 
-/// Lets one disruptive change run: that of a cluster that doesn't work as it should, since it can only get better, or else
-/// the first by name. Nothing gets better by brokers that go, or by an upgrade that nobody asked for now, so that these wait until their own
-/// cluster is Healthy. A cluster that is being changed or doesn't work holds up all others until it is Healthy. One that has
-/// never worked, or is being made, has nothing that could be disrupted: it holds up nobody, and nobody holds it up.
+/// Lets one disruptive change run: that of a cluster that is Degraded, since it can only get better, or else the first by
+/// name. Nothing gets better by brokers that go, or by an upgrade that nobody asked for now, so that these wait until their
+/// own cluster is Healthy. A cluster that is being changed, doesn't work or can't be seen holds up all others until it is
+/// Healthy; what is being changed may be changed further where it alone isn't Healthy. One that can't be seen waits itself:
+/// whether that repairs it isn't known. One that has never worked, or is being made, has nothing that could be disrupted: it
+/// holds up nobody, and nobody holds it up.
 ///
 /// One that is in trouble otherwise than by its certificates (`otherwise`) holds up no renewed certificate, without which
 /// clients of all others would be cut off one day.
@@ -47,16 +49,30 @@ pub(super) fn one_at_a_time(
     let repairs = |change: &&Change| {
         disruption(change) != Verdict::BrokerRemoval && !matches!(change.cause, Cause::Upgrade { .. })
     };
-    let repaired = changes.iter().filter(matters).filter(repairs).map(|change| &change.resource);
-    let repaired = repaired.into_iter().find(|key| disturbed(key));
+    let hidden = |key: &ResourceKey| is(key, &[Status::Unreachable]);
+    let repairing = || changes.iter().filter(matters).filter(repairs).map(|change| &change.resource);
+    let changing = |key: &&ResourceKey| {
+        !hidden(key) && holding().all(|other| other == *key) && holding().next().is_some()
+    };
+    let repaired =
+        repairing().find(|key| is(key, &[Status::Degraded])).or_else(|| repairing().find(changing));
     let of_this = || holding().find(|key| !otherwise.contains(key));
-    let renewed = || changes.iter().filter(matters).find(|change| certificate::is_renewal(change));
+    let renewed = || {
+        changes
+            .iter()
+            .filter(matters)
+            .find(|change| certificate::is_renewal(change) && !hidden(&change.resource))
+    };
     let first = repaired.or_else(of_this).or_else(|| renewed().map(|change| &change.resource));
     let first = first.or_else(|| holding().next()).or_else(|| candidates().next()).cloned();
     let Some(first) = first else { return };
     let is_repair = repaired.is_some();
     for change in changes.iter_mut().filter(|change| matters(&&**change)) {
-        if change.resource != first {
+        let unseen = [&change.resource, &first].into_iter().find(|key| hidden(key));
+        if let Some(cluster) = unseen {
+            let reason = unwell.get(cluster).and_then(|status| status.reason.clone()).unwrap_or_default();
+            change.waiting.push(Waiting::Unseen { cluster: cluster.clone(), reason });
+        } else if change.resource != first {
             change.waiting.push(Waiting::OneDisruption { after: first.clone() });
         } else if !is_repair && disturbed(&first) {
             change.waiting.push(Waiting::Unsettled);

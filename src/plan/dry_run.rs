@@ -60,6 +60,7 @@ impl FleetPart {
                     | Waiting::OneDisruption { .. }
                     | Waiting::Renewal { .. }
                     | Waiting::Unsettled
+                    | Waiting::Unseen { .. }
             )
         };
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);

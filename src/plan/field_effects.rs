@@ -142,7 +142,11 @@ pub fn effect_of(kind: Kind, change: &FieldChange) -> Option<&'static FieldEffec
 /// that is less than a row's, the field has no effect on it, such as the load balancers of a cluster that has none.
 pub(super) fn told(kind: Kind, changes: &[FieldChange], verdict: Verdict) -> Vec<&'static FieldEffect> {
     let mut told: Vec<&FieldEffect> = Vec::new();
-    let rows = changes.iter().filter_map(|change| effect_of(kind, change));
+    // Who can't be reached from outside any more has no load balancers that could become anything.
+    let is_inside =
+        changes.iter().any(|it| it.field == "advanced_config.cluster_access" && it.after == "Internal");
+    let changes = changes.iter().filter(|it| !(is_inside && it.field == "advanced_config.private_access"));
+    let rows = changes.filter_map(|change| effect_of(kind, change));
     for row in rows.filter(|row| row.told && (kind != Kind::Cluster || row.verdict <= verdict)) {
         if !told.iter().any(|earlier| earlier.why == row.why) {
             told.push(row);
@@ -205,7 +209,7 @@ mod tests {
         assert_eq!(when(access, json!("External"), json!("Internal")), Some(When::Becomes("Internal")));
         assert_eq!(when("advanced_config", Value::Null, json!({})), None);
         for (option, effect) in [
-            ("log.roll.ms", Effect::Live),
+            ("log.segment.bytes", Effect::Live),
             ("min.insync.replicas", Effect::Controllers),
             ("num.partitions", Effect::Restart),
         ] {
@@ -239,6 +243,14 @@ mod tests {
                 "load balancers become public: whoever can reach them from outside of the private network can now try to \
                  log in; they may get other addresses"
             ]
+        );
+        let inside = change("advanced_config.cluster_access", json!("External"), json!("Internal"));
+        let changes = [changes.to_vec(), vec![inside]].concat();
+        let told: Vec<_> =
+            self::told(Kind::Cluster, &changes, Verdict::ClientsReconnect).into_iter().collect();
+        assert!(
+            told.iter().all(|row| row.field != "advanced_config.private_access"),
+            "no load balancers are left"
         );
     }
 

@@ -12,8 +12,8 @@ use crate::plan::site::Site;
 use crate::plan::upgrade::Upgrades;
 use crate::plan::world::{World, recorded_spec};
 use crate::plan::{
-    Change, FleetPlan, Newer, Reach, Verb, Waiting, change, deletion, disruption, guard, in_use, inputs,
-    pause, refusal, size, waiting,
+    Change, FleetPlan, Newer, Reach, Verb, Waiting, change, deletion, disruption, given_up, guard, in_use,
+    inputs, pause, refusal, size, waiting,
 };
 use crate::problem::Problem;
 use crate::spec::{InfraType, Spec};
@@ -254,6 +254,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
             refusals.extend(site.map(|site| in_use::judge(world, site, &mut change)).unwrap_or_default());
             // What else there is to do doesn't wait for it.
             change.effects.extend(in_use.map(|waiting| waiting.to_string()));
+            given_up::tell(world, key, &mut change);
             problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
             changes.push(change);
         }
@@ -364,7 +365,7 @@ fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names
 }
 
 /// What kind of target a fleet is, or was.
-fn infra_type(world: &World, key: &FleetKey) -> Option<InfraType> {
+pub(super) fn infra_type(world: &World, key: &FleetKey) -> Option<InfraType> {
     let resource = key.resource();
     let resolved = world.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);
     let recorded = || world.recorded(&resource);

@@ -6,7 +6,7 @@ use crate::catalog::{Absence, Approval};
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, Kind};
 use crate::plan::world::World;
-use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting};
+use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, given_up};
 
 /// How long a deletion counts against what a fleet may lose.
 const WINDOW: SignedDuration = SignedDuration::from_hours(1);
@@ -27,7 +27,7 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
     let guarded = changes.iter_mut().filter(|change| change.guarded && change.waiting.is_empty());
     let mut guarded: Vec<(&mut Change, Option<String>)> = guarded
         .map(|change| {
-            let why = needs_approval(world, change, &mut free).or_else(|| asked_for_all(world));
+            let why = needs_approval(world, fleet, change, &mut free).or_else(|| asked_for_all(world));
             (change, why)
         })
         .collect();
@@ -84,11 +84,19 @@ fn asked_for_all(world: &World) -> Option<String> {
 }
 
 /// Why a guarded change needs a person, as the end of a sentence; none where the policy allows it.
-fn needs_approval(world: &World, change: &Change, free: &mut u32) -> Option<String> {
+fn needs_approval(world: &World, fleet: &FleetKey, change: &Change, free: &mut u32) -> Option<String> {
     if change.verb != Verb::Delete {
         if cuts_off(&change.cause, &change.steps) {
             let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of the other \
                        class has an address";
+            return Some(why.to_owned());
+        }
+        if moves_the_log(&change.cause, &change.steps) {
+            let why = "brokers look for the older part of the log in another place, and can't read it unless it is there already";
+            return Some(why.to_owned());
+        }
+        if given_up::leave(world, fleet, change) {
+            let why = "Secrets leave the folder, and brokers can't start without them unless somebody keeps them in Kubernetes";
             return Some(why.to_owned());
         }
         if change.remarks.iter().any(|remark| matches!(remark, Remark::KeptDisks { .. })) {
@@ -142,6 +150,25 @@ pub(super) fn cuts_off(cause: &Cause, steps: &[Step]) -> bool {
     };
     let drifted = matches!(cause, Cause::Drift { .. });
     !drifted && steps.iter().any(|step| step.object.kind == "Gateway" && changes(step))
+}
+
+/// Whether brokers look for what they moved to a bucket in another place, which nobody here can see into.
+/// To put back what somebody changed by hand is what the spec says already.
+pub(super) fn moves_the_log(cause: &Cause, steps: &[Step]) -> bool {
+    let place = |kafka: &Json| {
+        let config =
+            kafka.value().pointer("/spec/kafka/tieredStorage/remoteStorageManager/config").cloned()?;
+        let mut config = config.as_object()?.clone();
+        config.retain(|option, _| option.starts_with("storage.") || option == "key.prefix");
+        Some(config)
+    };
+    let changes = |step: &Step| {
+        let (before, after) = (step.before.as_ref(), step.after.as_ref());
+        let places = before.zip(after).and_then(|(before, after)| place(before).zip(place(&after.body)));
+        places.is_some_and(|(before, after)| before != after)
+    };
+    let drifted = matches!(cause, Cause::Drift { .. });
+    !drifted && steps.iter().any(|step| step.object.kind == "Kafka" && changes(step))
 }
 
 /// An approval that still holds.

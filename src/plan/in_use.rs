@@ -3,7 +3,7 @@
 //! A fleet's Gateway outlives what asks for it until no cluster is reached through it any more: clusters change how they are
 //! reached one at a time, and one whose document is gone still runs until its deletion is approved. Nor does it turn public
 //! over a cluster of which nobody knows what it said. Clients know a cluster by its host name, which stays as long as it is
-//! reached by it. And disks that were kept are somebody's data.
+//! reached by it, and so does the domain of the Gateway. And disks that were kept are somebody's data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,9 @@ pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refu
     if matches!(change.cause, Cause::Drift { .. }) {
         return Vec::new();
     }
-    let refusals: Vec<Refusal> = moved(change).into_iter().chain(opened(world, site, change)).collect();
+    let refusals =
+        moved(change).into_iter().chain(redirected(site, change)).chain(opened(world, site, change));
+    let refusals: Vec<Refusal> = refusals.collect();
     for refusal in &refusals {
         change.waiting.push(Waiting::Refused { why: refusal.why.clone() });
         change.verdict = Verdict::Refused;
@@ -87,6 +89,30 @@ fn moved(change: &Change) -> Option<Refusal> {
         hint: "put the fleet's `domain` and its base domain back as they were, or first give the cluster `cluster_access: \
                Internal` and apply, which closes it to them",
     })
+}
+
+/// A Gateway that would take in clients under another domain while clusters are reached through it: their own hosts stay, so
+/// that nobody would get through any more.
+fn redirected(site: &Site, change: &Change) -> Option<Refusal> {
+    let gateways = change.steps.iter().filter(|step| step.object.kind == "Gateway");
+    let (from, to) = gateways.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
+        |(before, after)| {
+            let (from, to) = (hostname(before)?, hostname(&after.body)?);
+            (from != to).then_some((from, to))
+        },
+    )?;
+    let example = users(site).into_iter().next()?;
+    Some(Refusal {
+        code: "host-in-use",
+        why: format!("clients outside find {example} under {from}, which would become {to}"),
+        hint: "put the fleet's `domain` and its base domain back as they were, or first give its clusters `cluster_access: \
+               Internal` and apply, which closes them to clients outside",
+    })
+}
+
+/// The host names that a Gateway takes in.
+fn hostname(gateway: &Json) -> Option<String> {
+    Some(gateway.value().pointer("/spec/listeners/0/hostname")?.as_str()?.to_owned())
 }
 
 /// The host at which clients begin, by the listener's name; empty where it isn't named.

@@ -288,7 +288,8 @@ pub struct Step {
     pub stage: Stage,
     /// The target's own name for the object that is meant; the step is refused when it is another one by then.
     pub uid: Option<String>,
-    /// The object as it is, secrets reduced to a trace; none when it is not there.
+    /// The object as it is, secrets reduced to a trace, or as it was applied last where it has gone missing; none when it
+    /// was never there.
     pub before: Option<Json>,
     /// The object as it will be, whole, secrets as slots; none when it is deleted.
     pub after: Option<Manifest>,
@@ -328,6 +329,13 @@ pub enum Waiting {
     },
     /// It makes nothing better, and begins only when its cluster is Healthy.
     Unsettled,
+    /// Nobody sees how a cluster of the fleet is, so that nothing is disrupted.
+    Unseen {
+        /// That cluster.
+        cluster: ResourceKey,
+        /// Why, and what to do about it; empty where it isn't known.
+        reason: String,
+    },
     /// The target can't be reached.
     Unreachable {
         /// What was tried and why it failed.

@@ -60,6 +60,8 @@ pub(super) struct Judgement {
     /// The worst of them but for records that are deleted, which disrupts nobody by itself.
     disruption: Option<Verdict>,
     permits: Permits,
+    /// Whether brokers turn clients away that they took before, so that not all go on.
+    turns_away: bool,
 }
 
 /// What is refused otherwise and was confirmed by a person.
@@ -84,10 +86,18 @@ pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits)
     let mut judgement = Judgement { permits, ..Judgement::default() };
     for step in steps {
         match step.verb {
-            Verb::Create => judgement.add(step, Direction::Created, None),
+            Verb::Create => {
+                judgement.add(step, Direction::Created, None);
+                if step.before.is_some() {
+                    judge_update(&mut judgement, step);
+                }
+            }
             Verb::Delete => judgement.add(step, Direction::Deleted, None),
             Verb::Update | Verb::Keep | Verb::Recreate => judge_update(&mut judgement, step),
         }
+    }
+    if judgement.turns_away {
+        judgement.keep_quiet_of_going_on();
     }
     judgement
 }
@@ -106,6 +116,9 @@ fn judge_update(judgement: &mut Judgement, step: &Step) {
     match &step.before {
         Some(before) => {
             let [before, after] = [before, &after.body].map(Json::value);
+            for deleted in table::deleted_records(step, &before, &after) {
+                judgement.record(Verdict::DataLoss, deleted);
+            }
             for difference in differences(&before, &after) {
                 judgement.add(step, difference.direction(), Some(&difference));
             }
@@ -121,6 +134,7 @@ impl Judgement {
         let pointer = difference.map_or("", |difference| &difference.pointer);
         let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
         if let Some((verdict, words)) = table::of_records(step, difference) {
+            self.turns_away |= table::turns_away(step, difference);
             self.record(verdict, words);
         }
         let special = table::of_broker_option(step, pointer)
@@ -144,14 +158,18 @@ impl Judgement {
     pub(super) fn tell(&mut self, told: &[&FieldEffect]) {
         if told.iter().any(|row| row.verdict == Verdict::ClientsReconnect) {
             self.effects.retain(|effect| effect != OTHER_LISTENERS);
-            for effect in &mut self.effects {
-                effect.truncate(effect.trim_end_matches(GO_ON).len());
-            }
+            self.keep_quiet_of_going_on();
         }
         for row in told.iter().filter(|row| row.verdict != Verdict::Refused) {
             if !self.effects.iter().any(|effect| effect == row.why) {
                 self.effects.push(row.why.to_owned());
             }
+        }
+    }
+
+    fn keep_quiet_of_going_on(&mut self) {
+        for effect in &mut self.effects {
+            effect.truncate(effect.trim_end_matches(GO_ON).len());
         }
     }
 

@@ -24,7 +24,7 @@ use git2::{
 };
 use secrecy::SecretString;
 
-use doubt::Doubt;
+use doubt::Kept;
 pub use error::GitError;
 use locks::Lock;
 use login::{Login, Told};
@@ -143,16 +143,22 @@ impl Mirror {
     }
 
     fn fetch_alone(&self, until: Instant) -> Result<Fetched, GitError> {
-        match self.fetch_into(&self.place, until) {
+        // A first attempt may put a commit in force that is new all the same.
+        let before = self.commit();
+        let anew = || self.fetch_anew(until, before.as_deref());
+        let fetched = match self.fetch_into(&self.place, until, before.as_deref()) {
             // It may be the clone that lacks something, or the remote.
-            Err(GitError::Damaged { .. } | GitError::Clone { .. }) => self.fetch_anew(until),
-            Err(GitError::Remote { error, .. }) if may_be_the_clones(&error) => self.fetch_anew(until),
+            Err(GitError::Damaged { .. } | GitError::Clone { .. }) => anew(),
+            Err(GitError::Remote { error, .. }) if may_be_the_clones(&error) => anew(),
             Err(GitError::Remote { .. }) if matches!(self.snapshot(), Err(GitError::Damaged { .. })) => {
-                self.fetch_anew(until)
+                anew()
             }
-            Ok(fetched) if fetched.is_new && self.is_crowded() => self.fetch_anew(until).or(Ok(fetched)),
+            Ok(fetched) if fetched.is_new && self.is_crowded() => anew().or(Ok(fetched)),
             done => done,
-        }
+        }?;
+        // Where that fails it is only kept for longer, and what has the lost commit is not doubted.
+        let _ = self.in_order_again();
+        Ok(fetched)
     }
 
     /// The commit in force; none where there is none yet.
@@ -168,28 +174,57 @@ impl Mirror {
     /// When there is none yet, or it can't be read.
     pub fn snapshot(&self) -> Result<Snapshot, GitError> {
         let _there = self.reading()?;
+        // Both before and after, since somebody may be putting another commit in force.
+        let earlier = self.kept()?;
         let nothing = || GitError::Nothing { url: self.url.clone() };
         let repository = Repository::open_bare(&self.place).map_err(|_| nothing())?;
         let commit = self.names().in_force(&repository).ok_or_else(nothing)?;
         let mut snapshot = self.read(&repository, commit)?;
-        if let (Some(commit), Some(doubt)) = (&mut snapshot.commit, self.doubt()) {
-            commit.rewrote = (doubt.now == commit.id).then_some(doubt.before);
+        let mut lost = [earlier, self.kept()?].into_iter().flatten().filter_map(|kept| kept.lost);
+        if let Some(read) = &mut snapshot.commit {
+            read.rewrote = lost.find(|lost| !follows(&repository, commit, lost));
         }
         Ok(snapshot)
     }
 
     /// Says that a plan was made of a commit, and all that it wants to have remembered is: where the branch was rewritten,
-    /// that is settled now.
-    pub fn settled(&self, commit: &str) {
-        // It stays doubted where that can't be said: a deletion asks once more than it has to.
-        let Ok(_alone) = self.alone() else { return };
-        if self.doubt().is_some_and(|doubt| doubt.now == commit) {
-            let _ = Doubt::remove(&self.place);
+    /// that is settled then. It waits for nobody: while something is fetched it stays doubted, and a deletion may ask once
+    /// more than it has to. Gives whether it is settled now.
+    pub fn settled(&self, commit: &str) -> bool {
+        let Ok(_alone) = locks::alone(&self.place, &self.url, Duration::ZERO) else { return false };
+        match self.kept() {
+            Ok(Some(kept)) if kept.now == commit => self.found(kept).is_ok(),
+            _ => false,
         }
     }
 
-    fn doubt(&self) -> Option<Doubt> {
-        Doubt::read(&self.place).filter(|doubt| doubt.source == self.names().digest())
+    /// Forgets that a commit got lost.
+    fn found(&self, kept: Kept) -> io::Result<()> {
+        if kept.lost.is_none() { Ok(()) } else { Kept { lost: None, ..kept }.write(&self.place) }
+    }
+
+    /// A branch that has the lost commit again is in order again. That is said only now that no other is in force.
+    fn in_order_again(&self) -> Result<(), GitError> {
+        let Some(kept) = self.kept()? else { return Ok(()) };
+        let failed = |error: &dyn std::error::Error| clone(&self.place, error);
+        let repository = Repository::open_bare(&self.place).map_err(|error| failed(&error))?;
+        let in_force = self.names().in_force(&repository);
+        match (in_force, &kept.lost) {
+            (Some(commit), Some(lost)) if follows(&repository, commit, lost) => {
+                self.found(kept).map_err(|error| failed(&error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is kept of this source.
+    fn kept(&self) -> Result<Option<Kept>, GitError> {
+        let kept = Kept::read(&self.place).map_err(|error| GitError::Kept {
+            path: doubt::file(&self.place),
+            url: self.url.clone(),
+            why: error.to_string(),
+        })?;
+        Ok(kept.filter(|kept| kept.source == self.names().digest()))
     }
 
     /// The clone stays where it is until the result is dropped.
@@ -200,39 +235,45 @@ impl Mirror {
         })
     }
 
-    fn fetch_into(&self, place: &Utf8Path, until: Instant) -> Result<Fetched, GitError> {
+    fn fetch_into(
+        &self,
+        place: &Utf8Path,
+        until: Instant,
+        before: Option<&str>,
+    ) -> Result<Fetched, GitError> {
         let repository = self.open(place)?;
         let names = self.names();
         let found = self.download(&repository, &names, until)?;
         self.trust(&repository, found)?;
         // It may have been put there by a remote that has lost half of it.
         self.read(&repository, found)?;
-        // In the clone that this one takes the place of, if it does.
-        let before = self.commit();
-        let is_new = before != Some(found.to_string());
-        let rewritten = is_new && before.as_ref().is_some_and(|before| !follows(&repository, found, before));
-        self.doubt_it(&repository, found, before.filter(|_| rewritten))
-            .map_err(|error| clone(&self.place, &error))?;
+        let follows_last = self.keep(&repository, found)?;
         names.put_in_force(&repository, found).map_err(|error| clone(place, &error))?;
-        Ok(Fetched { commit: found.to_string(), is_new, rewritten })
+        let is_new = before != Some(found.to_string().as_str());
+        let follows_it = before.is_none_or(|before| follows(&repository, found, before));
+        Ok(Fetched { commit: found.to_string(), is_new, rewritten: is_new && !(follows_last && follows_it) })
     }
 
-    /// Keeps that a commit is about to take the place of one that it doesn't follow; and as long as that is not settled, that
-    /// it goes for those that follow. A branch that has the old commit again is in order again.
-    fn doubt_it(&self, repository: &Repository, now: Oid, lost: Option<String>) -> io::Result<()> {
-        let Some(before) = self.doubt().map(|doubt| doubt.before).or(lost) else { return Ok(()) };
-        if follows(repository, now, &before) {
-            return Doubt::remove(&self.place);
+    /// Keeps that a commit is about to be in force, and which one it takes the place of if it doesn't follow it. As long as
+    /// that is not settled, it goes for those that follow. Gives whether it follows the last one.
+    fn keep(&self, repository: &Repository, now: Oid) -> Result<bool, GitError> {
+        let kept = self.kept()?;
+        // What is kept here is still known when the clone is lost.
+        let last = self.commit().or(kept.as_ref().map(|kept| kept.now.clone()));
+        let follows_last = last.as_ref().is_none_or(|last| follows(repository, now, last));
+        let lost = kept.as_ref().and_then(|kept| kept.lost.clone()).or(last.filter(|_| !follows_last));
+        let wanted = Kept { source: self.names().digest().to_owned(), now: now.to_string(), lost };
+        if kept.as_ref() != Some(&wanted) {
+            wanted.write(&self.place).map_err(|error| clone(&self.place, &error))?;
         }
-        let doubt = Doubt { source: self.names().digest().to_owned(), now: now.to_string(), before };
-        if self.doubt().as_ref() == Some(&doubt) { Ok(()) } else { doubt.write(&self.place) }
+        Ok(follows_last)
     }
 
     /// Fetches everything into a new clone, which takes the place of the old one when it is whole.
-    fn fetch_anew(&self, until: Instant) -> Result<Fetched, GitError> {
+    fn fetch_anew(&self, until: Instant, before: Option<&str>) -> Result<Fetched, GitError> {
         let fresh = Utf8PathBuf::from(format!("{}.new", self.place));
         remove(&fresh).map_err(|error| clone(&fresh, &error))?;
-        let fetched = self.fetch_into(&fresh, until)?;
+        let fetched = self.fetch_into(&fresh, until, before)?;
         let _nobody_reads = locks::swapping(&self.place).map_err(|error| clone(&self.place, &error))?;
         let moved = remove(&self.place).and_then(|()| fs::rename(&fresh, &self.place));
         moved.map_err(|error| clone(&self.place, &error))?;
@@ -364,13 +405,14 @@ impl Names {
 
     /// Also forgets what other settings fetched.
     fn put_in_force(&self, repository: &Repository, commit: Oid) -> Result<(), git2::Error> {
-        repository.reference(&self.in_force, commit, true, "it was found whole")?;
         for reference in repository.references()? {
             let mut reference = reference?;
             if !reference.name().is_ok_and(|name| name.starts_with(&self.prefix)) {
                 reference.delete()?;
             }
         }
+        // Last, so that an error says that nothing new is in force.
+        repository.reference(&self.in_force, commit, true, "it was found whole")?;
         Ok(())
     }
 }

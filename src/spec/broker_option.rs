@@ -6,6 +6,7 @@
 //! `KafkaConfiguration.CONTROLLER_RELEVANT_CONFIGS`.
 
 mod loss;
+mod lowered;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use serde_json::{Map, Value, json};
 
 use self::Effect::{Controllers, Live, Restart};
 use self::Takes::{Flag, Number, Word};
-pub use self::loss::{deleted, keeps};
+pub use self::loss::{all_deleted, deleted, keeps};
+pub use self::lowered::turned_away;
 
 /// The options that a spec sets, by name. Reading has checked names and values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,7 +158,9 @@ impl BrokerOption {
             Flag => json!({"type": "boolean"}),
             Word(words) => json!({"type": "string", "enum": words}),
         };
-        schema["description"] = json!(format!("{} {}", self.text, self.effect.text()));
+        let texts =
+            [Some(self.text.to_owned()), Some(self.effect.text().to_owned()), lowered::text(self.name)];
+        schema["description"] = json!(texts.into_iter().flatten().collect::<Vec<_>>().join(" "));
         schema
     }
 }

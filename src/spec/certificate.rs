@@ -11,6 +11,8 @@ use super::private_key::PrivateKey;
 
 pub use super::private_key::to_pkcs8_pem;
 
+mod usage;
+
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +40,11 @@ impl Certificate {
         let chain = keep(read_chain(&ders), &mut faults).unwrap_or_default();
         let key =
             tls_key.and_then(|key| keep(PrivateKey::parse(key).map_err(|fault| vec![fault]), &mut faults));
-        faults.extend(disorder(&chain));
+        let disorder = disorder(&chain);
+        if disorder.is_empty() {
+            faults.extend(usage::unusable(&chain));
+        }
+        faults.extend(disorder);
         faults.extend(key.and_then(|key| misfit(&chain, &key)));
         let names = chain.first().and_then(|own| keep(host_names(own), &mut faults));
         let validity = keep(validity(&chain), &mut faults);

@@ -91,6 +91,18 @@ fn what_cannot_be_looked_at_is_as_it_was_a_moment_ago_and_then_unknown() {
     assert_eq!(read(&hidden(false), SignedDuration::from_secs(1)), (Status::Healthy, Status::Healthy));
     assert_eq!(read(&hidden(false), GAP), (Status::Healthy, Status::Unreachable));
     assert_eq!(read(&hidden(true), GAP), (Status::Degraded, Status::Unreachable));
+
+    // Once it was changed, how it was before says nothing of it.
+    let applied = vec![crate::names::Digest::of("another configuration")];
+    let changed = BTreeMap::from([(key.clone(), crate::health::Wanted { applied, ..lab.wanted.clone() })]);
+    let now = lab.now + SignedDuration::from_secs(1);
+    let (health, _) = judge_all(&changed, &hidden(false), &memory, now);
+    assert_eq!(health.clusters[&key].status.status, Status::Unreachable);
+    assert!(health.clusters[&key].clear_certificates, "its certificates are as they were");
+    let certificates = [("external".to_owned(), crate::names::Digest::of("another"))].into();
+    let renewed = crate::health::Wanted { certificates, ..lab.wanted.clone() };
+    let (health, _) = judge_all(&[(key.clone(), renewed)].into(), &hidden(false), &memory, now);
+    assert!(!health.clusters[&key].clear_certificates, "of new ones nothing is known");
 }
 
 #[test]

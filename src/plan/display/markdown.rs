@@ -5,7 +5,7 @@ mod escape;
 use super::{
     Reader, display, gauge, has_news, in_all, in_trouble, is_told, kind_and_status, size, ways_out, words,
 };
-use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Verb, Waiting};
+use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb, Waiting};
 use crate::problem::{Problem, Severity};
 use escape::{code, text};
 
@@ -23,7 +23,7 @@ const WIDTH: usize = 100;
 ///
 /// What people wrote is never taken for Markdown or HTML, and notifies nobody.
 pub fn markdown(plan: &Plan, tree: &str) -> String {
-    let mut page = format!("### Streamfleet: {}\n\n", in_all(plan.summary));
+    let mut page = format!("### Streamfleet: {}\n\n", title(plan.summary));
     page.push_str(&origin(plan));
     let problems = plan.problems.iter().map(problem).collect();
     page.push_str(&section("\n#### Problems\n\n", problems, "more problems", MAX_PROBLEMS));
@@ -35,6 +35,18 @@ pub fn markdown(plan: &Plan, tree: &str) -> String {
         page.push_str(&details(plan, tree, MAX.saturating_sub(page.len())));
     }
     page
+}
+
+/// What the plan comes to. Errors are the first thing to know of a proposal.
+fn title(summary: Summary) -> String {
+    let Summary { create, change, delete, waiting, errors, .. } = summary;
+    let told = in_all(summary);
+    match errors {
+        _ if create + change + delete + waiting == 0 => told,
+        0 => told,
+        1 => format!("1 error. {told}"),
+        errors => format!("{errors} errors. {told}"),
+    }
 }
 
 /// Which plan of which commit it is.
@@ -130,6 +142,10 @@ fn change(change: &Change, size: Option<String>, tree: &str) -> String {
     change.fields.iter().for_each(|field| item(code(&field.to_string())));
     change.waiting.iter().for_each(|waiting| item(format!("**waits**: {}", text(&waiting.to_string()))));
     ways_out(change, tree).iter().for_each(|way_out| item(text(way_out)));
+    // What is approved is a plan of the specs as they are applied, and a proposal isn't that yet.
+    if change.waiting.iter().any(|waiting| matches!(waiting, Waiting::Approval { .. })) {
+        item("the approval works once this is merged".to_owned());
+    }
     if change.cause != Cause::Spec {
         item(text(&words::cause(&change.cause)));
     }

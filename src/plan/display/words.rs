@@ -113,6 +113,10 @@ fn waiting(waiting: &Waiting) -> String {
             format!("{after} has the new certificate of {domain} and isn't Healthy with it yet")
         }
         Waiting::Unsettled => "it begins only when the cluster is Healthy".to_owned(),
+        Waiting::Unseen { cluster, reason } => {
+            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            format!("nothing is disrupted while nobody sees how {cluster} is{why}")
+        }
         Waiting::Unreachable { reason, hint, refused, .. } => {
             let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
             let verb = if *refused { "used" } else { "reached" };
@@ -272,6 +276,7 @@ pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String>
         | Waiting::Preflight { .. }
         | Waiting::Upgrade { .. }
         | Waiting::Unsettled
+        | Waiting::Unseen { .. }
         | Waiting::Absence { .. }
         | Waiting::Retry { .. }
         | Waiting::Refused { .. } => return None,
@@ -382,6 +387,7 @@ mod tests {
             Waiting::OneDisruption { after: cluster() },
             Waiting::Renewal { after: cluster(), domain: key("BaseDomain/acme/k.example.com") },
             Waiting::Unsettled,
+            Waiting::Unseen { cluster: cluster(), reason: "the user may not list Pod objects".into() },
             unreachable("connection refused", "", false),
             unreachable("fleet acme/eu is on it", "give it another one", true),
             Waiting::UnderWay { since: until },
@@ -446,6 +452,7 @@ mod tests {
         cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy with it yet
           to see what ails it: streamfleet why acme/orders specs; where it is the certificate, give base domain acme/k.example.com another one, otherwise mend the cluster
         it begins only when the cluster is Healthy
+        nothing is disrupted while nobody sees how cluster acme/orders is: the user may not list Pod objects
         the target can't be reached: connection refused
         the target can't be used: fleet acme/eu is on it; give it another one
         what was planned before is still being done there, since 2026-11-21T12:00:30Z

@@ -15,16 +15,18 @@ use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, eff
 use crate::render::SecretSlot;
 use crate::spec::InfraType;
 
-/// The clusters that take a domain's certificate now, were it not for the others.
+/// The clusters that would take a domain's certificate now, were it not for the others.
 #[derive(Default)]
 struct Turns {
-    /// Those that don't work as they should. They can only get better, so nothing holds them up.
-    disturbed: Vec<ResourceKey>,
+    /// Those that are Degraded. They can only get better, so they come first.
+    degraded: Vec<ResourceKey>,
     /// All others.
-    well: Vec<ResourceKey>,
+    others: Vec<ResourceKey>,
 }
 
-/// Lets one cluster of a base domain take its new certificate, and the next one when that is Healthy.
+/// Lets one cluster of a base domain take its new certificate, and the next one when that is Healthy: one that is Degraded
+/// before all others, since it can only get better. While one may be unwell by the certificate, it would make things worse
+/// for all.
 pub(in crate::plan) fn one_after_another(catalog: &Catalog, parts: &mut [FleetPart]) {
     let mut turns: BTreeMap<ResourceKey, Turns> = BTreeMap::new();
     for plan in plans(parts) {
@@ -33,32 +35,28 @@ pub(in crate::plan) fn one_after_another(catalog: &Catalog, parts: &mut [FleetPa
             match plan.unwell.get(&change.resource).map(|it| it.status) {
                 // It has never worked, so there is nothing to disrupt.
                 Some(Status::Failed) => {}
-                Some(status) if NOT_HEALTHY.contains(&status) => {
-                    turns.disturbed.push(change.resource.clone())
-                }
-                _ => turns.well.push(change.resource.clone()),
+                Some(Status::Degraded) => turns.degraded.push(change.resource.clone()),
+                _ => turns.others.push(change.resource.clone()),
             }
         }
     }
-    for (domain, Turns { disturbed, well }) in turns {
+    for (domain, Turns { degraded, others }) in turns {
         let Renewing { holds, passed_over } = renewing(catalog, parts, &domain);
-        let under_way = being_changed(catalog, parts, &domain);
-        let wait = match (&holds, &under_way) {
-            (Some(holder), _) => Waiting::Renewal { after: holder.clone(), domain },
-            (None, Some(changing)) => Waiting::OneDisruption { after: changing.clone() },
+        let (next, wait) = match (holds, being_changed(catalog, parts, &domain)) {
+            (Some(holder), _) => (None, Waiting::Renewal { after: holder, domain }),
+            (None, Some(changing)) => (None, Waiting::OneDisruption { after: changing }),
             (None, None) => {
-                let Some(first) = disturbed.first().or(well.first()) else { continue };
-                Waiting::OneDisruption { after: first.clone() }
+                let Some(next) = degraded.first().or(others.first()) else { continue };
+                (Some(next), Waiting::OneDisruption { after: next.clone() })
             }
         };
-        let first = holds.or(under_way).or_else(|| disturbed.first().or(well.first()).cloned());
         let changes = parts.iter_mut().filter_map(|part| part.plan.as_mut()).flat_map(|it| &mut it.changes);
         for change in changes {
-            if Some(&change.resource) == first.as_ref() || disturbed.contains(&change.resource) {
+            if Some(&change.resource) == next {
                 change.effects.extend(passed_over.iter().map(|key| {
                     format!("it doesn't wait for {key}, whose trouble is not from the new certificate")
                 }));
-            } else if well.contains(&change.resource) {
+            } else if degraded.contains(&change.resource) || others.contains(&change.resource) {
                 change.waiting.push(wait.clone());
             }
         }

@@ -43,7 +43,9 @@ const UNPROTECTED: &str = "from now on it is deleted when its file is removed";
 const OTHER_LOGIN: &str =
     "clients log in otherwise, so all of them need other settings; brokers restart one by one";
 const OAUTH: &str = "the brokers of the clusters that use it restart one by one; clients whose tokens no longer fit can't log in";
-const TIERING: &str = "the brokers of the clusters that use it restart one by one; the bucket has to hold the same log as before";
+const OTHER_ISSUER: &str = "the brokers of the clusters that use it restart one by one; clients whose tokens are of the old issuer can't log in, and users of the new one can log in under any name that has ACLs";
+const OTHER_NAMES: &str = "the brokers of the clusters that use it restart one by one; clients log in under other names, so that their ACLs no longer match, or match somebody else's name";
+const TIERING: &str = "once a person has approved it, the brokers of the clusters that use it restart one by one; the bucket has to hold the same log as before";
 const MORE_ZONES: &str = "brokers and controllers restart one by one; disks and copies stay where they are, so a broker whose zone has more than its share can't start again there";
 const FEWER_ZONES: &str = "brokers and controllers restart one by one and are no longer kept apart so strictly; disks and copies stay where they are";
 
@@ -65,8 +67,8 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "suspend", Off, NoOp, RESUMED),
     row(Cluster, "deletion_protection", On, NoOp, PROTECTED),
     row(Cluster, "deletion_protection", Off, NoOp, UNPROTECTED),
-    row(Cluster, "advanced_config.number_of_zones", Up, RollingRestart, MORE_ZONES),
-    row(Cluster, "advanced_config.number_of_zones", Down, RollingRestart, FEWER_ZONES),
+    told(row(Cluster, "advanced_config.number_of_zones", Up, RollingRestart, MORE_ZONES)),
+    told(row(Cluster, "advanced_config.number_of_zones", Down, RollingRestart, FEWER_ZONES)),
     told(row(Cluster, "advanced_config.cluster_access", Becomes("Internal & External"), RollingRestart, "brokers can be reached from inside and from outside of Kubernetes, and so by more people than before")),
     row(Cluster, "advanced_config.cluster_access", Becomes("Internal"), ClientsReconnect, "brokers restart one by one, and clients outside of Kubernetes can't reach them any more"),
     row(Cluster, "advanced_config.cluster_access", Becomes("External"), ClientsReconnect, "brokers restart one by one and can be reached from outside of Kubernetes only; clients inside can't reach them any more but by the outer way"),
@@ -79,8 +81,8 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "advanced_config.tiered_storage_bucket_name", On, RollingRestart, "brokers restart one by one; topics use the bucket when they ask for it"),
     row(Cluster, "advanced_config.tiered_storage_bucket_name", Off, Refused, "the older part of the log is in the bucket, and brokers fail without it; put it back"),
     row(Cluster, "advanced_config.tiered_storage_bucket_name", Changes, Refused, "the older part of the log is in the bucket that was given first; put it back"),
-    row(Cluster, "advanced_config.tiered_storage_provider.cloud_account", Changes, RollingRestart, "brokers restart one by one; the account has to lead to the same bucket"),
-    row(Cluster, "advanced_config.tiered_storage_provider.cloud_region", Changes, RollingRestart, "brokers restart one by one; the region has to be that of the bucket"),
+    row(Cluster, "advanced_config.tiered_storage_provider.cloud_account", Changes, RollingRestart, "once a person has approved it, brokers restart one by one; the account has to lead to the same bucket"),
+    row(Cluster, "advanced_config.tiered_storage_provider.cloud_region", Changes, RollingRestart, "once a person has approved it, brokers restart one by one; the region has to be that of the bucket"),
     row(Cluster, "advanced_config.tiered_storage_create_bucket", On, Refused, "buckets are not made here, so that no mistake here can remove one; make it yourself"),
     row(Cluster, "advanced_config.auto_upgrade", On, RollingRestart, "now and whenever the fleet's operator runs a newer patch of `version`'s release, brokers restart one by one with it; refused on fleets of files, where nothing tells what the operator runs"),
     row(Cluster, "advanced_config.auto_upgrade", Off, RollingRestart, "brokers go back to `version`, one by one; write the version that runs there to stay at it"),
@@ -140,11 +142,11 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
 
     row(IdentityProvider, "organization", Changes, Refused, ANOTHER),
     row(IdentityProvider, "identifier", Changes, Refused, ANOTHER),
-    row(IdentityProvider, "issuer", Changes, ClientsReconnect, OAUTH),
+    row(IdentityProvider, "issuer", Changes, ClientsReconnect, OTHER_ISSUER),
     told(row(IdentityProvider, "jwks_uri", Changes, RollingRestart, "the brokers of the clusters that use it restart one by one and fetch the keys there; clients reconnect and go on, if these are the keys that their tokens are signed with")),
     row(IdentityProvider, "token_endpoint", Changes, NoOp, "it is what clients are told; brokers don't use it"),
     row(IdentityProvider, "audience", Changes, ClientsReconnect, OAUTH),
-    row(IdentityProvider, "username_claim", Changes, ClientsReconnect, OAUTH),
+    row(IdentityProvider, "username_claim", Changes, ClientsReconnect, OTHER_NAMES),
     row(IdentityProvider, "groups_claim", Changes, RollingRestart, "the brokers of the clusters that use it restart one by one; clients reconnect and go on, since Kafka's own authorizer doesn't look at groups"),
     told(row(IdentityProvider, "ca_cert", Changes, RollingRestart, "the brokers of the clusters that use it restart one by one and trust the provider by it; clients reconnect and go on, if brokers can fetch the provider's keys so")),
 

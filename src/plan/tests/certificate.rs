@@ -133,6 +133,31 @@ fn a_fleet_out_of_reach_holds_up_no_other_and_a_cluster_in_trouble_takes_it_at_o
     assert_eq!(running(&lab.plan()), ["acme/k.example.com", "acme/c10"]);
 }
 
+#[test]
+fn clusters_in_trouble_take_a_certificate_one_after_another_and_none_while_it_makes_another_unwell() {
+    let mut lab = behind_one_domain(&[10, 10]);
+    lab.domain("hmac:0000000000000002");
+    for status in [Status::Updating, Status::Upgrading, Status::Unreachable] {
+        lab.judged("c15", status);
+        assert_eq!(
+            running(&lab.plan()),
+            ["acme/k.example.com", "acme/c00"],
+            "{status} is no reason to go first"
+        );
+    }
+    lab.judged("c03", Status::Degraded);
+    lab.judged("c15", Status::Degraded);
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/k.example.com", "acme/c03"]);
+    let waits = |plan: &Plan| change(plan, "Cluster/acme/c15").waiting.clone();
+    assert_eq!(waits(&plan), [Waiting::OneDisruption { after: key("Cluster/acme/c03") }]);
+    lab.execute(&plan);
+    let plan = lab.plan();
+    assert_eq!(running(&plan), [""; 0]);
+    let (after, domain) = (key("Cluster/acme/c03"), key("BaseDomain/acme/k.example.com"));
+    assert_eq!(waits(&plan), [Waiting::Renewal { after, domain }]);
+}
+
 /// Says of a cluster in trouble that its certificate isn't what ails it.
 fn otherwise(lab: &mut Lab, name: &str) {
     lab.judged(name, Status::Degraded);

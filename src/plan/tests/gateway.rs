@@ -71,6 +71,41 @@ fn a_host_that_clients_use_stays_though_no_record_of_it_is_left() {
 }
 
 #[test]
+fn a_gateway_keeps_the_domain_under_which_clients_find_clusters() {
+    let mut lab = Lab::new();
+    lab.exposed("tlsroute".into(), json!({"class": "envoy"}));
+    lab.cluster("billing", json!({}));
+    lab.cluster("orders", json!({}));
+    lab.hosts = Some("old.example.com");
+    lab.settle();
+    lab.hosts = Some("new.example.com");
+    // The fleet's spec has changed, too: that the target alone differs is put back.
+    lab.exposed("tlsroute".into(), json!({"class": "envoy", "private": true}));
+    let plan = lab.plan();
+    let why = "clients outside find cluster acme/billing under *.old.example.com, which would become *.new.example.com";
+    assert_eq!(change(&plan, "Fleet/acme/eu").waiting, [Waiting::Refused { why: why.to_owned() }]);
+    assert_eq!(change(&plan, "Fleet/acme/eu").verdict, crate::plan::Verdict::Refused);
+    let refused = plan.problems.iter().find(|it| it.message.contains("*.old")).unwrap();
+    assert_eq!(refused.code, "host-in-use");
+    assert_eq!(
+        refused.hint.as_deref(),
+        Some(
+            "put the fleet's `domain` and its base domain back as they were, or first give its clusters `cluster_access: \
+             Internal` and apply, which closes them to clients outside"
+        )
+    );
+    assert_eq!(running(&plan), [""; 0], "the clusters keep their hosts as well");
+
+    // Where nobody is reached through it, it may have any domain.
+    for name in ["billing", "orders"] {
+        edit_target(&mut lab, &object("Kafka", name, name), |body| {
+            body["spec"]["kafka"]["listeners"] = json!([]);
+        });
+    }
+    assert!(running(&lab.plan()).contains(&"acme/eu".to_owned()));
+}
+
+#[test]
 fn a_gateway_opens_over_no_cluster_of_which_nobody_knows_what_it_said() {
     let mut lab = Lab::with(&["orders"]);
     lab.exposed("tlsroute".into(), json!({"class": "envoy"}));

@@ -2,6 +2,7 @@
 
 mod certificate;
 mod decisions;
+mod disruption;
 mod dry_run;
 mod gateway;
 mod look;
@@ -197,7 +198,10 @@ impl Lab {
         let Spec::Fleet(spec) = &fleet.spec else { return None };
         let class = &spec.advanced_config.gateway.as_ref()?.class;
         let key = GATEWAY.to_owned().try_into().unwrap();
-        let body = json!({"spec": {"gatewayClassName": class}});
+        let mut body = json!({"spec": {"gatewayClassName": class}});
+        if let Some(domain) = self.hosts {
+            body["spec"]["listeners"] = json!([{"name": "kafka", "hostname": format!("*.{domain}")}]);
+        }
         Some(Manifest { key, owner: fleet.key.clone(), stage: Stage::Configuration, body: body.into() })
     }
 

@@ -68,6 +68,29 @@ fn a_retention_that_was_raised_by_hand_is_lowered_only_when_a_person_says_so() {
     assert_eq!((orders.verdict, waiting(&plan)), (Verdict::DataLoss, vec!["acme/orders".to_owned()]));
 }
 
+/// Without the option Kafka's default held, so that putting it back deletes what came since.
+#[test]
+fn a_retention_that_was_removed_by_hand_with_all_around_it_is_put_back_only_when_a_person_says_so() {
+    let gone: [fn(&mut Value); 2] = [
+        |it| drop(it["spec"]["kafka"].as_object_mut().unwrap().remove("config")),
+        |it| drop(it.as_object_mut().unwrap().remove("spec")),
+    ];
+    for remove in gone {
+        let mut lab = Lab::new();
+        retention(&mut lab, "orders", Some(1));
+        lab.settle();
+        let kafka = lab.target().objects.get_mut(&object("Kafka", "orders", "orders")).unwrap();
+        kafka.unchanged = false;
+        kafka.manifest.as_mut().unwrap().edit(remove);
+        let plan = lab.plan();
+        let orders = change(&plan, ORDERS);
+        assert!(matches!(orders.cause, Cause::Drift { .. }));
+        assert_eq!((orders.verdict, waiting(&plan)), (Verdict::DataLoss, vec!["acme/orders".to_owned()]));
+        let told = "records older than 1 day are deleted, in topics without a `retention.ms` of their own";
+        assert!(orders.effects.iter().any(|effect| effect.starts_with(told)), "{:?}", orders.effects);
+    }
+}
+
 #[test]
 fn what_restarts_brokers_beside_it_is_still_one_at_a_time_and_the_rest_holds_up_nobody() {
     let mut lab = Lab::new();
@@ -90,4 +113,33 @@ fn what_restarts_brokers_beside_it_is_still_one_at_a_time_and_the_rest_holds_up_
         lab.cluster(name, json!({"advanced_config.config": config}));
     }
     assert_eq!(approved(&mut lab), ["acme/a"], "brokers restart, one cluster after another");
+}
+
+/// Records and disks outlive the object that says how they are kept.
+#[test]
+fn what_is_gone_from_the_target_is_judged_by_what_was_applied() {
+    let mut lab = thirty_days();
+    lab.target().objects.remove(&object("Kafka", "orders", "orders"));
+    // To put it back as it was needs nobody.
+    assert_eq!(running(&lab.plan()), ["acme/orders"]);
+    retention(&mut lab, "orders", Some(1));
+    let plan = lab.plan();
+    let orders = change(&plan, ORDERS);
+    assert_eq!((orders.verdict, waiting(&plan)), (Verdict::DataLoss, vec!["acme/orders".to_owned()]));
+}
+
+#[test]
+fn a_pool_that_is_gone_from_the_target_comes_back_with_no_smaller_disks() {
+    let mut lab = Lab::new();
+    lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": 200}}));
+    lab.settle();
+    let pools: Vec<_> =
+        lab.target().objects.keys().filter(|key| key.kind == "KafkaNodePool").cloned().collect();
+    pools.iter().for_each(|pool| drop(lab.target().objects.remove(pool)));
+    lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": 100}}));
+    let plan = lab.plan();
+    let Some(Waiting::Refused { why }) = change(&plan, ORDERS).waiting.first() else {
+        panic!("{plan:#?}");
+    };
+    assert!(why.contains("200Gi") && why.contains("100Gi"), "{why}");
 }

@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Difference;
-use crate::plan::Verdict::{ClientsReconnect, DataLoss, InPlace, NoOp, RollingRestart, StorageGrowth};
+use crate::plan::Verdict::{ClientsReconnect, InPlace, NoOp, RollingRestart, StorageGrowth};
 use crate::plan::{Step, Verdict};
 use crate::spec::broker_option::{self, Effect};
 use crate::spec::certificate::is_of_another_authority;
@@ -188,13 +188,22 @@ pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
     }
 }
 
-/// What a changed option of brokers does to records beside its effect on the brokers: what of them is deleted, and which
-/// of those that are acknowledged may be lost.
+/// What brokers delete for good when the options of an object change, one sentence each.
+pub(super) fn deleted_records(step: &Step, before: &Value, after: &Value) -> Vec<String> {
+    let none = Map::new();
+    let [before, after] = [before, after]
+        .map(|body| body.pointer("/spec/kafka/config").and_then(Value::as_object).unwrap_or(&none));
+    if step.object.kind == "Kafka" { broker_option::all_deleted(before, after) } else { Vec::new() }
+}
+
+/// What a changed option of brokers does to records beside its effect on the brokers: which of those that are acknowledged
+/// may be lost, and which are refused.
 pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
     let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
     let option = pointer.strip_prefix("/spec/kafka/config/")?;
-    if let Some(deleted) = broker_option::deleted(option, before, after) {
-        return Some((DataLoss, deleted));
+    if let Some(words) = broker_option::turned_away(option, before, after) {
+        let is_live = broker_option::find(option).is_some_and(|option| option.effect == Effect::Live);
+        return Some((if is_live { InPlace } else { RollingRestart }, words));
     }
     let (was, is) = (before.as_u64()?, after.as_u64()?);
     let copies = |number| count_of(number, "copy", "copies");
@@ -220,6 +229,14 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
         _ => return None,
     };
     Some((RollingRestart, words))
+}
+
+/// Whether brokers turn clients away by a changed option that they took before.
+pub(super) fn turns_away(step: &Step, difference: Option<&Difference>) -> bool {
+    difference.filter(|_| step.object.kind == "Kafka").is_some_and(|Difference { pointer, before, after }| {
+        let option = pointer.strip_prefix("/spec/kafka/config/");
+        option.is_some_and(|option| broker_option::turned_away(option, before, after).is_some())
+    })
 }
 
 fn count_of(number: u64, one: &str, several: &str) -> String {
@@ -259,12 +276,16 @@ pub(super) const TABLE: &[Row] = &[
     refused("Kafka", Of::Any, "/spec/kafka/metadataVersion", DOWN, LOWER_METADATA),
     row("Kafka", "/spec/kafka/version", CHANGES, RollingRestart, "Kafka goes from {before} to {after}; brokers and controllers restart one by one, clients reconnect and go on"),
     row("Kafka", "/spec/kafka/metadataVersion", CHANGES, InPlace, "Kafka's metadata goes from {before} to {after} and can't go back"),
+    row("Kafka", "/spec/kafka/quotas/producerByteRate", DOWN, InPlace, "what clients may write is lower: {after} bytes a second on each broker instead of {before}; who sends more is slowed down"),
+    row("Kafka", "/spec/kafka/quotas/consumerByteRate", DOWN, InPlace, "what clients may read is lower: {after} bytes a second on each broker instead of {before}; who reads more is slowed down"),
     row("Kafka", "/spec/kafka/quotas/**", CHANGES, InPlace, "client quotas change while clients stay connected"),
     row("Kafka", "/spec/entityOperator/**", CHANGES, InPlace, "the topic and user operators restart; clients notice nothing"),
     row("Kafka", "/spec/cruiseControl/**", CHANGES, InPlace, "Cruise Control restarts; clients notice nothing"),
     row("Kafka", "/spec/kafkaExporter/**", CHANGES, InPlace, "Kafka Exporter changes, beside the brokers; clients notice nothing"),
     row("Kafka", "/spec/kafka/tieredStorage/remoteStorageManager/config/**", CHANGES, RollingRestart, "brokers restart one by one and look for the older part of the log in another place, which has to hold it already"),
     row("Kafka", "/spec/kafka/listeners", UP, RollingRestart, "brokers restart one by one and can be reached in one more way; clients reconnect and go on"),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", DOWN, RollingRestart, "brokers restart one by one, and each takes fewer connections: {after} instead of {before}; clients beyond that can't connect"),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", DOWN, RollingRestart, "brokers restart one by one, and each takes fewer new connections: {after} a second instead of {before}; clients beyond that wait to connect"),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "/spec/kafka/listeners/**", CHANGES, ClientsReconnect, OTHER_LISTENERS),

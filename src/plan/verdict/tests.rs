@@ -191,6 +191,10 @@ fn what_an_option_of_brokers_does_to_records_is_said() {
     let told = [
         judged(json!({}), json!({"log.retention.ms": 86_400_000})),
         judged(json!({}), json!({"offsets.retention.minutes": 1440})),
+        judged(json!({"log.retention.hours": 87_600}), json!({})),
+        judged(json!({"log.cleaner.enable": false}), json!({})),
+        judged(json!({}), json!({"message.max.bytes": 1_024})),
+        judged(json!({}), json!({"transaction.max.timeout.ms": 30_000})),
         judged(json!({"min.insync.replicas": 2}), json!({"min.insync.replicas": 1})),
         judged(json!({"min.insync.replicas": 3}), json!({"min.insync.replicas": 2})),
         judged(json!({"min.insync.replicas": 2}), json!({"min.insync.replicas": 3})),
@@ -200,6 +204,10 @@ fn what_an_option_of_brokers_does_to_records_is_said() {
     insta::assert_snapshot!(told.join("\n"), @"
     data loss, beside it in place: records older than 1 day are deleted, in topics without a `retention.ms` of their own (7 days before); brokers take new options while they run
     data loss, beside it rolling restart: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these begin anew (7 days before); brokers and controllers restart one by one; clients reconnect and go on
+    data loss, beside it rolling restart: records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; from now on Kafka's default holds); brokers and controllers restart one by one; clients reconnect and go on
+    data loss, beside it rolling restart: compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted; brokers and controllers restart one by one; clients reconnect and go on
+    in place, beside it in place: batches of records above 1 KiB are refused, in topics without a `max.message.bytes` of their own; producers send up to 1 MiB unless they are set otherwise; brokers take new options while they run
+    rolling restart, beside it rolling restart: producers that ask for a transaction timeout above 30 seconds can't begin transactions; they ask for 1 minute unless they are set otherwise; brokers and controllers restart one by one
     rolling restart, beside it rolling restart: a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, when that one is lost before there are more; topics with a `min.insync.replicas` of their own keep to it; controllers restart one by one; brokers take new options while they run
     rolling restart, beside it rolling restart: a write with `acks=all` is acknowledged with 2 copies instead of 3: it is lost, though acknowledged, when these 2 are lost before there are more; topics with a `min.insync.replicas` of their own keep to it; controllers restart one by one; brokers take new options while they run
     rolling restart, beside it rolling restart: topics of no more than 3 copies can't be written with `acks=all` while one of their brokers is away; controllers restart one by one; brokers take new options while they run

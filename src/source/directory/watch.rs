@@ -4,6 +4,9 @@
 //! Where the kernel says nothing, since a limit is reached or since others change the files over a network, the tree is
 //! looked at again and again instead.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

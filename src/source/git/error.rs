@@ -89,6 +89,22 @@ pub enum GitError {
         /// What git says.
         error: git2::Error,
     },
+    /// A checkout can't be looked at.
+    #[error("could not tell which commit it is of: {}", .0.message())]
+    Checkout(
+        /// What git says.
+        git2::Error,
+    ),
+    /// What is kept of the commit in force can't be read.
+    #[error("could not tell from {path} whether {url} was rewritten: {why}")]
+    Kept {
+        /// The file.
+        path: camino::Utf8PathBuf,
+        /// The repository.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file that is needed to fetch can't be used.
     #[error("could not use {path}, which `{setting}` names: {why}")]
     File {
@@ -129,6 +145,9 @@ fn no_repository(is_folder: bool) -> &'static str {
     if is_folder { "that folder is no git repository" } else { "there is no such folder on this machine" }
 }
 
+/// What to do about a repository of another user.
+const OWNER: &str = "let its owner run this, or list it as `safe.directory` with git config";
+
 impl GitError {
     /// What to do next.
     pub fn hint(&self) -> &'static str {
@@ -140,9 +159,7 @@ impl GitError {
                 (ErrorClass::Ssl, _) | (_, ErrorCode::Certificate) => {
                     "check who answers there; the variable SSL_CERT_FILE names authorities for https"
                 }
-                (ErrorClass::Config, _) => {
-                    "let its owner run this, or list it as `safe.directory` with git config"
-                }
+                (ErrorClass::Config, _) => OWNER,
                 _ => "check `source.git` and the network",
             },
             GitError::Push { .. } => "check the network, and try again",
@@ -169,6 +186,11 @@ impl GitError {
                 "name the file of a private key that the user that runs this can read"
             }
             GitError::File { .. } => "name a file that the user that runs this can read",
+            GitError::Checkout(error) if error.code() == ErrorCode::Owner => OWNER,
+            GitError::Checkout(_) => "check it with git fsck",
+            GitError::Kept { .. } => {
+                "let the user that runs this read it; if it is damaged, see that nobody pushed the branch by force, and remove it"
+            }
             GitError::Clone { .. } => "check the disk, and the folder's permissions",
             GitError::Busy { .. } => "try again when it is done; if it is hung, end it",
             GitError::Nothing { .. } => "wait for a fetch, or see why there was none",

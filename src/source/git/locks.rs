@@ -1,7 +1,7 @@
 //! Who uses the clone: a command beside a running `serve`, or two commands.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ fn in_use(place: &Utf8Path, lock: fn(&File) -> Result<(), TryLockError>) -> io::
     let file = open(&beside(place, "in-use"))?;
     match take(&file, lock, Instant::now() + PATIENCE)? {
         true => Ok(Lock(file)),
-        false => Err(io::Error::new(io::ErrorKind::TimedOut, "another process is using it")),
+        false => Err(io::Error::new(ErrorKind::TimedOut, "another process is using it")),
     }
 }
 
@@ -87,5 +87,12 @@ fn beside(place: &Utf8Path, name: &str) -> Utf8PathBuf {
 }
 
 fn open(path: &Utf8Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    match options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path) {
+        // Whoever may only read the clone can lock what is there.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            File::open(path)
+        }
+        opened => opened,
+    }
 }

@@ -1,3 +1,4 @@
+mod doubt;
 mod signatures;
 
 use std::fs;
@@ -271,7 +272,7 @@ fn a_clone_is_read_whole_while_others_fetch_into_it_and_put_another_in_its_place
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let alone = writer.alone().unwrap();
-                writer.fetch_anew(Instant::now() + writer.timeout()).unwrap();
+                writer.fetch_anew(Instant::now() + writer.timeout(), None).unwrap();
                 drop(alone);
                 // Who waits for the lock looks again in a moment.
                 std::thread::sleep(Duration::from_millis(50));

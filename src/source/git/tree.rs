@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use git2::{ObjectType, Odb, Oid, Repository, Signature, Tree, TreeEntry};
+use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, Signature, Tree, TreeEntry};
 
 use super::GitError;
 use crate::names::SpecPath;
@@ -68,7 +68,7 @@ impl Reader<'_> {
             folder: folder.to_owned(),
         };
         let entry = match whole.get_path(folder.as_ref()) {
-            Err(error) if error.code() == git2::ErrorCode::NotFound => return Err(none()),
+            Err(error) if error.code() == ErrorCode::NotFound => return Err(none()),
             found => found.map_err(|error| self.damaged("a folder", error))?,
         };
         match entry.kind() {
@@ -88,10 +88,19 @@ impl Reader<'_> {
 }
 
 /// The commit that a folder is a checkout of; none where it is part of no git repository, or of an empty one.
-pub fn checked_out(folder: &Utf8Path) -> Option<Commit> {
-    let repository = Repository::discover(folder).ok()?;
-    let commit = repository.head().ok()?.peel_to_commit().ok()?;
-    Some(Commit { id: commit.id().to_string(), author: author(&commit.author()), rewrote: None })
+///
+/// # Errors
+/// When the repository can't be read, as one that belongs to another user.
+pub fn checked_out(folder: &Utf8Path) -> Result<Option<Commit>, GitError> {
+    let found = Repository::discover(folder).and_then(|repository| {
+        let commit = repository.head()?.peel_to_commit()?;
+        Ok(Commit { id: commit.id().to_string(), author: author(&commit.author()), rewrote: None })
+    });
+    match found {
+        Ok(commit) => Ok(Some(commit)),
+        Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::UnbornBranch) => Ok(None),
+        Err(error) => Err(GitError::Checkout(error)),
+    }
 }
 
 /// Who a commit says wrote it.

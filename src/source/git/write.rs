@@ -89,7 +89,7 @@ pub enum WriteError<E> {
         /// The commit.
         commit: String,
         /// What happened.
-        why: GitError,
+        why: Box<GitError>,
     },
     /// Something stands where a file is to be.
     #[error("nothing was written: `{path}` {why}")]
@@ -205,14 +205,18 @@ impl Mirror {
     /// Puts a commit in force that the remote has taken.
     fn take(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
         self.read(repository, commit)?;
-        self.doubt_it(repository, commit, None).map_err(|error| clone(&self.place, &error))?;
+        self.keep(repository, commit)?;
         self.names().put_in_force(repository, commit).map_err(|error| clone(&self.place, &error))
     }
 
     /// Fetches to see whether a commit arrived of which nothing was heard.
     fn look_for<E>(&self, written: Written, cut: GitError) -> Result<Written, WriteError<E>> {
         let looked = self.fetch_alone(Instant::now() + self.timeout()).and_then(|_| self.tip());
-        let unsure = |why| WriteError::Unsure { url: self.url.clone(), commit: written.commit.clone(), why };
+        let unsure = |why| WriteError::Unsure {
+            url: self.url.clone(),
+            commit: written.commit.clone(),
+            why: Box::new(why),
+        };
         match looked {
             Ok((repository, tip)) if follows(&repository, tip, &written.commit) => Ok(written),
             Ok(_) => Err(WriteError::Away(cut)),

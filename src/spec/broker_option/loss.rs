@@ -1,47 +1,58 @@
 //! The options that say what brokers keep: a change that makes them keep less deletes records, at once and for good.
 //!
 //! Defaults are those that Apache Kafka 4.3.1's `kafka.server.KafkaConfig` prints, each beside its option. Of the others
-//! that are about logs, the size and age of segments decide only when something goes that may go anyway, and local retention
-//! is about copies of what is in tiered storage.
+//! that are about logs, the size of segments decides only when something goes that may go anyway, and local retention is about
+//! copies of what is in tiered storage.
+//!
+//! Options that no spec may set count, too: somebody may have set them by hand, and what they keep goes when they do.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use self::Unit::{Bytes, Milliseconds, Minutes};
+use self::Unit::{Bytes, Members, Milliseconds, Minutes};
 
 /// An option of how much or how long something is kept.
 struct Keeps {
     option: &'static str,
+    /// The options that decide where this one is left out, in their order, and how many of its unit one of theirs is.
+    otherwise: &'static [(&'static str, i64)],
     default: i64,
     unit: Unit,
     /// What goes, with `{}` for the new value.
     goes: &'static str,
 }
 
+/// What an option counts.
 #[derive(Clone, Copy)]
-enum Unit {
+pub(super) enum Unit {
     Milliseconds,
     Minutes,
     Bytes,
+    Members,
 }
 
 const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+const HOUR_MS: i64 = 60 * 60 * 1000;
 const WEEK_MINUTES: i64 = 7 * 24 * 60;
 const RETENTION_MS: &str = "log.retention.ms";
 const CLEANUP_POLICY: &str = "log.cleanup.policy";
+const CLEANER: &str = "log.cleaner.enable";
 
 #[rustfmt::skip]
 const KEEPS: &[Keeps] = &[
     // Default `null`: then `log.retention.minutes`, `null` too, and then `log.retention.hours`, 168.
-    Keeps { option: RETENTION_MS, default: WEEK_MS, unit: Milliseconds, goes: "records older than {} are deleted, in topics without a `retention.ms` of their own" },
+    Keeps { option: RETENTION_MS, otherwise: &[("log.retention.minutes", 60_000), ("log.retention.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "records older than {} are deleted, in topics without a `retention.ms` of their own" },
     // Default -1.
-    Keeps { option: "log.retention.bytes", default: -1, unit: Bytes, goes: "of each partition all but the newest {} are deleted, in topics without a `retention.bytes` of their own" },
+    Keeps { option: "log.retention.bytes", otherwise: &[], default: -1, unit: Bytes, goes: "of each partition all but the newest {} are deleted, in topics without a `retention.bytes` of their own" },
     // Default 0.
-    Keeps { option: "log.cleaner.min.compaction.lag.ms", default: 0, unit: Milliseconds, goes: "records with a newer one of the same key are deleted when they are older than {}, in compacted topics without a `min.compaction.lag.ms` of their own" },
+    Keeps { option: "log.cleaner.min.compaction.lag.ms", otherwise: &[], default: 0, unit: Milliseconds, goes: "records with a newer one of the same key are deleted when they are older than {}, in compacted topics without a `min.compaction.lag.ms` of their own" },
     // Default 86400000.
-    Keeps { option: "log.cleaner.delete.retention.ms", default: DAY_MS, unit: Milliseconds, goes: "marks of what was deleted go when they are older than {}, in compacted topics without a `delete.retention.ms` of their own, so a consumer that takes longer misses them" },
+    Keeps { option: "log.cleaner.delete.retention.ms", otherwise: &[], default: DAY_MS, unit: Milliseconds, goes: "marks of what was deleted go when they are older than {}, in compacted topics without a `delete.retention.ms` of their own, so a consumer that takes longer misses them" },
+    // Default `null`: then `log.roll.hours`, 168. What is in the newest segment is not compacted and, while anything in it is
+    // to be kept, not deleted either.
+    Keeps { option: "log.roll.ms", otherwise: &[("log.roll.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "segments end when they are {} old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own" },
     // Default 10080.
-    Keeps { option: "offsets.retention.minutes", default: WEEK_MINUTES, unit: Minutes, goes: "offsets of consumer groups that have been empty for longer than {} are deleted, so these begin anew" },
+    Keeps { option: "offsets.retention.minutes", otherwise: &[], default: WEEK_MINUTES, unit: Minutes, goes: "offsets of consumer groups that have been empty for longer than {} are deleted, so these begin anew" },
 ];
 
 /// Whether an option says what is kept.
@@ -55,16 +66,50 @@ pub fn deleted(option: &str, before: &Value, after: &Value) -> Option<String> {
     if option == CLEANUP_POLICY {
         return deleted_by_policy(before, after);
     }
-    let Keeps { default, unit, goes, .. } = KEEPS.iter().find(|keeps| keeps.option == option)?;
-    let value = |value: &Value| if value.is_null() { Some(*default) } else { number(value) };
-    let (was, is) = (value(before)?, value(after)?);
-    // A negative number is no limit.
-    let limit = |value: i64| if value < 0 { i64::MAX } else { value };
-    (limit(is) < limit(was)).then(|| {
-        let kept = if was < 0 { "all" } else { &unit.text(was) };
-        let by_default = if after.is_null() { "; from now on Kafka's default holds" } else { "" };
-        format!("{} ({kept} before{by_default})", goes.replace("{}", &unit.text(is)))
-    })
+    let keeps = KEEPS.iter().find(|keeps| keeps.option == option)?;
+    let value = |value: &Value| if value.is_null() { Some(None) } else { number(value).map(Some) };
+    keeps.less(value(before)?, value(after)?)
+}
+
+/// What brokers delete for good when their options change, one sentence each.
+pub fn all_deleted(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
+    let mut deleted: Vec<String> =
+        KEEPS.iter().filter_map(|keeps| keeps.less(keeps.set(before), keeps.set(after))).collect();
+    let [was, is] = [before, after].map(|options| options.get(CLEANUP_POLICY).unwrap_or(&Value::Null));
+    deleted.extend(deleted_by_policy(was, is));
+    let cleans = |options: &Map<String, Value>| {
+        options.get(CLEANER).is_none_or(|value| *value != Value::Bool(false) && value != "false")
+    };
+    if !cleans(before) && cleans(after) {
+        deleted.push(
+            "compacted topics are compacted, which they were not before: of records with one key all but the newest are \
+             deleted"
+                .to_owned(),
+        );
+    }
+    deleted
+}
+
+impl Keeps {
+    /// What is set, by this option or by one that decides in its place; none where Kafka's default holds.
+    fn set(&self, options: &Map<String, Value>) -> Option<i64> {
+        let own = [(self.option, 1)];
+        let mut all = own.iter().chain(self.otherwise);
+        all.find_map(|(option, factor)| Some(number(options.get(*option)?)?.saturating_mul(*factor)))
+    }
+
+    /// What goes when what is set changes; none where as much stays.
+    fn less(&self, before: Option<i64>, after: Option<i64>) -> Option<String> {
+        let Keeps { default, unit, goes, .. } = self;
+        let (was, is) = (before.unwrap_or(*default), after.unwrap_or(*default));
+        // A negative number is no limit.
+        let limit = |value: i64| if value < 0 { i64::MAX } else { value };
+        (limit(is) < limit(was)).then(|| {
+            let kept = if was < 0 { "all" } else { &unit.text(was) };
+            let by_default = if after.is_none() { "; from now on Kafka's default holds" } else { "" };
+            format!("{} ({kept} before{by_default})", goes.replace("{}", &unit.text(is)))
+        })
+    }
 }
 
 /// What a policy deletes that one before did not. The default is `delete`.
@@ -85,18 +130,19 @@ fn deleted_by_policy(before: &Value, after: &Value) -> Option<String> {
 }
 
 /// The number that an option is set to, which manifests may have as text.
-fn number(value: &Value) -> Option<i64> {
+pub(super) fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
 impl Unit {
     /// An amount in the largest unit that fits it: `7 days`, `90 minutes`, `512 MiB`.
-    fn text(self, amount: i64) -> String {
+    pub(super) fn text(self, amount: i64) -> String {
         let units: &[(i64, &str)] = match self {
             Milliseconds => {
                 &[(DAY_MS, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"), (1, "ms")]
             }
             Minutes => &[(24 * 60, "day"), (60, "hour"), (1, "minute")],
+            Members => &[(1, "member")],
             Bytes => &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "byte")],
         };
         let smallest = units[units.len() - 1];
@@ -127,6 +173,7 @@ mod tests {
             ("log.cleaner.min.compaction.lag.ms", json!(3_600_000), none.clone()),
             ("log.cleaner.delete.retention.ms", none.clone(), json!(0)),
             ("offsets.retention.minutes", none.clone(), json!(1_440)),
+            ("log.roll.ms", none.clone(), json!(3_600_000)),
             (CLEANUP_POLICY, none.clone(), json!("compact")),
             (CLEANUP_POLICY, json!("compact"), none.clone()),
             (CLEANUP_POLICY, json!("compact"), json!("delete,compact")),
@@ -145,11 +192,43 @@ mod tests {
         log.cleaner.min.compaction.lag.ms 3600000 → null: records with a newer one of the same key are deleted when they are older than 0 ms, in compacted topics without a `min.compaction.lag.ms` of their own (1 hour before; from now on Kafka's default holds)
         log.cleaner.delete.retention.ms null → 0: marks of what was deleted go when they are older than 0 ms, in compacted topics without a `delete.retention.ms` of their own, so a consumer that takes longer misses them (1 day before)
         offsets.retention.minutes null → 1440: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these begin anew (7 days before)
+        log.roll.ms null → 3600000: segments end when they are 1 hour old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own (7 days before)
         log.cleanup.policy null → "compact": of records with one key all but the newest are deleted, and so are those without a key, in topics without a `cleanup.policy` of their own
         log.cleanup.policy "compact" → null: records beyond the retention of their topic are deleted, in topics without a `cleanup.policy` of their own
         log.cleanup.policy "compact" → "delete,compact": records beyond the retention of their topic are deleted, in topics without a `cleanup.policy` of their own
         log.cleanup.policy "delete" → "delete,compact": of records with one key all but the newest are deleted, and so are those without a key, in topics without a `cleanup.policy` of their own
         "#);
+    }
+
+    /// As somebody sets them by hand, numbers or text.
+    #[test]
+    fn options_that_no_spec_may_set_count_too() {
+        let of = |before: Value, after: Value| {
+            all_deleted(before.as_object().unwrap(), after.as_object().unwrap()).join("; ")
+        };
+        let told = [
+            of(json!({"log.retention.hours": 87_600}), json!({})),
+            of(json!({"log.retention.hours": "-1"}), json!({})),
+            of(json!({"log.retention.minutes": 20_160, "log.retention.hours": 1}), json!({})),
+            of(json!({"log.retention.hours": 336}), json!({"log.retention.ms": 86_400_000})),
+            of(json!({"log.roll.hours": 336}), json!({})),
+            of(json!({"log.cleaner.enable": "false"}), json!({})),
+            of(json!({"log.cleaner.enable": false}), json!({"log.cleaner.enable": true})),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @"
+        records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; from now on Kafka's default holds)
+        records older than 7 days are deleted, in topics without a `retention.ms` of their own (all before; from now on Kafka's default holds)
+        records older than 7 days are deleted, in topics without a `retention.ms` of their own (14 days before; from now on Kafka's default holds)
+        records older than 1 day are deleted, in topics without a `retention.ms` of their own (14 days before)
+        segments end when they are 7 days old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own (14 days before; from now on Kafka's default holds)
+        compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted
+        compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted
+        ");
+        // What decides already goes on deciding.
+        let week = json!({"log.retention.ms": WEEK_MS, "log.retention.hours": 87_600});
+        assert_eq!(of(week, json!({"log.retention.ms": WEEK_MS})), "");
+        assert_eq!(of(json!({"log.retention.hours": 168}), json!({})), "");
+        assert_eq!(of(json!({}), json!({"log.cleaner.enable": true})), "");
     }
 
     #[test]
@@ -165,9 +244,8 @@ mod tests {
             (CLEANUP_POLICY, json!("delete,compact"), json!("compact")),
             (CLEANUP_POLICY, json!("delete,compact"), Value::Null),
             (CLEANUP_POLICY, json!("compact, delete"), json!("delete,compact")),
-            // What is about segments and about local copies of what is in a bucket.
+            // What is about the size of segments and about local copies of what is in a bucket.
             ("log.segment.bytes", json!(1_i64 << 30), json!(1_i64 << 20)),
-            ("log.roll.ms", json!(1_000_000), json!(60_000)),
             ("log.segment.delete.delay.ms", json!(60_000), json!(0)),
             ("log.local.retention.ms", json!(-2), json!(1_000)),
         ] {

@@ -1,4 +1,7 @@
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
 
 use super::*;
 
@@ -133,6 +136,54 @@ fn each_mistake_in_a_certificate_is_told_with_what_to_do() {
     for (text, expected) in cases {
         assert_eq!(faults(text, None), format!("Certificate {expected}"));
     }
+}
+
+/// Java's clients turn such certificates down, whatever their names.
+#[test]
+fn a_certificate_has_to_be_for_what_it_is_used_for() {
+    use ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth};
+    use KeyUsagePurpose::{DigitalSignature, KeyCertSign, KeyEncipherment};
+    let own = |extended: &[ExtendedKeyUsagePurpose], usages: &[KeyUsagePurpose]| {
+        let mut params = params(&["k.example.com"]);
+        (params.extended_key_usages, params.key_usages) = (extended.to_vec(), usages.to_vec());
+        params.self_signed(&key()).unwrap().pem()
+    };
+    assert_eq!(
+        faults(&own(&[ClientAuth], &[]), None),
+        "Certificate certificate-not-for-servers: the certificate is not for servers, so that clients refuse it: its extended \
+         key usage lacks `serverAuth` (have it made again with `serverAuth` in its extended key usage, or without one)\n"
+    );
+    assert_eq!(
+        faults(&own(&[], &[KeyEncipherment]), None),
+        "Certificate certificate-not-for-signing: the certificate's key may not sign, so that clients refuse it: its key usage \
+         lacks `digitalSignature` (have it made again with `digitalSignature` in its key usage, or without one)\n"
+    );
+    for good in [
+        own(&[ClientAuth, ServerAuth], &[DigitalSignature, KeyEncipherment]),
+        own(&[Any], &[DigitalSignature]),
+    ] {
+        assert!(Certificate::parse(&good, None).is_ok());
+    }
+    let signed = |is_ca: IsCa, usages: &[KeyUsagePurpose]| {
+        let mut issuer = params(&[]);
+        issuer.distinguished_name.push(DnType::CommonName, "issuer");
+        (issuer.is_ca, issuer.key_usages) = (is_ca, usages.to_vec());
+        let issuer_key = key();
+        let issuer_pem = issuer.self_signed(&issuer_key).unwrap().pem();
+        let own =
+            params(&["k.example.com"]).signed_by(&key(), &Issuer::new(issuer, issuer_key)).unwrap().pem();
+        format!("{own}{issuer_pem}")
+    };
+    let ca = || IsCa::Ca(BasicConstraints::Unconstrained);
+    for bad in [signed(IsCa::ExplicitNoCa, &[]), signed(IsCa::NoCa, &[]), signed(ca(), &[DigitalSignature])] {
+        assert_eq!(
+            faults(&bad, None),
+            "Certificate certificate-issuer-no-ca: certificate 2 of the chain may not sign others, so that clients refuse the whole \
+             chain (have it made by an authority: each certificate after the first one needs `CA:TRUE`, and `keyCertSign` where it \
+             has a key usage)\n"
+        );
+    }
+    assert!(Certificate::parse(&signed(ca(), &[KeyCertSign]), None).is_ok());
 }
 
 #[test]

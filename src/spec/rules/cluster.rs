@@ -94,6 +94,17 @@ impl Rules<'_> {
                 );
             }
         }
+        let (batch, segment) = (options.number("message.max.bytes"), options.number("log.segment.bytes"));
+        if let (Some(batch), Some(segment)) = (batch, segment)
+            && batch > segment
+        {
+            self.refuse_option(
+                "message.max.bytes",
+                "broker-option",
+                format!("`message.max.bytes` is {batch}, and a batch has to fit a segment: `log.segment.bytes` is {segment}"),
+                format!("lower it to at most {segment}, or raise `log.segment.bytes`"),
+            );
+        }
         let lag = |name: &str| options.number(&format!("log.cleaner.{name}.compaction.lag.ms"));
         if let (Some(min), Some(max)) = (lag("min"), lag("max"))
             && min > max

@@ -1,0 +1,38 @@
+//! Secrets that the settings keep out of a folder that has them.
+
+use crate::names::FleetKey;
+use crate::plan::fleet::infra_type;
+use crate::plan::world::World;
+use crate::plan::{Change, Step, Verb};
+use crate::spec::InfraType;
+
+/// Says what follows where Secrets leave a folder though their cluster stays, and lets a person say so first: whoever applies
+/// the folder and removes what is no longer in it takes them away from running brokers.
+pub(super) fn tell(world: &World, fleet: &FleetKey, change: &mut Change) {
+    let names: Vec<String> = secrets(world, fleet, change).map(|step| step.object.to_string()).collect();
+    if names.is_empty() {
+        return;
+    }
+    change.effects.push(format!(
+        "{} no longer in the folder, since `secrets.write_to_output` is false. Keep them in Kubernetes first, by other means: what \
+         removes there what the folder no longer has deletes them, and then brokers can't start",
+        match names.as_slice() {
+            [name] => format!("{name} is"),
+            several => format!("{} are", several.join(", ")),
+        }
+    ));
+    change.guarded = true;
+}
+
+/// Whether Secrets leave a folder though their cluster stays.
+pub(super) fn leave(world: &World, fleet: &FleetKey, change: &Change) -> bool {
+    secrets(world, fleet, change).next().is_some()
+}
+
+fn secrets<'a>(world: &World, fleet: &FleetKey, change: &'a Change) -> impl Iterator<Item = &'a Step> {
+    let kept_out = !world.catalog.config.secrets.write_to_output
+        && change.verb != Verb::Delete
+        && infra_type(world, fleet) == Some(InfraType::Directory);
+    let leaves = |step: &&Step| step.verb == Verb::Delete && step.object.kind == "Secret";
+    change.steps.iter().filter(move |_| kept_out).filter(leaves)
+}

@@ -1,0 +1,51 @@
+//! What is disrupted while clusters change or can't be seen.
+
+use super::*;
+use crate::plan::Waiting;
+
+/// Says of a cluster that the role of the fleet's user lacks what is needed to see how it is.
+fn hide(lab: &mut Lab, name: &str) -> Waiting {
+    let reason =
+        "the user of the fleet's `kubeconfig` may not list Pod objects; allow it `list` on `pods`".to_owned();
+    lab.judged(name, Status::Unreachable);
+    let cluster = key(&format!("Cluster/acme/{name}"));
+    let judged = lab.target().health.as_mut().unwrap().clusters.get_mut(&cluster).unwrap();
+    judged.status.reason = Some(reason.clone());
+    Waiting::Unseen { cluster, reason }
+}
+
+#[test]
+fn nothing_is_disrupted_while_a_cluster_of_the_fleet_cannot_be_seen() {
+    let mut lab = Lab::with(&["a", "b", "c"]);
+    for name in ["a", "b", "c"] {
+        lab.cluster(name, json!({"advanced_config.version": "4.3.2"}));
+    }
+    let hidden = ["a", "b", "c"].map(|name| hide(&mut lab, name));
+    let plan = lab.plan();
+    assert_eq!(running(&plan), [""; 0]);
+    for (name, waiting) in ["a", "b", "c"].into_iter().zip(hidden) {
+        assert_eq!(change(&plan, &format!("Cluster/acme/{name}")).waiting, [waiting]);
+    }
+    let told = "nothing is disrupted while nobody sees how cluster acme/a is: the user of the fleet's `kubeconfig` may not list \
+                Pod objects; allow it `list` on `pods`";
+    assert_eq!(change(&plan, "Cluster/acme/a").waiting[0].to_string(), told);
+
+    // One that is seen waits for one that isn't, and goes first where it is known to need a repair.
+    lab.judged("b", Status::Healthy);
+    let a = hide(&mut lab, "a");
+    assert_eq!(change(&lab.plan(), "Cluster/acme/b").waiting, [a]);
+    lab.judged("b", Status::Degraded);
+    assert_eq!(running(&lab.plan()), ["acme/b"]);
+}
+
+#[test]
+fn a_cluster_that_is_being_changed_is_changed_further_only_where_it_alone_is() {
+    let mut lab = Lab::with(&["a", "b"]);
+    for name in ["a", "b"] {
+        lab.cluster(name, json!({"advanced_config.version": "4.3.2"}));
+    }
+    lab.judged("b", Status::Updating);
+    assert_eq!(running(&lab.plan()), ["acme/b"]);
+    lab.judged("a", Status::Updating);
+    assert_eq!(running(&lab.plan()), [""; 0]);
+}

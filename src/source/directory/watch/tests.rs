@@ -1,0 +1,98 @@
+//! What is told, on real folders.
+
+use std::fs;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use tempfile::TempDir;
+
+use super::*;
+
+/// Longer than anything takes that is told at all.
+const LONG: Duration = Duration::from_secs(60);
+
+struct Watched {
+    root: TempDir,
+    told: Receiver<()>,
+}
+
+impl Watched {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(root.path().canonicalize().unwrap()).unwrap();
+        let mut watch = Watch::new(&path);
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            while tell.send(()).is_ok() {
+                watch.changed();
+            }
+        });
+        told.recv_timeout(LONG).unwrap();
+        Self { root, told }
+    }
+
+    fn write(&self, file: &str) {
+        fs::write(self.root.path().join(file), "a: 1\n").unwrap();
+    }
+
+    #[track_caller]
+    fn is_told(&self) {
+        self.told.recv_timeout(LONG).expect("somebody is told");
+        // One save may be told twice where it takes long.
+        while self.told.recv_timeout(QUIET * 5).is_ok() {}
+    }
+}
+
+#[test]
+fn what_is_in_folders_that_were_not_there_is_told() {
+    let watched = Watched::new();
+    fs::create_dir_all(watched.root.path().join("a/b/c")).unwrap();
+    watched.is_told();
+    watched.write("a/b/c/x.yaml");
+    watched.is_told();
+    // Under another name it is the same folder.
+    fs::rename(watched.root.path().join("a/b"), watched.root.path().join("d")).unwrap();
+    watched.is_told();
+    watched.write("d/c/x.yaml");
+    watched.is_told();
+    fs::remove_dir_all(watched.root.path().join("d")).unwrap();
+    watched.is_told();
+}
+
+#[test]
+fn what_editors_keep_beside_a_file_is_not_told() {
+    let watched = Watched::new();
+    watched.write(".x.yaml.swp");
+    fs::create_dir(watched.root.path().join(".streamfleet")).unwrap();
+    watched.write(".streamfleet/x.yaml");
+    assert!(watched.told.recv_timeout(LONGEST * 2).is_err());
+    watched.write("x.yaml");
+    watched.is_told();
+}
+
+#[test]
+fn events_that_are_lost_lose_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let path = Utf8PathBuf::from_path_buf(root.path().canonicalize().unwrap()).unwrap();
+    let mut watch = Watch::new(&path);
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    // Equal events that follow each other are one.
+    for number in 0..=limit {
+        fs::write(path.join(format!("{}.yaml", number % 2)), "a: 1\n").unwrap();
+    }
+    // Nobody is told of this folder.
+    fs::create_dir(path.join("late")).unwrap();
+    watch.changed();
+    assert!(watch.folders.values().any(|folder| folder.ends_with("late")), "{:?}", watch.folders);
+}
+
+#[test]
+fn file_systems_that_others_change_are_known() {
+    assert_eq!(remote(0x6969), Some("NFS"));
+    // As a host with signed numbers of 64 bits has it.
+    assert_eq!(remote(0xffff_ffff_ff53_4d42), Some("CIFS"));
+    // The memory's own.
+    assert_eq!(remote(0x0102_1994), None);
+}

@@ -1,0 +1,84 @@
+//! The options by which brokers turn clients away when they are lowered.
+//!
+//! Defaults are those that Apache Kafka 4.3.1's `kafka.server.KafkaConfig` prints; those of clients are those of Kafka's own.
+
+use serde_json::Value;
+
+use super::loss::Unit::{self, Bytes, Members, Milliseconds};
+use super::loss::number;
+
+/// What happens to clients when an option is lowered.
+struct Lowered {
+    option: &'static str,
+    default: i64,
+    unit: Unit,
+    /// Who is turned away, with `{}` for the new value.
+    refuses: &'static str,
+}
+
+#[rustfmt::skip]
+const LOWERED: &[Lowered] = &[
+    Lowered { option: "connections.max.idle.ms", default: 600_000, unit: Milliseconds, refuses: "clients that are idle for longer than {} are cut off and have to reconnect; they close idle connections themselves after 9 minutes unless they are set otherwise" },
+    Lowered { option: "group.max.session.timeout.ms", default: 1_800_000, unit: Milliseconds, refuses: "consumers that ask for a session timeout above {} can't join their group; they ask for 45 seconds unless they are set otherwise" },
+    Lowered { option: "group.max.size", default: i32::MAX as i64, unit: Members, refuses: "consumer groups of more than {} lose the others, which can't join again" },
+    Lowered { option: "log.message.timestamp.after.max.ms", default: 3_600_000, unit: Milliseconds, refuses: "records whose time is ahead by more than {} are refused, in topics without a `message.timestamp.after.max.ms` of their own" },
+    Lowered { option: "log.message.timestamp.before.max.ms", default: i64::MAX, unit: Milliseconds, refuses: "records whose time is past by more than {} are refused, in topics without a `message.timestamp.before.max.ms` of their own" },
+    Lowered { option: "message.max.bytes", default: 1_048_588, unit: Bytes, refuses: "batches of records above {} are refused, in topics without a `max.message.bytes` of their own; producers send up to 1 MiB unless they are set otherwise" },
+    Lowered { option: "producer.id.expiration.ms", default: 86_400_000, unit: Milliseconds, refuses: "producers that are idle for longer than {} are forgotten, so that what one sends again after that may be there twice" },
+    Lowered { option: "transaction.max.timeout.ms", default: 900_000, unit: Milliseconds, refuses: "producers that ask for a transaction timeout above {} can't begin transactions; they ask for 1 minute unless they are set otherwise" },
+    Lowered { option: "transactional.id.expiration.ms", default: 604_800_000, unit: Milliseconds, refuses: "transactional ids that are unused for longer than {} are forgotten, and producers that come back with one have to begin anew" },
+];
+
+/// Which clients brokers turn away when an option changes, as a sentence; none where they turn away nobody more than before.
+/// Null is an option that is left out.
+pub fn turned_away(option: &str, before: &Value, after: &Value) -> Option<String> {
+    let lowered = LOWERED.iter().find(|lowered| lowered.option == option)?;
+    let value = |value: &Value| if value.is_null() { Some(lowered.default) } else { number(value) };
+    let (was, is) = (value(before)?, value(after)?);
+    (is < was).then(|| lowered.refuses.replace("{}", &lowered.unit.text(is)))
+}
+
+/// What lowering an option does to clients, whatever its new value; none where it does nothing to them.
+pub(super) fn text(option: &str) -> Option<String> {
+    let lowered = LOWERED.iter().find(|lowered| lowered.option == option)?;
+    Some(format!("When it is lowered, {}.", lowered.refuses.replace("{}", "the new limit")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whoever_is_turned_away_is_told() {
+        assert_eq!(
+            turned_away("group.max.session.timeout.ms", &Value::Null, &json!(30_000)).unwrap(),
+            "consumers that ask for a session timeout above 30 seconds can't join their group; they ask for 45 seconds unless they \
+             are set otherwise"
+        );
+        assert_eq!(
+            turned_away("message.max.bytes", &json!(2 << 20), &Value::Null).unwrap(),
+            "batches of records above 1048588 bytes are refused, in topics without a `max.message.bytes` of their own; producers \
+             send up to 1 MiB unless they are set otherwise"
+        );
+        assert_eq!(
+            turned_away("group.max.size", &Value::Null, &json!(1)).unwrap(),
+            "consumer groups of more than 1 member lose the others, which can't join again"
+        );
+        for (option, before, after) in [
+            ("message.max.bytes", Value::Null, json!(2 << 20)),
+            ("message.max.bytes", json!(1_024), json!("1024")),
+            ("num.partitions", json!(3), json!(1)),
+        ] {
+            assert_eq!(turned_away(option, &before, &after), None, "{option}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_turned_away_is_told_of_options_that_may_be_set() {
+        for Lowered { option, .. } in LOWERED {
+            assert!(super::super::find(option).is_some() && text(option).is_some(), "{option}");
+        }
+    }
+}
