@@ -17,6 +17,7 @@ mod get;
 mod init;
 mod manual;
 mod plan;
+mod reload;
 mod report;
 mod restore;
 mod role;

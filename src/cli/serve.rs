@@ -2,7 +2,6 @@
 
 mod feed;
 mod log;
-mod reload;
 mod wake;
 
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use crate::api;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
+use crate::cli::reload;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::execute::{Progress, Report};

@@ -14,7 +14,7 @@ const FIXED: [&str; 5] = ["state_dir", "output_dir", "secrets_dir", "source", "a
 
 /// Reads the settings anew, and gives those that hold from now on; none where nothing that can change did. What is wrong with
 /// them, and what takes a restart, is told.
-pub(super) fn reload(args: &TreeArgs, before: &Settings) -> Option<Settings> {
+pub fn reload(args: &TreeArgs, before: &Settings) -> Option<Settings> {
     match Settings::settle(args) {
         Ok(after) => changed(before, after),
         Err(Failure { chain, hint, .. }) => {
