@@ -9,7 +9,7 @@ pub const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 impl Waiting {
     /// Every word.
-    pub const KINDS: [&'static str; 24] = [
+    pub const KINDS: [&'static str; 25] = [
         "held",
         "unreadable-file",
         "protected",
@@ -17,6 +17,7 @@ impl Waiting {
         "one-disruption",
         "renewal",
         "unsettled",
+        "unseen",
         "unreachable",
         "under-way",
         "plan-only",
@@ -46,6 +47,7 @@ impl Waiting {
             Waiting::OneDisruption { .. } => "one-disruption",
             Waiting::Renewal { .. } => "renewal",
             Waiting::Unsettled => "unsettled",
+            Waiting::Unseen { .. } => "unseen",
             Waiting::Unreachable { .. } => "unreachable",
             Waiting::UnderWay { .. } => "under-way",
             Waiting::PlanOnly => "plan-only",
