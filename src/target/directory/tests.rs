@@ -316,7 +316,7 @@ async fn an_object_in_another_version_of_its_api_is_the_same_object() {
 async fn ids_and_protection_are_in_the_folder_too() {
     let place = place();
     place.create([config("a", "1")]).await;
-    let read = || place.target.marks().unwrap()[&owner()].clone();
+    let read = || place.target.marks().unwrap()[&owner()];
     assert_eq!(read(), mark(true));
     // Protection that is about to be lifted holds until it is.
     let lifting = Intent { marks: [(owner(), mark(false))].into(), ..Intent::default() };
