@@ -8,13 +8,7 @@ fn asked(lab: &Lab, runs: &DryRuns) -> (Plan, Vec<String>, Vec<String>) {
     let (catalog, desired) = (lab.catalog(), lab.desired());
     let planner = Planner::new(&catalog, &lab.recorded, lab.observed.protected(), &lab.policy);
     let fleet = fleet_key();
-    let site = Site {
-        fleet: &fleet,
-        desired: desired.fleets.get(&fleet),
-        recorded: lab.recorded.fleets.get(&fleet),
-        observed: lab.observed.fleets.get(&fleet),
-        dry_runs: None,
-    };
+    let site = lab.site(&fleet, &desired);
     let first = planner.fleet(&site);
     let questions = first.questions();
     let steps = questions.steps.iter().map(|step| step.object.to_string()).collect();

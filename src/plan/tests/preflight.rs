@@ -9,6 +9,19 @@ use crate::plan::preflight::{
 };
 use crate::plan::{FleetPlan, Planner, Site};
 
+impl Lab {
+    /// The fleet, for a planner that is asked by itself.
+    pub(super) fn site<'a>(&'a self, fleet: &'a FleetKey, desired: &'a Desired) -> Site<'a> {
+        Site {
+            fleet,
+            desired: desired.fleets.get(fleet),
+            recorded: self.recorded.fleets.get(fleet),
+            observed: self.observed.fleets.get(fleet),
+            dry_runs: None,
+        }
+    }
+}
+
 fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
@@ -58,13 +71,7 @@ pub(super) fn planned(lab: &Lab, facts: &Facts, edit: impl Fn(&ObjectKey, &mut V
     for (key, manifest) in desired.fleets.get_mut(&fleet).unwrap() {
         manifest.body.edit(|body| edit(key, body));
     }
-    let site = Site {
-        fleet: &fleet,
-        desired: desired.fleets.get(&fleet),
-        recorded: lab.recorded.fleets.get(&fleet),
-        observed: lab.observed.fleets.get(&fleet),
-        dry_runs: None,
-    };
+    let site = lab.site(&fleet, &desired);
     let planner = Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy);
     let part = planner.checked_fleet(&site, Some(facts));
     planner.finish(vec![part]).fleets.remove(0)
@@ -266,13 +273,7 @@ fn of_a_cluster_that_is_not_reached_only_the_permissions_are_told() {
 fn conditions_are_remembered_with_a_fleet_that_is_as_it_should_be() {
     let lab = Lab::with(&["orders"]);
     let (catalog, desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
-    let site = Site {
-        fleet: &fleet,
-        desired: desired.fleets.get(&fleet),
-        recorded: lab.recorded.fleets.get(&fleet),
-        observed: lab.observed.fleets.get(&fleet),
-        dry_runs: None,
-    };
+    let site = lab.site(&fleet, &desired);
     let facts = Facts { room: Some(Room::default()), ..complete() };
     let planner = || Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy);
     let part = planner().checked_fleet(&site, Some(&facts));

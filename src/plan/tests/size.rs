@@ -2,18 +2,12 @@
 
 use super::*;
 use crate::plan::preflight::{Facts, Room};
-use crate::plan::{Planner, Reader, Site, display};
+use crate::plan::{Planner, Reader, display};
 
 /// The plan of the fleet as a person sees it, of a Kubernetes cluster with these nodes.
 fn look(lab: &Lab, room: Option<Room>) -> String {
     let (catalog, desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
-    let site = Site {
-        fleet: &fleet,
-        desired: desired.fleets.get(&fleet),
-        recorded: lab.recorded.fleets.get(&fleet),
-        observed: lab.observed.fleets.get(&fleet),
-        dry_runs: None,
-    };
+    let site = lab.site(&fleet, &desired);
     let facts = Facts { room, ..Facts::default() };
     let planner = Planner::new(&catalog, &lab.recorded, Default::default(), &lab.policy);
     let part = planner.checked_fleet(&site, Some(&facts));
