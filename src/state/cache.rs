@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -57,6 +58,9 @@ pub(super) struct Cache {
     db: Db,
     /// In the order of [`Table::ALL`].
     trees: Vec<Tree>,
+    /// Held while anything is asked of sled: threads that read and write at the same time can wait for each other for ever
+    /// (<https://github.com/spacejam/sled/issues/1412>).
+    turn: Mutex<()>,
 }
 
 /// Why a cache can't be used.
@@ -124,21 +128,24 @@ impl Cache {
         table: Table,
         prefix: &[u8],
     ) -> Result<(Vec<(Key, T)>, usize), StateError> {
+        let found = self.guarded("read", || {
+            let tree = self.tree(table);
+            let pairs = tree.scan_prefix(head_key(prefix)).map(|pair| {
+                let (head_key, head) = pair?;
+                let key = head_key[1..].to_vec();
+                Ok((join_pieces(tree, &key, &head)?, key))
+            });
+            pairs.collect::<sled::Result<Vec<_>>>()
+        })?;
+        // Others have their turn while this is read.
         let mut records = Vec::new();
         let mut unreadable = 0;
-        self.guarded("read", || {
-            let tree = self.tree(table);
-            for pair in tree.scan_prefix(head_key(prefix)) {
-                let (head_key, head) = pair?;
-                let key = &head_key[1..];
-                let bytes = join_pieces(tree, key, &head)?;
-                match bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
-                    Some(record) => records.push((key.to_vec(), record)),
-                    None => unreadable += 1,
-                }
+        for (bytes, key) in found {
+            match bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+                Some(record) => records.push((key, record)),
+                None => unreadable += 1,
             }
-            Ok(())
-        })?;
+        }
         Ok((records, unreadable))
     }
 
@@ -181,7 +188,11 @@ impl Cache {
         attempted: &'static str,
         action: impl FnOnce() -> sled::Result<T>,
     ) -> Result<T, StateError> {
-        match unwound(action) {
+        // Nothing of ours is behind this lock, so that whoever panicked left nothing half done.
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = unwound(action);
+        drop(turn);
+        match done {
             Ok(value) => Ok(value),
             Err(Unusable::Refused(source)) => {
                 let attempted = if attempted == "read" { "read the cache" } else { "write the cache" };
@@ -209,7 +220,7 @@ fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Cache, Unusable> 
     let cache = unwound(|| {
         let db = open_when_closed(path)?;
         let trees = Table::ALL.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
-        Ok(Cache { path: path.to_owned(), db, trees })
+        Ok(Cache { path: path.to_owned(), db, trees, turn: Mutex::default() })
     })?;
     let expected = [("version", VERSION.to_string()), ("installation", installation.to_string())];
     for (key, value) in expected {
@@ -231,7 +242,8 @@ fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Cache, Unusable> 
 /// Opens sled's file. One that this process closed a moment ago may still be locked by sled's own threads; another process
 /// can't hold it, since it would hold the state folder's lock.
 fn open_when_closed(path: &Utf8Path) -> sled::Result<Db> {
-    let config = sled::Config::new().path(path).cache_capacity(MEMORY);
+    // No thread of sled's writes by itself: whoever writes says when that has to be on disk.
+    let config = sled::Config::new().path(path).cache_capacity(MEMORY).flush_every_ms(None);
     for _ in 0..LOCK_ATTEMPTS {
         match config.open() {
             Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
