@@ -57,7 +57,8 @@ impl Corrections {
 
     /// The objects that are left as they are.
     pub(super) fn flapping(&mut self, now: Timestamp) -> BTreeMap<(FleetKey, ObjectKey), Flapping> {
-        let may_be = |left: SignedDuration| left.is_positive() && left <= WINDOW;
+        // A plan may have been begun before the last correction was over; a clock that was set back is further away.
+        let may_be = |left: SignedDuration| left.is_positive() && left <= WINDOW * 2;
         self.flapping.retain(|_, flapping| may_be(flapping.until.duration_since(now)));
         self.flapping.clone()
     }
@@ -98,6 +99,8 @@ mod tests {
             assert!(corrections.flapping(at(minute)).is_empty());
         }
         corrections.corrected(&fleet, &step(), Some("rival"), at(15));
+        let a_plan_begun_before = at(15) - SignedDuration::from_millis(1);
+        assert_eq!(corrections.flapping(a_plan_begun_before).len(), 1);
         let flapping = corrections.flapping(at(15)).into_values().next().unwrap();
         let (by, field) = (Some("rival".to_owned()), "/spec/hard/pods".to_owned());
         assert_eq!(flapping, Flapping { by, field, until: at(25) });
