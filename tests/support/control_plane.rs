@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -27,6 +27,9 @@ pub use writer::Writer;
 
 /// How long anything may take on a machine that is busy with something else.
 pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long is waited from one look at something to the next.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A control plane of its own, which ends when this is dropped.
 pub struct ControlPlane {
@@ -275,13 +278,19 @@ fn store(folder: &Folder, data: &str) -> Process {
 
 /// Asks again and again until there is an answer.
 #[track_caller]
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
+pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    within_patience(ask).unwrap_or_else(|| panic!("waited {PATIENCE:?}, and it is still not so that {what}"))
+}
+
+/// Asks again and again until there is an answer; none where there is none for too long. Looks are counted and not the time
+/// that passes: where a whole machine stood still for minutes, what is waited for had no time either.
+pub fn within_patience<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let mut looks = PATIENCE.as_millis() / PAUSE.as_millis();
     loop {
         if let Some(answer) = ask() {
-            return answer;
+            return Some(answer);
         }
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?}, and it is still not so that {what}");
-        sleep(Duration::from_millis(50));
+        looks = looks.checked_sub(1)?;
+        sleep(PAUSE);
     }
 }

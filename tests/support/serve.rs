@@ -2,11 +2,9 @@
 
 use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use super::Tree;
-use super::control_plane::PATIENCE;
+use super::control_plane::within_patience;
 
 /// `streamfleet serve` on a tree. It is ended with this.
 pub struct Serve<'t> {
@@ -65,14 +63,8 @@ impl<'t> Serve<'t> {
 
     /// Waits until it ends by itself, and gives its exit code.
     pub fn ended(mut self) -> Option<i32> {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(start.elapsed() < PATIENCE, "it still runs\n{}", self.log());
-            sleep(Duration::from_millis(50));
-        }
+        let ended = within_patience(|| self.process.try_wait().unwrap());
+        ended.unwrap_or_else(|| panic!("it still runs\n{}", self.log())).code()
     }
 
     /// What it logged.
@@ -89,15 +81,8 @@ impl<'t> Serve<'t> {
 
     /// Waits until there is an answer.
     #[track_caller]
-    pub fn until<T>(&self, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-        let start = Instant::now();
-        loop {
-            if let Some(answer) = ask() {
-                return answer;
-            }
-            assert!(start.elapsed() < PATIENCE, "it is still not so that {what}\n{}", self.log());
-            sleep(Duration::from_millis(50));
-        }
+    pub fn until<T>(&self, what: &str, ask: impl FnMut() -> Option<T>) -> T {
+        within_patience(ask).unwrap_or_else(|| panic!("it is still not so that {what}\n{}", self.log()))
     }
 
     /// Waits until these are made, and a round after that has seen them.
