@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
-use crate::plan::{Cause, Change, Verb, Verdict, Waiting, verdict};
+use crate::plan::{Cause, Change, Remark, Verb, Verdict, Waiting, verdict};
 
 pub(super) use certificate::{one_after_another, tell};
 
@@ -93,7 +93,12 @@ fn disrupts(change: &Change) -> bool {
 /// else changes with it may.
 fn disruption(change: &Change) -> Verdict {
     match (change.verdict, change.verb) {
-        (Verdict::DataLoss, Verb::Update) => verdict::disruption(&change.steps),
+        (Verdict::DataLoss, Verb::Update) => {
+            // What is written over something that can't be read may change more than is known.
+            let is_unreadable = |remark: &Remark| matches!(remark, Remark::Unreadable { .. });
+            let unreadable = change.remarks.iter().any(is_unreadable).then_some(Verdict::RollingRestart);
+            verdict::disruption(&change.steps).max(unreadable.unwrap_or(Verdict::NoOp))
+        }
         (verdict, _) => verdict,
     }
 }

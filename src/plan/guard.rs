@@ -99,6 +99,11 @@ fn needs_approval(world: &World, fleet: &FleetKey, change: &Change, free: &mut u
             let why = "Secrets leave the folder, and brokers can't start without them unless somebody keeps them in Kubernetes";
             return Some(why.to_owned());
         }
+        if let Some(object) = change.remarks.iter().find_map(Remark::unknown) {
+            return Some(format!(
+                "{object} can't be read, and nobody knows what it was, so that data may go by what it becomes"
+            ));
+        }
         if change.remarks.iter().any(|remark| matches!(remark, Remark::KeptDisks { .. })) {
             return Some("it would be made over the disks of an earlier cluster of its name".to_owned());
         }

@@ -153,6 +153,11 @@ impl Judgement {
         }
     }
 
+    /// Adds what may come of writing an object anew over something that can't be read, whatever was applied last.
+    pub(super) fn rewritten(&mut self, step: &Step) {
+        self.add(step, Direction::Rewritten, None);
+    }
+
     /// Adds what the changed fields themselves say. Where that names the clients that are cut off, general words would only
     /// raise doubts: those about listeners, which fit all such changes, and that clients go on after a restart.
     pub(super) fn tell(&mut self, told: &[&FieldEffect]) {

@@ -16,6 +16,12 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
         Remark::Leaves { contest: Contest { manager, field }, .. } => {
             format!("{manager} manages `{field}`: it is left as it is")
         }
+        Remark::Unreadable { known: true, .. } => {
+            "can't be read: it is judged by what was applied last, and written anew".to_owned()
+        }
+        Remark::Unreadable { known: false, .. } => {
+            "can't be read, and what was applied last isn't known: it is written anew".to_owned()
+        }
         Remark::KeptDisks { disks, example } => {
             let disks = effects::count((*disks).into(), "disk");
             format!(

@@ -12,6 +12,7 @@ mod property;
 mod records;
 mod rules;
 mod size;
+mod unreadable;
 mod upgrade;
 
 use std::collections::BTreeMap;
