@@ -11,6 +11,7 @@ use super::{NOT_HEALTHY, disrupts};
 use crate::catalog::{Catalog, ResolvedCluster, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
+use crate::plan::verdict::keeps_certificate;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, effects};
 use crate::render::SecretSlot;
 use crate::spec::InfraType;
@@ -113,10 +114,12 @@ fn plans(parts: &[FleetPart]) -> impl Iterator<Item = &FleetPlan> {
     parts.iter().filter_map(|part| part.plan.as_ref())
 }
 
-/// A change that gives a cluster another certificate of a base domain, with the domain.
+/// A change that gives a cluster another certificate of a base domain, with the domain. One that leaves it the certificate
+/// and changes only the chain above it, or how its key is written, restarts nobody.
 fn renewed(change: &Change) -> Option<(&Change, ResourceKey)> {
     let secrets =
         change.steps.iter().filter(|step| step.verb == Verb::Update && step.object.kind == "Secret");
+    let secrets = secrets.filter(|step| !keeps_certificate(step));
     let mut slots =
         secrets.filter_map(|step| step.after.as_ref()).flat_map(|it| SecretSlot::all_in(&it.body));
     let domain = slots.find(|slot| slot.reference.resource.kind == Kind::BaseDomain)?.reference.resource;

@@ -205,3 +205,42 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
         Some(&Waiting::OneDisruption { after: key("Cluster/acme/c00") })
     );
 }
+
+/// A certificate, and the same one with the chain above it, in PEM.
+fn with_and_without_chain() -> [String; 2] {
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+    let (authority_key, own_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(DnType::CommonName, "authority");
+    (authority.not_before, authority.not_after) = (date_time_ymd(2026, 1, 1), date_time_ymd(2036, 1, 1));
+    let above = authority.self_signed(&authority_key).unwrap().pem();
+    let mut own = CertificateParams::new(vec!["*.k.example.com".to_owned()]).unwrap();
+    (own.not_before, own.not_after) = (date_time_ymd(2026, 1, 1), date_time_ymd(2027, 1, 1));
+    let own = own.signed_by(&own_key, &Issuer::new(authority, authority_key)).unwrap().pem();
+    [own.clone(), own + &above]
+}
+
+#[test]
+fn a_chain_that_changes_above_the_same_certificate_restarts_nobody_and_waits_for_nobody() {
+    let [short, long] = with_and_without_chain();
+    let mut lab = Lab { infra_type: "byok", chain: short, ..Lab::new() };
+    lab.domain("hmac:0000000000000001");
+    lab.cluster("a", json!({}));
+    lab.fleet("us", &["b", "c"]);
+    lab.settle();
+    ["a", "b", "c"].iter().for_each(|name| lab.judged(name, Status::Healthy));
+    // Whatever ails a cluster, it needs no restart that could wait for it.
+    lab.judged("b", Status::Degraded);
+    lab.chain = long;
+    lab.domain("hmac:0000000000000002");
+    let plan = lab.plan();
+    assert_eq!(waiting(&plan), [""; 0]);
+    let first = change(&plan, "Cluster/acme/a");
+    assert_eq!(first.verdict, crate::plan::Verdict::InPlace);
+    insta::assert_snapshot!(first.effects.join("\n"), @r"
+    no broker restarts, since Strimzi compares only the domain's own certificate, which stays: brokers show the new chain from their next restart on. Where clients need it sooner, and before the old chain ends on 2027-01-01: kubectl annotate strimzipodset -n kafka-acme--a -l strimzi.io/cluster=a strimzi.io/manual-rolling-update=true
+    no broker restarts: its key stays the same and is only written otherwise
+    ");
+    assert_eq!(change(&plan, "BaseDomain/acme/k.example.com").effects, [""; 0]);
+}

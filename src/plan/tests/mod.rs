@@ -18,6 +18,8 @@ mod upgrade;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -48,6 +50,8 @@ struct Lab {
     rendering: u32,
     /// What kind of targets the fleets are that have a base domain.
     infra_type: &'static str,
+    /// The certificate of clusters with a base domain.
+    chain: String,
     /// Under which domain clusters behind the Gateway have their hosts; none where they name none.
     hosts: Option<&'static str>,
 }
@@ -95,6 +99,7 @@ impl Lab {
             revision: 1,
             rendering: 1,
             infra_type: "directory",
+            chain: "cert".into(),
             hosts: None,
         };
         lab.set("Organization/acme/acme", json!({"identifier": "acme"}));
@@ -345,7 +350,7 @@ impl Lab {
                     encoding: SecretEncoding::Pkcs8,
                     fingerprint: secret.mark.fingerprint.clone().unwrap_or_default(),
                 };
-                let data = json!({"tls.key": slot.to_value(), "tls.crt": "Y2VydA=="});
+                let data = json!({"tls.key": slot.to_value(), "tls.crt": STANDARD.encode(&self.chain)});
                 add(
                     "Secret",
                     "tls",
