@@ -36,6 +36,8 @@ pub struct FleetPart {
     newer: Newer,
     /// The clusters that are in trouble, and not by their certificates.
     pub(super) otherwise: BTreeSet<ResourceKey>,
+    /// The resources whose changes are approved, be it that they have to wait for their turn.
+    pub(super) approved: BTreeSet<ResourceKey>,
     /// What can be remembered of the look at the fleet.
     pub(super) quiet: Option<Quiet>,
 }
@@ -153,7 +155,7 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     let owners = known(world, site.fleet, here.iter().copied());
     let is_quiet =
         look.is_quiet() && upgrades.are_over() && here == site.all_owners() && all_are_named(world, &owners);
-    let Planned { plan, problems, lacks, otherwise } =
+    let Planned { plan, problems, lacks, otherwise, approved } =
         plan(world, site.fleet, look, &owners, Seen::Now(site, facts, &upgrades));
     let here = here.into_iter().cloned().collect();
     let Upgrades { newer, awaits_operator, .. } = &upgrades;
@@ -167,7 +169,7 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     let newer = newer.clone();
     let cluster = site.observed.and_then(|observed| observed.cluster.clone());
     let fleet = site.fleet.clone();
-    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, otherwise, quiet }
+    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, otherwise, approved, quiet }
 }
 
 /// Plans one fleet that was found quiet before; none where it has to be looked at again, since a resource that has
@@ -183,12 +185,13 @@ pub(super) fn quiet_part(
         return None;
     }
     let look = Look::quiet(health);
-    let Planned { plan, problems, otherwise, .. } =
+    let Planned { plan, problems, otherwise, approved, .. } =
         plan(world, fleet, look, &owners, Seen::Before(&quiet.lacks));
     let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
     let quiet = Some(quiet.clone());
     let fleet = fleet.clone();
-    Some(FleetPart { fleet, plan, problems, observed, owners, cluster: None, newer, otherwise, quiet })
+    let cluster = None;
+    Some(FleetPart { fleet, plan, problems, observed, owners, cluster, newer, otherwise, approved, quiet })
 }
 
 /// Everyone with something on the fleet, by specs and records or because it is there.
@@ -224,6 +227,8 @@ struct Planned {
     lacks: Vec<Condition>,
     /// The clusters that are in trouble, and not by their certificates.
     otherwise: BTreeSet<ResourceKey>,
+    /// The resources whose changes are approved.
+    approved: BTreeSet<ResourceKey>,
 }
 
 fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey>, seen: Seen) -> Planned {
@@ -285,7 +290,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
     pause::of_mode(world, &mut changes);
     let resolved = world.catalog.fleets.get(key);
     if resolved.is_none() && changes.is_empty() {
-        return Planned { plan: None, problems, lacks, otherwise };
+        return Planned { plan: None, problems, lacks, otherwise, approved: guarded.approved };
     }
     let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
     let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
@@ -305,7 +310,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         void_approvals,
         foreign,
     };
-    Planned { plan: Some(plan), problems, lacks, otherwise }
+    Planned { plan: Some(plan), problems, lacks, otherwise, approved: guarded.approved }
 }
 
 /// How the fleet is, how those of its clusters are that are not Healthy, and which of these are in trouble otherwise than by

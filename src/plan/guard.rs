@@ -1,10 +1,13 @@
 //! What a person has to approve, and what the policy lets run without.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Absence, Approval};
 use crate::config::Mode;
-use crate::names::{Digest, FleetKey, Json, Kind};
+use crate::names::{Digest, FleetKey, Json, Kind, ResourceKey};
+use crate::plan::fleet::FleetPart;
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, given_up};
 
@@ -34,27 +37,46 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
     let all = id(guarded.iter().map(|(change, _)| &**change));
     guarded.retain(|(_, why)| why.is_some());
     if guarded.is_empty() {
-        return Guarded { guard: None, void: void(world, fleet, &[all]) };
+        return Guarded { guard: None, approved: BTreeSet::new(), void: void(world, fleet, &[all]) };
     }
     let needed = id(guarded.iter().map(|(change, _)| &**change));
     // With time the policy allows more, and fewer changes need approval. A word given for all of them still holds.
     let approval = [&needed, &all].into_iter().find_map(|id| approval(world, fleet, id));
+    let mut approved = BTreeSet::new();
     let guard = match approval {
-        Some(approval) => Guard { id: approval.id.clone(), approved_by: Some(approval.by.clone()) },
+        Some(approval) => {
+            approved.extend(guarded.iter().map(|(change, _)| change.resource.clone()));
+            Guard { id: approval.id.clone(), approved_by: Some(approval.by.clone()), rest: None }
+        }
         None => {
             for (change, why) in guarded {
                 change.waiting.extend(why.map(|why| Waiting::Approval { id: needed.clone(), why }));
             }
-            Guard { id: needed.clone(), approved_by: None }
+            Guard { id: needed.clone(), approved_by: None, rest: None }
         }
     };
-    Guarded { guard: Some(guard), void: void(world, fleet, &[needed, all]) }
+    Guarded { guard: Some(guard), approved, void: void(world, fleet, &[needed, all]) }
+}
+
+/// Lets what is approved and has to wait for its turn stay approved when the others use the approval.
+pub(super) fn keep_word(parts: &mut [FleetPart]) {
+    for part in parts {
+        let Some(plan) = part.plan.as_mut() else { continue };
+        let later = |change: &&Change| part.approved.contains(&change.resource) && !change.waiting.is_empty();
+        let mut later = plan.changes.iter().filter(later).peekable();
+        let rest = later.peek().is_some().then(|| id(later));
+        if let Some(guard) = plan.guard.as_mut() {
+            guard.rest = rest;
+        }
+    }
 }
 
 /// What becomes of a fleet's approvals.
 pub(super) struct Guarded {
     /// The approval that is needed or given.
     pub guard: Option<Guard>,
+    /// The resources whose changes are approved.
+    pub approved: BTreeSet<ResourceKey>,
     /// Those that were given for something else than what would be done now.
     pub void: Vec<String>,
 }

@@ -146,6 +146,7 @@ impl<'a> Planner<'a> {
         same_cluster::refuse(&mut parts);
         let world = self.world;
         disruption::one_after_another(world.catalog, &mut parts);
+        guard::keep_word(&mut parts);
         let mut problems = world.catalog.problems.clone();
         let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
         for part in parts {

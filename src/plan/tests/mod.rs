@@ -405,7 +405,13 @@ impl Lab {
                 remembered.objects.insert(step.object.clone(), known);
             }
             if let Some(guard) = fleet.guard.as_ref().filter(|guard| guard.approved_by.is_some()) {
-                self.recorded.approvals.retain(|approval| approval.id != guard.id);
+                let used = self.recorded.approvals.extract_if(.., |approval| approval.id == guard.id);
+                let used: Vec<Approval> = used.collect();
+                let rest = guard
+                    .rest
+                    .iter()
+                    .flat_map(|id| used.iter().map(|it| Approval { id: id.clone(), ..it.clone() }));
+                self.recorded.approvals.extend(rest);
             }
         }
         for change in plan.changes().filter(|change| change.waiting.is_empty()) {
