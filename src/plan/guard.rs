@@ -58,6 +58,31 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
     Guarded { guard: Some(guard), approved, void: void(world, fleet, &[needed, all]) }
 }
 
+/// Makes a change of a fleet that would be done at once wait for approval of it alone. While others of the fleet ask, or are
+/// approved, it holds as if nobody could say so: an approval covers exactly what was shown with it. What is approved
+/// already, as all is that runs with `approve`, is told why it might not be.
+pub(super) fn ask(world: &World, part: &mut FleetPart, resource: &ResourceKey, why: &str, hold: &Waiting) {
+    let Some(plan) = part.plan.as_mut() else { return };
+    let ready = |change: &&mut Change| change.resource == *resource && change.waiting.is_empty();
+    let Some(change) = plan.changes.iter_mut().find(ready) else { return };
+    if part.approved.contains(resource) {
+        return change.effects.push(why.to_owned());
+    }
+    if plan.guard.is_some() {
+        return change.waiting.push(hold.clone());
+    }
+    change.guarded = true;
+    let id = id([&*change].into_iter());
+    let approved = approval(world, &plan.fleet, &id);
+    match approved {
+        Some(_) => drop(part.approved.insert(resource.clone())),
+        None => change.waiting.push(Waiting::Approval { id: id.clone(), why: why.to_owned() }),
+    }
+    plan.void_approvals.retain(|void| *void != id);
+    let approved_by = approved.map(|approval| approval.by.clone());
+    plan.guard = Some(Guard { id, approved_by, rest: None });
+}
+
 /// Lets what is approved and has to wait for its turn stay approved when the others use the approval.
 pub(super) fn keep_word(parts: &mut [FleetPart]) {
     for part in parts {

@@ -477,7 +477,7 @@ impl Lab {
             pending_destructions: vec![],
             outputs: Outputs::default(),
             gone: false,
-            clear_certificates: false,
+            clear_certificates: Some(false),
         };
         let cluster = key(&format!("Cluster/acme/{name}"));
         let fleet = self.resources.get(&cluster).and_then(Resource::fleet).unwrap_or_else(fleet_key);
