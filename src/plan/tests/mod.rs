@@ -314,7 +314,15 @@ impl Lab {
             let (name, config) = (cluster.identifier.as_str(), &cluster.advanced_config);
             let claim = config.storage.on_delete == crate::spec::OnDelete::Delete;
             let size = format!("{}Gi", config.storage.size_gib.unwrap_or(100));
-            let storage = json!({"type": "jbod", "volumes": [{"size": size, "deleteClaim": claim}]});
+            let mut storage = json!({"type": "jbod", "volumes": [{"size": size, "deleteClaim": claim}]});
+            let fleet = self.resources.get(&key(&format!("Fleet/acme/{}", cluster.infrastructure)));
+            let inherited = fleet.and_then(|fleet| match &fleet.spec {
+                Spec::Fleet(fleet) => fleet.advanced_config.storage_class.clone(),
+                _ => None,
+            });
+            if let Some(class) = config.storage.class.clone().or(inherited) {
+                storage["volumes"][0]["class"] = json!(class);
+            }
             let pool = |role: &str, replicas: u32| {
                 json!({"spec": {"replicas": replicas, "roles": [role], "storage": storage,
                 "resources": {"requests": {"cpu": "1500m", "memory": "8Gi"}}}})

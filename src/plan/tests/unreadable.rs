@@ -138,3 +138,38 @@ fn what_cannot_be_read_is_told() {
     let look = lab.look();
     assert!(look.contains(told), "{look}");
 }
+
+/// What a fleet's clusters have their disks from where they name no class, with a line of its own.
+fn inherit(lab: &mut Lab, class: Option<&str>) {
+    let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": "directory",
+        "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40,
+        "advanced_config": {"storage_class": class}});
+    lab.set("Fleet/acme/eu", fleet);
+}
+
+#[test]
+fn disks_of_the_fleets_class_keep_it_though_no_record_of_it_is_left() {
+    for (was, is) in [(Some("gp3"), Some("io2")), (Some("gp3"), None), (None, Some("io2"))] {
+        let mut lab = Lab::new();
+        inherit(&mut lab, was);
+        lab.cluster("orders", json!({}));
+        lab.settle();
+        forget(&mut lab);
+        lab.recorded.resources.values_mut().for_each(|record| record.last_good = None);
+        inherit(&mut lab, is);
+        let plan = lab.plan();
+        assert_eq!(change(&plan, ORDERS).verdict, Verdict::Refused);
+        assert_eq!(running(&plan), [""; 0]);
+        let has = was
+            .map_or("the Kubernetes cluster's default class".to_owned(), |class| format!("class `{class}`"));
+        let put_back = was.map_or("remove".to_owned(), |class| format!("put `{class}` back in"));
+        let expected = format!(
+            "cluster acme/orders names no class of its own, and its disks are of {has}: {put_back} \
+             `advanced_config.storage_class` of fleet acme/eu, and name another class in new clusters"
+        );
+        for problem in &plan.problems {
+            assert_eq!((problem.code.as_str(), problem.hint.as_ref()), ("storage-changed", Some(&expected)));
+        }
+        assert_eq!(plan.problems.len(), 2, "one a pool");
+    }
+}
