@@ -38,6 +38,8 @@ pub enum Remark {
         /// One of them.
         example: String,
     },
+    /// A cluster is made where one of its name was, whose disks may have been kept. Nobody sees from here whether they are.
+    UnseenDisks,
     /// The target could not be asked beforehand.
     Unverified {
         /// How many objects this is about.
@@ -54,7 +56,7 @@ impl Remark {
             Remark::Overwrites { object, .. }
             | Remark::Leaves { object, .. }
             | Remark::Unreadable { object, .. } => Some(object),
-            Remark::Unverified { .. } | Remark::KeptDisks { .. } => None,
+            Remark::Unverified { .. } | Remark::KeptDisks { .. } | Remark::UnseenDisks => None,
         }
     }
 
@@ -73,7 +75,8 @@ impl Remark {
             Remark::Overwrites { .. }
             | Remark::Unreadable { .. }
             | Remark::Unverified { .. }
-            | Remark::KeptDisks { .. } => None,
+            | Remark::KeptDisks { .. }
+            | Remark::UnseenDisks => None,
         }
     }
 }
