@@ -188,6 +188,38 @@ fn undoing_a_longer_retention_deletes_records_only_when_a_person_says_so() {
     assert_ne!(tree.output(), before);
 }
 
+/// A file that holds no manifest any more says nothing of the disks that the cluster has.
+#[test]
+fn a_file_that_cannot_be_read_is_no_way_around() {
+    let tree = applied();
+    let pool = ".streamfleet/output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml";
+    let before = tree.read(pool);
+    tree.write(pool, "{");
+    fs::remove_dir_all(tree.path().join(".streamfleet/state/cache-v1")).unwrap();
+    tree.edit(ORDERS, "size_gib: 400", "size_gib: 300");
+    tree.run("plan tree --config config.toml").expect(3).says(&[
+        "waiting: approval, since KafkaNodePool kafka-acme--orders/broker can't be read, and nobody knows what it was, so that data \
+         may go by what it becomes",
+        "can't be read, and what was applied last isn't known: it is written anew",
+    ]);
+    tree.run("apply tree --yes --config config.toml").expect(3);
+    assert_eq!(tree.read(pool), "{", "nobody has said so");
+
+    // What it was is known where it is to be that again.
+    tree.edit(ORDERS, "size_gib: 300", "size_gib: 400");
+    let plan = tree.run("plan tree --config config.toml").expect(2);
+    plan.says(&["can't be read: it is judged by what was applied last, and written anew"]);
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    assert_eq!(tree.read(pool), before);
+
+    tree.write(pool, "{");
+    tree.edit(ORDERS, "class: gp3", "class: io2");
+    tree.run("plan tree --config config.toml").expect(1);
+    tree.edit(ORDERS, "class: io2", "class: gp3");
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    assert_eq!(tree.read(pool), before);
+}
+
 /// A Secret that leaves a folder leaves Kubernetes where the folder is applied with everything else removed.
 #[test]
 fn secrets_leave_a_folder_only_when_a_person_says_so() {

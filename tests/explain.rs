@@ -10,6 +10,7 @@ fn fields_are_explained() {
         "cluster.advanced_config.storage.size_gib",
         "cluster.advanced_config.version",
         "cluster.advanced_config.config.min.insync.replicas",
+        "cluster.message.max.bytes",
         "clusters.tenancy_mode",
         "Cluster.identifier",
         "cluster.tags",

@@ -315,11 +315,14 @@ impl<'a, 'r> Round<'a, 'r> {
         Ok(())
     }
 
-    /// Takes the fleet's approval away as soon as anything was done that needed it.
+    /// Takes the fleet's approval away as soon as anything was done that needed it, but for what has to wait for its turn.
     fn use_approval(&self, change: &Change) -> Result<(), Fault> {
         let guard = self.plan.guard.as_ref().filter(|guard| change.guarded && guard.approved_by.is_some());
         match guard {
-            Some(guard) => Ok(self.run.state.use_approval(&guard.id, (self.run.clock)())?),
+            Some(guard) => {
+                let rest = guard.rest.as_deref();
+                Ok(self.run.state.use_approval(&guard.id, rest, (self.run.clock)())?)
+            }
             None => Ok(()),
         }
     }

@@ -141,7 +141,7 @@ impl Run<'_> {
         written.into_iter().try_for_each(|(key, record)| self.state.guard(key, record))?;
         self.state.put_resources(others)?;
         let mut void = self.plan.fleets.iter().flat_map(|fleet| &fleet.void_approvals);
-        void.try_for_each(|id| self.state.use_approval(id, (self.clock)()))
+        void.try_for_each(|id| self.state.use_approval(id, None, (self.clock)()))
     }
 
     fn flush(&self, report: &mut Report) {

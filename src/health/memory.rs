@@ -241,7 +241,7 @@ impl Memory {
 
     /// Whether trouble of the cluster doesn't come from the certificates that its listeners are to show: it was Healthy with
     /// them, or it was in trouble when it got them. Of certificates that were never seen to come nothing is known.
-    pub(super) fn clear_certificates(&mut self, wanted: &Wanted, is_well: bool) -> bool {
+    pub(super) fn clear_certificates(&mut self, wanted: &Wanted, is_well: bool) -> Option<bool> {
         let (now, told) = (digest(&wanted.certificates), self.told.as_ref());
         let was_in_trouble = told.is_some_and(|told| {
             matches!(told.status, Status::Degraded | Status::Failed | Status::Unreachable)
@@ -254,13 +254,14 @@ impl Memory {
             None => None,
         };
         self.certificates = Some((now, clear));
-        clear == Some(true)
+        clear
     }
 
-    /// Whether trouble didn't come from the certificates that are wanted when it was last looked at.
-    pub(super) fn had_clear_certificates(&self, wanted: &Wanted) -> bool {
-        let wanted = digest(&wanted.certificates);
-        self.certificates.as_ref().is_some_and(|(known, clear)| *known == wanted && *clear == Some(true))
+    /// Whether trouble didn't come from the certificates that are wanted when it was last looked at. Of others that it got since,
+    /// it may.
+    pub(super) fn had_clear_certificates(&self, wanted: &Wanted) -> Option<bool> {
+        let (known, clear) = self.certificates.as_ref()?;
+        if *known == digest(&wanted.certificates) { *clear } else { Some(false) }
     }
 
     /// Remembers what a person is told, and since when that has been the word.

@@ -66,8 +66,9 @@ pub struct Judgement {
     pub outputs: Outputs,
     /// Whether it was to be deleted and nothing is left that would still go.
     pub gone: bool,
-    /// Whether trouble that it has doesn't come from the certificates that it shows to clients.
-    pub clear_certificates: bool,
+    /// Whether trouble that it has doesn't come from the certificates that it shows to clients; none where nothing is known of
+    /// that, as after the state was lost.
+    pub clear_certificates: Option<bool>,
 }
 
 /// Judges a cluster.

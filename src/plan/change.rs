@@ -81,6 +81,7 @@ fn wanted(
     let heard = runs.map(|runs| dry_run::hear(runs, &mut found)).unwrap_or_default();
     let permits = permits(resource, current, &cause);
     let mut judgement = judge(found.iter().filter(|found| found.there).map(|found| &found.step), permits);
+    found.iter().filter(|found| found.unreadable).for_each(|found| judgement.rewritten(&found.step));
     if let Some(refusal) = stage.and_then(Stage::refusal).filter(|_| !judgement.refuses()) {
         judgement.refuse(refusal);
     }
@@ -91,6 +92,7 @@ fn wanted(
     }
     let mut effects = sentences(&judgement, &cause, verb, &found);
     effects.extend(stage.filter(|_| differs).and_then(Stage::foresees));
+    let mut remarks = unreadable(&found);
     let steps = steps(found);
     let mut waits: Vec<Waiting> =
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();
@@ -99,7 +101,7 @@ fn wanted(
     waits.extend(heard.waiting);
     waits.extend(later);
     waits.extend(stage.and_then(Stage::unknown));
-    let mut remarks = heard.remarks;
+    remarks.extend(heard.remarks);
     for (object, contest) in contested {
         // What is left may not keep the rest from being done.
         match verb {
@@ -111,7 +113,8 @@ fn wanted(
         verb,
         guarded: needs_a_person(&cause, verdict)
             || guard::cuts_off(&cause, &steps)
-            || guard::moves_the_log(&cause, &steps),
+            || guard::moves_the_log(&cause, &steps)
+            || remarks.iter().any(|remark| remark.unknown().is_some()),
         cause,
         fields: current.fields.clone(),
         verdict,
@@ -143,6 +146,14 @@ fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
     let disrupts =
         verdict.restarts_brokers() || matches!(verdict, Verdict::BrokerRemoval | Verdict::ServiceLoss);
     disrupts && matches!(cause, Cause::Software { .. })
+}
+
+/// What of it stands where something is that can't be read.
+fn unreadable(found: &[Found]) -> Vec<Remark> {
+    let unreadable = found.iter().filter(|found| found.unreadable).map(|found| &found.step);
+    let remark =
+        |step: &Step| Remark::Unreadable { object: step.object.clone(), known: step.before.is_some() };
+    unreadable.map(remark).collect()
 }
 
 fn sentences(judgement: &Judgement, cause: &Cause, verb: Verb, found: &[Found]) -> Vec<String> {

@@ -30,6 +30,8 @@ pub(super) struct Found {
     pub drift: Option<Drift>,
     /// Whether there is anything to delete. An object that is only remembered is forgotten by its deletion.
     pub there: bool,
+    /// Whether what is there can't be read, so that the step was made from what was applied last, as far as that is known.
+    pub unreadable: bool,
 }
 
 /// The target changed without us.
@@ -157,9 +159,14 @@ fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
         },
         Some(there) => {
             // What is as we applied it is best described by what we applied: there secrets are slots, and compare.
-            let before = applied.filter(|_| there.unchanged).or(there.manifest.as_ref());
+            let read = applied.filter(|_| there.unchanged).or(there.manifest.as_ref());
+            // Of what can't be read, what was applied last is the best that is known: it decides what it may become.
+            let last = || applied.or_else(|| as_applied.then_some(&manifest.body));
+            let before = read.or_else(last).cloned();
             let drift = as_applied.then(|| Drift { by: there.changed_by.clone() });
-            differs(manifest, Verb::Update, Some(there.uid.clone()), before.cloned(), drift)
+            let unreadable = read.is_none();
+            let update = found(manifest, Verb::Update, Some(there.uid.clone()), before, drift);
+            Comparison::Differs(Box::new(Found { unreadable, ..update }))
         }
     }
 }
@@ -171,9 +178,19 @@ fn differs(
     before: Option<Json>,
     drift: Option<Drift>,
 ) -> Comparison<'static> {
+    Comparison::Differs(Box::new(found(manifest, verb, uid, before, drift)))
+}
+
+fn found(
+    manifest: &Manifest,
+    verb: Verb,
+    uid: Option<String>,
+    before: Option<Json>,
+    drift: Option<Drift>,
+) -> Found {
     let (object, stage, after) = (manifest.key.clone(), manifest.stage, Some(manifest.clone()));
     let step = Step { verb, object, stage, uid, before, after };
-    Comparison::Differs(Box::new(Found { step, drift, there: true }))
+    Found { step, drift, there: true, unreadable: false }
 }
 
 /// An object of ours that nothing asks for any more. `there` is none where the target could not be looked at.
@@ -190,13 +207,14 @@ fn left_over(
         _ => {
             let unchanged = object.is_none_or(|object| object.unchanged);
             let applied = target.inventory.get(id).and_then(|(_, known)| target.applied(id, known));
-            applied.filter(|_| unchanged).or_else(|| object?.manifest.as_ref()).cloned()
+            // What can't be read takes along what it was applied with.
+            applied.filter(|_| unchanged).or_else(|| object?.manifest.as_ref()).or(applied).cloned()
         }
     };
     let uid = object.map(|object| object.uid.clone()).or_else(|| known.uid.clone());
     let stage = stage_of(&key.kind);
     let step = Step { verb: Verb::Delete, object: key.clone(), stage, uid, before, after: None };
-    Found { step, drift: None, there: there != Some(None) }
+    Found { step, drift: None, there: there != Some(None), unreadable: false }
 }
 
 /// The stage of an object that is no longer rendered, from its kind: the record doesn't keep the stage.

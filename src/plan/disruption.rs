@@ -3,11 +3,12 @@
 
 mod certificate;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
-use crate::plan::{Cause, Change, Verb, Verdict, Waiting, verdict};
+use crate::plan::troubles::Troubles;
+use crate::plan::{Cause, Change, Remark, Verb, Verdict, Waiting, verdict};
 
 pub(super) use certificate::{one_after_another, tell};
 
@@ -32,12 +33,12 @@ const NOT_HEALTHY: [Status; 4] = [Status::Updating, Status::Upgrading, Status::D
 /// whether that repairs it isn't known. One that has never worked, or is being made, has nothing that could be disrupted: it
 /// holds up nobody, and nobody holds it up.
 ///
-/// One that is in trouble otherwise than by its certificates (`otherwise`) holds up no renewed certificate, without which
-/// clients of all others would be cut off one day.
+/// One that is in trouble otherwise than by its certificates holds up no renewed certificate, without which clients of all
+/// others would be cut off one day. Nor does one of which that isn't known: [`one_after_another`] decides on it.
 pub(super) fn one_at_a_time(
     changes: &mut [Change],
     unwell: &BTreeMap<ResourceKey, ResourceStatus>,
-    otherwise: &BTreeSet<ResourceKey>,
+    troubles: &Troubles,
 ) {
     let is =
         |key: &ResourceKey, words: &[Status]| unwell.get(key).is_some_and(|it| words.contains(&it.status));
@@ -56,7 +57,7 @@ pub(super) fn one_at_a_time(
     };
     let repaired =
         repairing().find(|key| is(key, &[Status::Degraded])).or_else(|| repairing().find(changing));
-    let of_this = || holding().find(|key| !otherwise.contains(key));
+    let of_this = || holding().find(|key| !troubles.may_be_otherwise(key));
     let renewed = || {
         changes
             .iter()
@@ -93,7 +94,12 @@ fn disrupts(change: &Change) -> bool {
 /// else changes with it may.
 fn disruption(change: &Change) -> Verdict {
     match (change.verdict, change.verb) {
-        (Verdict::DataLoss, Verb::Update) => verdict::disruption(&change.steps),
+        (Verdict::DataLoss, Verb::Update) => {
+            // What is written over something that can't be read may change more than is known.
+            let is_unreadable = |remark: &Remark| matches!(remark, Remark::Unreadable { .. });
+            let unreadable = change.remarks.iter().any(is_unreadable).then_some(Verdict::RollingRestart);
+            verdict::disruption(&change.steps).max(unreadable.unwrap_or(Verdict::NoOp))
+        }
         (verdict, _) => verdict,
     }
 }

@@ -12,7 +12,7 @@ use crate::names::Kind;
 use crate::plan::verdict::{Difference, Direction};
 use crate::plan::{FieldChange, Verdict};
 use crate::spec::broker_option::{self, Effect};
-use crate::spec::certificate::is_of_another_authority;
+use crate::spec::certificate::{is_of_another_authority, is_the_same};
 pub use table::FIELD_EFFECTS;
 
 /// What a change of a field does.
@@ -48,6 +48,8 @@ pub enum When {
     Off,
     /// It becomes this value.
     Becomes(&'static str),
+    /// Only what is above a certificate in its chain changes.
+    OtherChain,
     /// A certificate is replaced by one that clients which trust only the old one's authority turn down.
     OtherAuthority,
     /// An option of brokers changes so that they keep less than before.
@@ -67,6 +69,7 @@ impl When {
             When::Off => "turned off or removed".to_owned(),
             When::Becomes(value) => format!("set to `{value}`"),
             When::KeepsLess => "changed so that less is kept".to_owned(),
+            When::OtherChain => "given another chain above it".to_owned(),
             When::OtherAuthority => "replaced by one of another authority".to_owned(),
         }
     }
@@ -82,6 +85,9 @@ impl When {
             When::Becomes(value) => after == value,
             When::KeepsLess => {
                 option_of(field).is_some_and(|option| broker_option::deleted(option, before, after).is_some())
+            }
+            When::OtherChain => {
+                before.as_str().zip(after.as_str()).is_some_and(|(before, after)| is_the_same(before, after))
             }
             When::OtherAuthority => {
                 let certificates = before.as_str().zip(after.as_str());

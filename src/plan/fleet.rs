@@ -9,6 +9,7 @@ use crate::names::{Digest, FleetKey, Kind, ResourceKey};
 use crate::plan::diff::{Differences, Target, differences};
 use crate::plan::preflight::{self, Facts};
 use crate::plan::site::Site;
+use crate::plan::troubles::Troubles;
 use crate::plan::upgrade::Upgrades;
 use crate::plan::world::{World, recorded_spec};
 use crate::plan::{
@@ -34,8 +35,10 @@ pub struct FleetPart {
     pub(super) cluster: Option<String>,
     /// What newer versions of Kafka its clusters could have.
     newer: Newer,
-    /// The clusters that are in trouble, and not by their certificates.
-    pub(super) otherwise: BTreeSet<ResourceKey>,
+    /// What is known of where its clusters' trouble comes from.
+    pub(super) troubles: Troubles,
+    /// The resources whose changes are approved, be it that they have to wait for their turn.
+    pub(super) approved: BTreeSet<ResourceKey>,
     /// What can be remembered of the look at the fleet.
     pub(super) quiet: Option<Quiet>,
 }
@@ -90,8 +93,8 @@ struct Look {
     status: Option<ResourceStatus>,
     /// How those of its clusters are that are not Healthy.
     unwell: BTreeMap<ResourceKey, ResourceStatus>,
-    /// Those of them that are in trouble, and not by their certificates.
-    otherwise: BTreeSet<ResourceKey>,
+    /// What is known of where their trouble comes from.
+    troubles: Troubles,
 }
 
 impl Look {
@@ -102,14 +105,14 @@ impl Look {
         let mut differences = differences(wanted, &target);
         keep(world, &mut differences);
         let health = site.observed.and_then(|observed| observed.health.as_ref());
-        let (status, unwell, otherwise) = split(health);
-        Self { reach: target.reach, differences, status, unwell, otherwise }
+        let (status, unwell, troubles) = split(health);
+        Self { reach: target.reach, differences, status, unwell, troubles }
     }
 
     /// Every object is as it should be.
     fn quiet(health: Option<&FleetHealth>) -> Self {
-        let (status, unwell, otherwise) = split(health);
-        Self { reach: Reach::Reached, differences: BTreeMap::new(), status, unwell, otherwise }
+        let (status, unwell, troubles) = split(health);
+        Self { reach: Reach::Reached, differences: BTreeMap::new(), status, unwell, troubles }
     }
 
     /// Whether anything of a resource isn't as it should be.
@@ -153,7 +156,7 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     let owners = known(world, site.fleet, here.iter().copied());
     let is_quiet =
         look.is_quiet() && upgrades.are_over() && here == site.all_owners() && all_are_named(world, &owners);
-    let Planned { plan, problems, lacks, otherwise } =
+    let Planned { plan, problems, lacks, troubles, approved } =
         plan(world, site.fleet, look, &owners, Seen::Now(site, facts, &upgrades));
     let here = here.into_iter().cloned().collect();
     let Upgrades { newer, awaits_operator, .. } = &upgrades;
@@ -167,7 +170,7 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     let newer = newer.clone();
     let cluster = site.observed.and_then(|observed| observed.cluster.clone());
     let fleet = site.fleet.clone();
-    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, otherwise, quiet }
+    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, troubles, approved, quiet }
 }
 
 /// Plans one fleet that was found quiet before; none where it has to be looked at again, since a resource that has
@@ -183,12 +186,13 @@ pub(super) fn quiet_part(
         return None;
     }
     let look = Look::quiet(health);
-    let Planned { plan, problems, otherwise, .. } =
+    let Planned { plan, problems, troubles, approved, .. } =
         plan(world, fleet, look, &owners, Seen::Before(&quiet.lacks));
     let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
     let quiet = Some(quiet.clone());
     let fleet = fleet.clone();
-    Some(FleetPart { fleet, plan, problems, observed, owners, cluster: None, newer, otherwise, quiet })
+    let cluster = None;
+    Some(FleetPart { fleet, plan, problems, observed, owners, cluster, newer, troubles, approved, quiet })
 }
 
 /// Everyone with something on the fleet, by specs and records or because it is there.
@@ -222,8 +226,10 @@ struct Planned {
     problems: Vec<Problem>,
     /// What its Kubernetes cluster lacks.
     lacks: Vec<Condition>,
-    /// The clusters that are in trouble, and not by their certificates.
-    otherwise: BTreeSet<ResourceKey>,
+    /// What is known of where its clusters' trouble comes from.
+    troubles: Troubles,
+    /// The resources whose changes are approved.
+    approved: BTreeSet<ResourceKey>,
 }
 
 fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey>, seen: Seen) -> Planned {
@@ -231,7 +237,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         Seen::Now(site, facts, upgrades) => (Some(site), facts, Some(upgrades)),
         Seen::Before(_) => (None, None, None),
     };
-    let Look { reach, mut differences, status, unwell, otherwise } = look;
+    let Look { reach, mut differences, status, unwell, troubles } = look;
     let foreign = foreign(&differences);
     let (mut changes, mut problems) = (Vec::new(), Vec::new());
     let runs = site.and_then(|site| site.dry_runs);
@@ -275,17 +281,17 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
     disruption::queue_software(&mut changes);
     if world.policy.mode == Mode::Approve {
         // All of it asks, so that only what would be done at once may be in it.
-        disruption::one_at_a_time(&mut changes, &unwell, &otherwise);
+        disruption::one_at_a_time(&mut changes, &unwell, &troubles);
     }
     let guarded = guard::apply(world, key, &mut changes);
     // Of what isn't looked at, or was put off a moment ago, nobody knows what would be done.
     let is_known = reach == Reach::Reached && !pause::is_paused(world, key);
     let void_approvals = if is_known { guarded.void } else { Vec::new() };
-    disruption::one_at_a_time(&mut changes, &unwell, &otherwise);
+    disruption::one_at_a_time(&mut changes, &unwell, &troubles);
     pause::of_mode(world, &mut changes);
     let resolved = world.catalog.fleets.get(key);
     if resolved.is_none() && changes.is_empty() {
-        return Planned { plan: None, problems, lacks, otherwise };
+        return Planned { plan: None, problems, lacks, troubles, approved: guarded.approved };
     }
     let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
     let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
@@ -305,20 +311,17 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         void_approvals,
         foreign,
     };
-    Planned { plan: Some(plan), problems, lacks, otherwise }
+    Planned { plan: Some(plan), problems, lacks, troubles, approved: guarded.approved }
 }
 
-/// How the fleet is, how those of its clusters are that are not Healthy, and which of these are in trouble otherwise than by
-/// their certificates. One that changes may be on its way to take them.
+/// How the fleet is, how those of its clusters are that are not Healthy, and what is known of where their trouble comes from.
 fn split(
     health: Option<&FleetHealth>,
-) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>, BTreeSet<ResourceKey>) {
-    let Some(health) = health else { return (None, BTreeMap::new(), BTreeSet::new()) };
-    let unwell = || health.clusters.iter().filter(|(_, it)| it.status.status != Status::Healthy);
-    let statuses = unwell().map(|(key, judgement)| (key.clone(), judgement.status.clone()));
-    let in_trouble = |status: Status| matches!(status, Status::Degraded | Status::Unreachable);
-    let otherwise = unwell().filter(|(_, it)| it.clear_certificates && in_trouble(it.status.status));
-    (Some(health.status.clone()), statuses.collect(), otherwise.map(|(key, _)| key.clone()).collect())
+) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>, Troubles) {
+    let Some(health) = health else { return (None, BTreeMap::new(), Troubles::default()) };
+    let unwell = health.clusters.iter().filter(|(_, it)| it.status.status != Status::Healthy);
+    let statuses = unwell.map(|(key, judgement)| (key.clone(), judgement.status.clone())).collect();
+    (Some(health.status.clone()), statuses, Troubles::of(health))
 }
 
 /// Makes the record of a fleet that is applied name the Kubernetes cluster that it is on, where it doesn't yet.

@@ -1,10 +1,13 @@
 //! What a person has to approve, and what the policy lets run without.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Absence, Approval};
 use crate::config::Mode;
-use crate::names::{Digest, FleetKey, Json, Kind};
+use crate::names::{Digest, FleetKey, Json, Kind, ResourceKey};
+use crate::plan::fleet::FleetPart;
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, given_up};
 
@@ -34,27 +37,71 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
     let all = id(guarded.iter().map(|(change, _)| &**change));
     guarded.retain(|(_, why)| why.is_some());
     if guarded.is_empty() {
-        return Guarded { guard: None, void: void(world, fleet, &[all]) };
+        return Guarded { guard: None, approved: BTreeSet::new(), void: void(world, fleet, &[all]) };
     }
     let needed = id(guarded.iter().map(|(change, _)| &**change));
     // With time the policy allows more, and fewer changes need approval. A word given for all of them still holds.
     let approval = [&needed, &all].into_iter().find_map(|id| approval(world, fleet, id));
+    let mut approved = BTreeSet::new();
     let guard = match approval {
-        Some(approval) => Guard { id: approval.id.clone(), approved_by: Some(approval.by.clone()) },
+        Some(approval) => {
+            approved.extend(guarded.iter().map(|(change, _)| change.resource.clone()));
+            Guard { id: approval.id.clone(), approved_by: Some(approval.by.clone()), rest: None }
+        }
         None => {
             for (change, why) in guarded {
                 change.waiting.extend(why.map(|why| Waiting::Approval { id: needed.clone(), why }));
             }
-            Guard { id: needed.clone(), approved_by: None }
+            Guard { id: needed.clone(), approved_by: None, rest: None }
         }
     };
-    Guarded { guard: Some(guard), void: void(world, fleet, &[needed, all]) }
+    Guarded { guard: Some(guard), approved, void: void(world, fleet, &[needed, all]) }
+}
+
+/// Makes a change of a fleet that would be done at once wait for approval of it alone. While others of the fleet ask, or are
+/// approved, it holds as if nobody could say so: an approval covers exactly what was shown with it. What is approved
+/// already, as all is that runs with `approve`, is told why it might not be.
+pub(super) fn ask(world: &World, part: &mut FleetPart, resource: &ResourceKey, why: &str, hold: &Waiting) {
+    let Some(plan) = part.plan.as_mut() else { return };
+    let ready = |change: &&mut Change| change.resource == *resource && change.waiting.is_empty();
+    let Some(change) = plan.changes.iter_mut().find(ready) else { return };
+    if part.approved.contains(resource) {
+        return change.effects.push(why.to_owned());
+    }
+    if plan.guard.is_some() {
+        return change.waiting.push(hold.clone());
+    }
+    change.guarded = true;
+    let id = id([&*change].into_iter());
+    let approved = approval(world, &plan.fleet, &id);
+    match approved {
+        Some(_) => drop(part.approved.insert(resource.clone())),
+        None => change.waiting.push(Waiting::Approval { id: id.clone(), why: why.to_owned() }),
+    }
+    plan.void_approvals.retain(|void| *void != id);
+    let approved_by = approved.map(|approval| approval.by.clone());
+    plan.guard = Some(Guard { id, approved_by, rest: None });
+}
+
+/// Lets what is approved and has to wait for its turn stay approved when the others use the approval.
+pub(super) fn keep_word(parts: &mut [FleetPart]) {
+    for part in parts {
+        let Some(plan) = part.plan.as_mut() else { continue };
+        let later = |change: &&Change| part.approved.contains(&change.resource) && !change.waiting.is_empty();
+        let mut later = plan.changes.iter().filter(later).peekable();
+        let rest = later.peek().is_some().then(|| id(later));
+        if let Some(guard) = plan.guard.as_mut() {
+            guard.rest = rest;
+        }
+    }
 }
 
 /// What becomes of a fleet's approvals.
 pub(super) struct Guarded {
     /// The approval that is needed or given.
     pub guard: Option<Guard>,
+    /// The resources whose changes are approved.
+    pub approved: BTreeSet<ResourceKey>,
     /// Those that were given for something else than what would be done now.
     pub void: Vec<String>,
 }
@@ -98,6 +145,11 @@ fn needs_approval(world: &World, fleet: &FleetKey, change: &Change, free: &mut u
         if given_up::leave(world, fleet, change) {
             let why = "Secrets leave the folder, and brokers can't start without them unless somebody keeps them in Kubernetes";
             return Some(why.to_owned());
+        }
+        if let Some(object) = change.remarks.iter().find_map(Remark::unknown) {
+            return Some(format!(
+                "{object} can't be read, and nobody knows what it was, so that data may go by what it becomes"
+            ));
         }
         if change.remarks.iter().any(|remark| matches!(remark, Remark::KeptDisks { .. })) {
             return Some("it would be made over the disks of an earlier cluster of its name".to_owned());

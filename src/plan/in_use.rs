@@ -11,11 +11,13 @@ use serde_json::Value;
 
 use crate::names::{Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::diff::Differences;
+use crate::plan::fleet::infra_type;
 use crate::plan::site::Site;
 use crate::plan::verdict::Refusal;
 use crate::plan::world::World;
-use crate::plan::{Cause, Change, Remark, Step, Verb, Verdict, Waiting};
+use crate::plan::{Cause, Change, ObservedObject, Remark, Step, Verb, Verdict, Waiting};
 use crate::render::is_routed;
+use crate::spec::InfraType;
 
 /// Takes the deletion of a Gateway out of what is to be done for a fleet as long as something needs it, and gives what it
 /// waits for.
@@ -47,15 +49,7 @@ fn users<'a>(site: &Site<'a>) -> BTreeSet<&'a ResourceKey> {
 /// Looks at what a change would take from those who use what is there: says what it is refused for, and lets a person decide
 /// on what was kept.
 pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refusal> {
-    let made = |step: &Step| step.verb == Verb::Create && step.object.kind == "Kafka";
-    let kept = site.observed.and_then(|observed| observed.kept.get(&change.resource));
-    if let Some(kept) = kept.filter(|_| change.steps.iter().any(made))
-        && let Some(example) = kept.first()
-    {
-        let disks = u32::try_from(kept.len()).unwrap_or(u32::MAX);
-        change.remarks.push(Remark::KeptDisks { disks, example: example.clone() });
-        change.guarded = true;
-    }
+    tell_disks(world, site, change);
     // What somebody else changed on the target is put back.
     if matches!(change.cause, Cause::Drift { .. }) {
         return Vec::new();
@@ -68,6 +62,34 @@ pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refu
         change.verdict = Verdict::Refused;
     }
     refusals
+}
+
+/// Says of a cluster that is made whether there are disks of an earlier one of its name. Where they are seen, a person decides.
+fn tell_disks(world: &World, site: &Site, change: &mut Change) {
+    let is_made = |step: &&Step| step.verb == Verb::Create && step.object.kind == "Kafka";
+    let Some(kafka) = change.steps.iter().find(is_made).map(|step| step.object.clone()) else { return };
+    let kept = site.observed.and_then(|observed| observed.kept.get(&change.resource));
+    if let Some((kept, example)) = kept.and_then(|kept| Some((kept, kept.first()?))) {
+        let disks = u32::try_from(kept.len()).unwrap_or(u32::MAX);
+        change.remarks.push(Remark::KeptDisks { disks, example: example.clone() });
+        change.guarded = true;
+    } else if infra_type(world, site.fleet) == Some(InfraType::Directory)
+        && may_have_disks(world, site, change, &kafka)
+    {
+        change.remarks.push(Remark::UnseenDisks);
+    }
+}
+
+/// Whether a cluster that is made in a folder may find disks of an earlier one: its namespace, which is deleted only when no
+/// disk is to be kept, was there before it was begun to be made.
+fn may_have_disks(world: &World, site: &Site, change: &Change, kafka: &ObjectKey) -> bool {
+    let is_begun = world.recorded(&change.resource).is_some_and(|record| record.creating);
+    let was_deleted = world.recorded.generations.contains_key(&change.resource);
+    let is_its = |(key, there): (&ObjectKey, &ObservedObject)| {
+        key.kind == "Namespace" && Some(&key.name) == kafka.namespace.as_ref() && there.ours
+    };
+    let is_there = site.observed.is_some_and(|observed| observed.objects.iter().any(is_its));
+    is_there && (!is_begun || was_deleted)
 }
 
 /// A cluster that would get another host name while clients find it by the one that it has.

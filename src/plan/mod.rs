@@ -35,6 +35,7 @@ mod size;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod troubles;
 mod upgrade;
 mod verdict;
 mod waiting;
@@ -145,7 +146,8 @@ impl<'a> Planner<'a> {
         parts.sort_by(|a, b| a.fleet.cmp(&b.fleet));
         same_cluster::refuse(&mut parts);
         let world = self.world;
-        disruption::one_after_another(world.catalog, &mut parts);
+        disruption::one_after_another(&world, &mut parts);
+        guard::keep_word(&mut parts);
         let mut problems = world.catalog.problems.clone();
         let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
         for part in parts {

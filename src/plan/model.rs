@@ -156,6 +156,10 @@ pub struct Guard {
     pub id: String,
     /// Who approved it; none while nobody has.
     pub approved_by: Option<String>,
+    /// What the approval becomes when it is used: the hash of those steps of it that have to wait for their turn. None
+    /// where none has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<String>,
 }
 
 /// What happens to one resource.

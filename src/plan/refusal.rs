@@ -1,10 +1,11 @@
 //! Changes that are never made, as problems with the place in the spec and the way out.
 
-use crate::names::ResourceKey;
-use crate::plan::verdict::Refusal;
+use crate::names::{Json, Kind, ResourceKey};
+use crate::plan::verdict::{Refusal, differences};
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, FieldChange};
 use crate::problem::{Location, Problem};
+use crate::spec::Spec;
 
 /// The way out where the spec is as it was and somebody changed the target.
 pub const UNDO_BY_HAND: &str =
@@ -24,6 +25,17 @@ pub(super) fn problem(world: &World, change: &Change, refusal: &Refusal) -> Prob
         _ => refusal.hint,
     };
     let message = format!("{key} can't be changed so: {}", refusal.why);
+    let is_spec = !matches!(change.cause, Cause::Drift { .. } | Cause::Settings);
+    if let Some(inherited) = inherited(world, change).filter(|_| is_spec && refusal.code == "storage-changed")
+    {
+        let problem = Problem::error(refusal.code, message).hint(inherited.hint(key));
+        let named = world.catalog.resources.get(&inherited.fleet);
+        let location = named.and_then(|fleet| fleet.fields.get("/advanced_config/storage_class"));
+        return match location {
+            Some(location) => problem.at(location, "refused"),
+            None => problem,
+        };
+    }
     let problem = Problem::error(refusal.code, message).hint(hint);
     let resource = world.catalog.resources.get(key);
     let location = resource.map(|resource| match fields.iter().find_map(|field| locate(world, key, field)) {
@@ -36,6 +48,46 @@ pub(super) fn problem(world: &World, change: &Change, refusal: &Refusal) -> Prob
     match location {
         Some(location) => problem.at(location, "refused"),
         None => problem,
+    }
+}
+
+/// The class of a cluster's disks that comes from its fleet.
+struct Inherited {
+    fleet: ResourceKey,
+    /// The class that they have; none where it is the default of their Kubernetes cluster.
+    class: Option<String>,
+}
+
+/// Where the disks of a cluster that names no class of its own would get another one: what they have, by the pools as they
+/// are, since whatever the fleet said when they were made may be forgotten.
+fn inherited(world: &World, change: &Change) -> Option<Inherited> {
+    let Spec::Cluster(cluster) = &world.catalog.resources.get(&change.resource)?.spec else { return None };
+    if cluster.advanced_config.storage.class.is_some() {
+        return None;
+    }
+    let pools = change.steps.iter().filter(|step| step.object.kind == "KafkaNodePool");
+    let class =
+        pools.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(|(was, is)| {
+            let [was, is] = [was, &is.body].map(Json::value);
+            let differences = differences(&was, &is).into_iter();
+            let mut of_class = differences.filter(|it| it.pointer.starts_with("/spec/storage/"));
+            of_class.find(|it| it.pointer.ends_with("/class")).map(|it| it.before.as_str().map(str::to_owned))
+        })?;
+    let fleet = ResourceKey::new(Kind::Fleet, &change.resource.organization, cluster.infrastructure.as_str());
+    Some(Inherited { fleet, class })
+}
+
+impl Inherited {
+    fn hint(&self, cluster: &ResourceKey) -> String {
+        let Self { fleet, class } = self;
+        let (has, put_back) = match class {
+            Some(class) => (format!("class `{class}`"), format!("put `{class}` back in")),
+            None => ("the Kubernetes cluster's default class".to_owned(), "remove".to_owned()),
+        };
+        format!(
+            "{cluster} names no class of its own, and its disks are of {has}: {put_back} `advanced_config.storage_class` of \
+             {fleet}, and name another class in new clusters"
+        )
     }
 }
 

@@ -24,6 +24,13 @@ pub enum Remark {
         /// The field, and the controller that has it.
         contest: Contest,
     },
+    /// What is there can't be read, and is written anew.
+    Unreadable {
+        /// The object.
+        object: ObjectKey,
+        /// Whether what was applied last is still known, by which it is judged then.
+        known: bool,
+    },
     /// A cluster is made over the disks of an earlier one of its name, which were kept.
     KeptDisks {
         /// How many there are.
@@ -31,6 +38,8 @@ pub enum Remark {
         /// One of them.
         example: String,
     },
+    /// A cluster is made where one of its name was, whose disks may have been kept. Nobody sees from here whether they are.
+    UnseenDisks,
     /// The target could not be asked beforehand.
     Unverified {
         /// How many objects this is about.
@@ -44,8 +53,18 @@ impl Remark {
     /// The object that it is about; none where it is about several.
     pub fn object(&self) -> Option<&ObjectKey> {
         match self {
-            Remark::Overwrites { object, .. } | Remark::Leaves { object, .. } => Some(object),
-            Remark::Unverified { .. } | Remark::KeptDisks { .. } => None,
+            Remark::Overwrites { object, .. }
+            | Remark::Leaves { object, .. }
+            | Remark::Unreadable { object, .. } => Some(object),
+            Remark::Unverified { .. } | Remark::KeptDisks { .. } | Remark::UnseenDisks => None,
+        }
+    }
+
+    /// The object that holds a cluster's data and is written over something that nobody knows.
+    pub(super) fn unknown(&self) -> Option<&ObjectKey> {
+        match self {
+            Remark::Unreadable { object, known: false } if object.kind.starts_with("Kafka") => Some(object),
+            _ => None,
         }
     }
 
@@ -53,7 +72,11 @@ impl Remark {
     pub fn left(&self) -> Option<&Contest> {
         match self {
             Remark::Leaves { contest, .. } => Some(contest),
-            Remark::Overwrites { .. } | Remark::Unverified { .. } | Remark::KeptDisks { .. } => None,
+            Remark::Overwrites { .. }
+            | Remark::Unreadable { .. }
+            | Remark::Unverified { .. }
+            | Remark::KeptDisks { .. }
+            | Remark::UnseenDisks => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The rows say what Strimzi 1.2 does, whatever the cause of the change.
 
+mod certificate;
 mod difference;
 mod login;
 mod table;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use crate::names::Json;
 use crate::plan::field_effects::FieldEffect;
 use crate::plan::{Step, Verb, Verdict, effects};
+pub(super) use certificate::keeps_certificate;
 pub(super) use difference::{Difference, differences};
 pub(super) use table::{Direction, PUT_VERSION_BACK};
 use table::{FEWER_BROKERS, GO_ON, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
@@ -137,8 +139,11 @@ impl Judgement {
             self.turns_away |= table::turns_away(step, difference);
             self.record(verdict, words);
         }
+        if let Some(words) = certificate::beside_the_certificate(step, pointer) {
+            return self.record(Verdict::InPlace, words);
+        }
         let special = table::of_broker_option(step, pointer)
-            .or_else(|| table::of_certificate(step, difference))
+            .or_else(|| certificate::of_another_authority(step, difference))
             .or_else(|| login::with_the_same_tokens(difference));
         let Some(outcome) = special.or_else(row) else {
             return self.record(Verdict::InPlace, String::new());
@@ -151,6 +156,11 @@ impl Judgement {
             Outcome::RemovesBrokers(_) => self.refuse_in(FEWER_BROKERS, step, difference),
             Outcome::Refuses(refusal) => self.refuse_in(refusal, step, difference),
         }
+    }
+
+    /// Adds what may come of writing an object anew over something that can't be read, whatever was applied last.
+    pub(super) fn rewritten(&mut self, step: &Step) {
+        self.add(step, Direction::Rewritten, None);
     }
 
     /// Adds what the changed fields themselves say. Where that names the clients that are cut off, general words would only

@@ -132,6 +132,11 @@ pub fn find(name: &str) -> Option<&'static BrokerOption> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
+/// The names of all options that may be set.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    OPTIONS.iter().map(|option| option.name)
+}
+
 /// Why an option may not be set, and what to do instead; none where nothing is known of it.
 pub fn follows_from(name: &str) -> Option<&'static str> {
     let begins = |prefixes: &&[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));

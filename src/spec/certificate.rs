@@ -87,6 +87,12 @@ pub fn is_of_another_authority(before: &str, after: &str) -> bool {
     before.last().is_some_and(|top| !after.iter().any(|authority| authority.is(top)))
 }
 
+/// Whether two chains begin with the very same certificate, whatever is above it. False where one of them can't be read.
+pub fn is_the_same(before: &str, after: &str) -> bool {
+    let [before, after] = [before, after].map(|chain| read_ders(chain).ok()?.into_iter().next());
+    before.is_some() && before == after
+}
+
 /// Who signed a certificate.
 #[derive(PartialEq, Eq)]
 struct Authority {

@@ -50,7 +50,7 @@ pub(crate) fn described(name: &str, schema: Value) -> Description {
 }
 
 impl Description {
-    /// A field at or below this one.
+    /// A field at or below this one. An option of brokers is found by its name alone, as whoever knows Kafka calls it.
     ///
     /// # Errors
     /// At the first name that isn't there, with the one that was likely meant.
@@ -61,7 +61,10 @@ impl Description {
         let whole = |end: usize| fields.iter().find(|field| field.name() == names[..end].join("."));
         match (1..=names.len()).find_map(|end| Some((whole(end)?, end))) {
             Some((field, end)) => field.find(&names[end..]),
-            None => Err(self.unknown(name, &fields)),
+            None => {
+                let option = Some(names.join(".")).filter(|whole| whole.contains('.'));
+                option.and_then(|whole| self.below(&whole)).ok_or_else(|| self.unknown(name, &fields))
+            }
         }
     }
 
@@ -205,5 +208,27 @@ fn scalar(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::broker_option;
+
+    #[test]
+    fn an_option_of_brokers_is_found_by_its_name_wherever_it_is_looked_for() {
+        let cluster = document(Kind::Cluster, "cluster");
+        for within in ["", "advanced_config.", "advanced_config.config."] {
+            for option in broker_option::names() {
+                let path = format!("{within}{option}");
+                let found = cluster.find(&path.split('.').collect::<Vec<_>>()).unwrap();
+                assert_eq!(found.name_within(), format!("advanced_config.config.{option}"));
+            }
+        }
+        let unknown = cluster.find(&["message", "max", "bites"]).unwrap_err();
+        assert_eq!((unknown.name.as_str(), unknown.meant), ("message", None));
+        let elsewhere = document(Kind::Fleet, "fleet").find(&["message", "max", "bytes"]);
+        assert_eq!(elsewhere.unwrap_err().name, "message");
     }
 }

@@ -361,16 +361,18 @@ impl State {
         locked(&self.registry).add(vec![approval.into()])
     }
 
-    /// Takes an approval away, since it is good for one time.
+    /// Takes an approval away, since it is good for one time. It goes on as one for `rest`, where some of what it is for has
+    /// to wait, and ends when it would have ended.
     ///
     /// # Errors
     /// When the registry can't be written.
-    pub fn use_approval(&self, id: &str, now: Timestamp) -> Result<(), StateError> {
+    pub fn use_approval(&self, id: &str, rest: Option<&str>, now: Timestamp) -> Result<(), StateError> {
         let mut registry = locked(&self.registry);
-        if !registry.facts.approvals.iter().any(|approval| approval.id == id) {
-            return Ok(());
-        }
-        registry.add(vec![Entry::ApprovalUsed { id: id.to_owned(), at: now }])
+        let used = registry.facts.approvals.iter().find(|approval| approval.id == id).cloned();
+        let Some(used) = used else { return Ok(()) };
+        let goes_on = rest.map(|rest| Entry::from(Approval { id: rest.to_owned(), ..used }));
+        let used = Entry::ApprovalUsed { id: id.to_owned(), at: now };
+        registry.add([used].into_iter().chain(goes_on).collect())
     }
 
     /// Adds a line to the audit trail and waits until it is on disk.

@@ -95,7 +95,20 @@ fn fill(state: &State) {
             .approve(Approval { fleet: fleet(), id: id.into(), by: "ann@example.com".into(), at: time(8) })
             .unwrap();
     }
-    state.use_approval("used", time(9)).unwrap();
+    state.use_approval("used", None, time(9)).unwrap();
+}
+
+#[test]
+fn an_approval_goes_on_for_what_has_to_wait_and_ends_as_it_would_have() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    fill(&state);
+    state.use_approval("open", Some("rest"), time(9)).unwrap();
+    state.use_approval("open", Some("again"), time(10)).unwrap();
+    drop(state);
+    let state = State::open(&path).unwrap();
+    let expected = Approval { fleet: fleet(), id: "rest".into(), by: "ann@example.com".into(), at: time(8) };
+    assert_eq!(state.recorded().unwrap().approvals, [expected]);
 }
 
 #[test]

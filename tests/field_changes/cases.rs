@@ -44,6 +44,8 @@ const ROUTED: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {clas
 const ROUTED_INSIDE: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {class: envoy}}}, orders: {advanced_config: {cluster_access: Internal}}}";
 const MANAGED: &str = "{domain: {$certificate: first, dns_provider: external-dns}}";
 const CERTIFIED: &str = "{domain: {$certificate: first}}";
+/// The same with one that is alone, without the chain above it.
+const CHAINED: &str = "{domain: {$certificate: alone}}";
 
 #[rustfmt::skip]
 pub const CASES: &[Case] = &[
@@ -131,6 +133,7 @@ pub const CASES: &[Case] = &[
 
     case(BaseDomain, "organization", "acme", "globex"),
     case(BaseDomain, "domain", "kafka.acme.example.com", "streams.acme.example.com"),
+    case(BaseDomain, "tls_cert", "$certificate alone", "$certificate with_chain").given(CHAINED),
     case(BaseDomain, "tls_cert", "$certificate first", "$certificate renewed").given(CERTIFIED),
     case(BaseDomain, "tls_cert", "$certificate first", "$certificate other_authority").given(CERTIFIED),
     case(BaseDomain, "tls_key", "$certificate first", "$certificate other_key").given(CERTIFIED).also("{$certificate: other_key}"),

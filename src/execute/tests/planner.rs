@@ -144,8 +144,11 @@ fn plan_fleet(
         unwell: BTreeMap::new(),
         sizes: None,
         changes,
-        guard: deletes
-            .then(|| Guard { id: "guard".into(), approved_by: approved.map(|approval| approval.by.clone()) }),
+        guard: deletes.then(|| Guard {
+            id: "guard".into(),
+            approved_by: approved.map(|approval| approval.by.clone()),
+            rest: None,
+        }),
         void_approvals: vec![],
         foreign: vec![],
     }

@@ -98,11 +98,11 @@ fn what_cannot_be_looked_at_is_as_it_was_a_moment_ago_and_then_unknown() {
     let now = lab.now + SignedDuration::from_secs(1);
     let (health, _) = judge_all(&changed, &hidden(false), &memory, now);
     assert_eq!(health.clusters[&key].status.status, Status::Unreachable);
-    assert!(health.clusters[&key].clear_certificates, "its certificates are as they were");
+    assert_eq!(health.clusters[&key].clear_certificates, Some(true), "its certificates are as they were");
     let certificates = [("external".to_owned(), crate::names::Digest::of("another"))].into();
     let renewed = crate::health::Wanted { certificates, ..lab.wanted.clone() };
     let (health, _) = judge_all(&[(key.clone(), renewed)].into(), &hidden(false), &memory, now);
-    assert!(!health.clusters[&key].clear_certificates, "of new ones nothing is known");
+    assert_eq!(health.clusters[&key].clear_certificates, Some(false), "it may be from new ones");
 }
 
 #[test]

@@ -186,21 +186,21 @@ fn trouble_that_was_there_before_a_certificate_or_came_after_all_was_well_with_i
     give(&mut lab, "first");
     lab.judge();
     lab.broker(crashes.clone());
-    assert!(is_clear(&mut lab));
+    assert_eq!(is_clear(&mut lab), Some(true));
     // It was unwell when it got it.
     give(&mut lab, "second");
-    assert!(is_clear(&mut lab));
+    assert_eq!(is_clear(&mut lab), Some(true));
 
     // It became so with it, before it was ever Healthy.
     let mut lab = Lab::healthy();
     give(&mut lab, "first");
     lab.broker(crashes);
-    assert!(!is_clear(&mut lab));
+    assert_eq!(is_clear(&mut lab), Some(false));
     // What it gets then isn't cleared by that.
     give(&mut lab, "second");
-    assert!(!is_clear(&mut lab));
+    assert_eq!(is_clear(&mut lab), Some(false));
 
     // Nothing is known of what came unseen.
     lab.memory = Memory::default();
-    assert!(!is_clear(&mut lab));
+    assert_eq!(is_clear(&mut lab), None);
 }

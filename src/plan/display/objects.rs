@@ -40,7 +40,7 @@ impl Page<'_> {
     /// What differs but for the fields that are left as they are.
     fn difference(&mut self, step: &Step, left: &[&str]) {
         let (Some(before), Some(after)) = (&step.before, &step.after) else {
-            return self.line(10, FAINT, "what is there can't be read");
+            return self.line(10, FAINT, "what is there isn't known");
         };
         let [before, after] = [before, &after.body].map(|body| {
             let mut body = body.value();

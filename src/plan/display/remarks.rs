@@ -16,12 +16,23 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
         Remark::Leaves { contest: Contest { manager, field }, .. } => {
             format!("{manager} manages `{field}`: it is left as it is")
         }
+        Remark::Unreadable { known: true, .. } => {
+            "can't be read: it is judged by what was applied last, and written anew".to_owned()
+        }
+        Remark::Unreadable { known: false, .. } => {
+            "can't be read, and what was applied last isn't known: it is written anew".to_owned()
+        }
         Remark::KeptDisks { disks, example } => {
             let disks = effects::count((*disks).into(), "disk");
+            let resume = resume(&Made::by(change));
+            format!("{disks} of an earlier cluster of its name are there, {example} among them: {resume}")
+        }
+        Remark::UnseenDisks => {
+            let made = Made::by(change);
+            let (Made { namespace, cluster }, resume) = (&made, resume(&made));
             format!(
-                "{disks} of an earlier cluster of its name are there, {example} among them: their data comes back, and brokers \
-                 crash until the cluster has the id that the data has: pause it with the annotation \
-                 `strimzi.io/pause-reconciliation: \"true\"`, write the id into `status.clusterId`, and take the annotation away"
+                "disks of an earlier cluster of its name may be there, which isn't seen from here: kubectl get pvc -n {namespace} \
+                 -l strimzi.io/cluster={cluster}. If they are, {resume}"
             )
         }
         Remark::Unverified { objects, why } => {
@@ -37,4 +48,33 @@ pub(super) fn remark_alone(change: &Change, alone: &Remark) -> String {
         Some(object) => format!("{object}: {}", remark(change, alone)),
         None => remark(change, alone),
     }
+}
+
+/// A cluster that is made.
+struct Made<'a> {
+    namespace: &'a str,
+    cluster: &'a str,
+}
+
+impl<'a> Made<'a> {
+    fn by(change: &'a Change) -> Self {
+        let kafka = change.steps.iter().map(|step| &step.object).find(|object| object.kind == "Kafka");
+        let namespace = kafka.and_then(|kafka| kafka.namespace.as_deref()).unwrap_or_default();
+        Self { namespace, cluster: kafka.map_or(&change.resource.name, |kafka| &kafka.name) }
+    }
+}
+
+/// What to do for a cluster that is made over disks which have data of an earlier one. The operator gives it a new id, and takes
+/// another one only while it is paused.
+fn resume(Made { namespace, cluster }: &Made) -> String {
+    let (kafka, pods) =
+        (format!("-n {namespace} {cluster}"), format!("-n {namespace} -l strimzi.io/name={cluster}-kafka"));
+    format!(
+        "their data comes back, and brokers crash until the cluster has the id that the data has. Once they crash, read that id: \
+         kubectl logs {pods} --tail=-1 | grep 'Invalid cluster.id' (the one after `but read`). Pause the cluster: kubectl \
+         annotate kafka {kafka} strimzi.io/pause-reconciliation=true; wait until it is: kubectl wait kafka {kafka} \
+         --for=condition=ReconciliationPaused --timeout=15m; write the id: kubectl patch kafka {kafka} --subresource=status \
+         --type=merge -p '{{\"status\":{{\"clusterId\":\"ID\"}}}}'; resume it: kubectl annotate kafka {kafka} \
+         strimzi.io/pause-reconciliation-; restart what crashes: kubectl delete pod {pods}"
+    )
 }

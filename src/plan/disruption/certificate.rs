@@ -11,6 +11,9 @@ use super::{NOT_HEALTHY, disrupts};
 use crate::catalog::{Catalog, ResolvedCluster, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
+use crate::plan::guard;
+use crate::plan::verdict::keeps_certificate;
+use crate::plan::world::World;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, effects};
 use crate::render::SecretSlot;
 use crate::spec::InfraType;
@@ -27,7 +30,42 @@ struct Turns {
 /// Lets one cluster of a base domain take its new certificate, and the next one when that is Healthy: one that is Degraded
 /// before all others, since it can only get better. While one may be unwell by the certificate, it would make things worse
 /// for all.
-pub(in crate::plan) fn one_after_another(catalog: &Catalog, parts: &mut [FleetPart]) {
+///
+/// Whether one that was in trouble all along has it from the certificate may be forgotten, as with the state. Then another one
+/// that is Healthy with the certificate shows that it works, or a person says so.
+pub(in crate::plan) fn one_after_another(world: &World, parts: &mut [FleetPart]) {
+    for (domain, Turns { degraded, others }) in turns(parts) {
+        let Renewing { holds, doubtful, passed_over } = renewing(world.catalog, parts, &domain);
+        let (next, wait) = match (holds, being_changed(world.catalog, parts, &domain)) {
+            (Some(holder), _) => (None, Waiting::Renewal { after: holder, domain: domain.clone() }),
+            (None, Some(changing)) => (None, Waiting::OneDisruption { after: changing }),
+            (None, None) => {
+                let Some(next) = degraded.first().or(others.first()) else { continue };
+                (Some(next), Waiting::OneDisruption { after: next.clone() })
+            }
+        };
+        for change in parts.iter_mut().filter_map(|it| it.plan.as_mut()).flat_map(|it| &mut it.changes) {
+            if Some(&change.resource) == next {
+                change.effects.extend(passed_over.iter().map(|key| {
+                    format!("it doesn't wait for {key}, whose trouble is not from the new certificate")
+                }));
+            } else if degraded.contains(&change.resource) || others.contains(&change.resource) {
+                change.waiting.push(wait.clone());
+            }
+        }
+        if let (Some(next), Some(doubtful)) = (next, doubtful) {
+            let why = format!(
+                "{doubtful} has the new certificate and is in trouble, and whether it is so by the certificate was forgotten: once \
+                 another cluster is Healthy with it, the others take it by themselves"
+            );
+            let hold = Waiting::Renewal { after: doubtful, domain };
+            parts.iter_mut().for_each(|part| guard::ask(world, part, next, &why, &hold));
+        }
+    }
+}
+
+/// The clusters that would take each domain's certificate now.
+fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, Turns> {
     let mut turns: BTreeMap<ResourceKey, Turns> = BTreeMap::new();
     for plan in plans(parts) {
         for (change, domain) in plan.changes.iter().filter_map(renewed).filter(|(it, _)| disrupts(it)) {
@@ -40,33 +78,16 @@ pub(in crate::plan) fn one_after_another(catalog: &Catalog, parts: &mut [FleetPa
             }
         }
     }
-    for (domain, Turns { degraded, others }) in turns {
-        let Renewing { holds, passed_over } = renewing(catalog, parts, &domain);
-        let (next, wait) = match (holds, being_changed(catalog, parts, &domain)) {
-            (Some(holder), _) => (None, Waiting::Renewal { after: holder, domain }),
-            (None, Some(changing)) => (None, Waiting::OneDisruption { after: changing }),
-            (None, None) => {
-                let Some(next) = degraded.first().or(others.first()) else { continue };
-                (Some(next), Waiting::OneDisruption { after: next.clone() })
-            }
-        };
-        let changes = parts.iter_mut().filter_map(|part| part.plan.as_mut()).flat_map(|it| &mut it.changes);
-        for change in changes {
-            if Some(&change.resource) == next {
-                change.effects.extend(passed_over.iter().map(|key| {
-                    format!("it doesn't wait for {key}, whose trouble is not from the new certificate")
-                }));
-            } else if degraded.contains(&change.resource) || others.contains(&change.resource) {
-                change.waiting.push(wait.clone());
-            }
-        }
-    }
+    turns
 }
 
 /// The clusters that have the certificate already and aren't Healthy.
+#[derive(Default)]
 struct Renewing {
     /// One that may not be so because of it.
     holds: Option<ResourceKey>,
+    /// One of which nobody knows whether it is, where none that has it is Healthy.
+    doubtful: Option<ResourceKey>,
     /// Those that are so otherwise.
     passed_over: Vec<ResourceKey>,
 }
@@ -76,19 +97,27 @@ fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Ren
         let used = catalog.clusters.get(key).and_then(|cluster| cluster.domain.as_ref());
         used.is_some_and(|used| used.key == *domain)
     };
-    let mut renewing = Renewing { holds: None, passed_over: Vec::new() };
+    let (mut renewing, mut doubtful, mut works) = (Renewing::default(), Vec::new(), false);
     for part in parts {
         let Some(plan) = part.plan.as_ref().filter(|plan| plan.reach == Reach::Reached) else { continue };
         let pending: BTreeSet<_> =
             plan.changes.iter().filter_map(renewed).map(|(it, _)| &it.resource).collect();
+        let has = |key: &ResourceKey| uses(key) && !pending.contains(key);
+        works |= part.troubles.healthy.iter().any(has);
         let unwell = plan.unwell.iter().filter(|(_, status)| NOT_HEALTHY.contains(&status.status));
-        for key in unwell.map(|(key, _)| key).filter(|key| uses(key) && !pending.contains(key)) {
-            if part.otherwise.contains(key) {
+        for key in unwell.map(|(key, _)| key).filter(|key| has(key)) {
+            if part.troubles.otherwise.contains(key) {
                 renewing.passed_over.push(key.clone());
+            } else if part.troubles.doubtful.contains(key) {
+                doubtful.push(key.clone());
             } else {
                 renewing.holds.get_or_insert_with(|| key.clone());
             }
         }
+    }
+    match works {
+        true => renewing.passed_over.extend(doubtful),
+        false => renewing.doubtful = doubtful.into_iter().next(),
     }
     renewing
 }
@@ -113,10 +142,12 @@ fn plans(parts: &[FleetPart]) -> impl Iterator<Item = &FleetPlan> {
     parts.iter().filter_map(|part| part.plan.as_ref())
 }
 
-/// A change that gives a cluster another certificate of a base domain, with the domain.
+/// A change that gives a cluster another certificate of a base domain, with the domain. One that leaves it the certificate
+/// and changes only the chain above it, or how its key is written, restarts nobody.
 fn renewed(change: &Change) -> Option<(&Change, ResourceKey)> {
     let secrets =
         change.steps.iter().filter(|step| step.verb == Verb::Update && step.object.kind == "Secret");
+    let secrets = secrets.filter(|step| !keeps_certificate(step));
     let mut slots =
         secrets.filter_map(|step| step.after.as_ref()).flat_map(|it| SecretSlot::all_in(&it.body));
     let domain = slots.find(|slot| slot.reference.resource.kind == Kind::BaseDomain)?.reference.resource;

@@ -1,6 +1,6 @@
 //! The rows. Of those of a field, the first one that fits a change is that of the change.
 
-use super::When::{Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, Up};
+use super::When::{Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, OtherChain, Up};
 use super::{FieldEffect, When};
 use crate::names::Kind;
 use crate::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
@@ -133,6 +133,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
 
     row(BaseDomain, "organization", Changes, Refused, ANOTHER),
     row(BaseDomain, "domain", Changes, Refused, "with another one it is another base domain, and clusters would lose their addresses; put it back and describe the new one beside it"),
+    row(BaseDomain, "tls_cert", OtherChain, InPlace, "no broker restarts, since Strimzi compares only the domain's own certificate: brokers show the new chain from their next restart on, and the plan says how to restart them where clients need it sooner"),
     row(BaseDomain, "tls_cert", OtherAuthority, ClientsReconnect, "another authority signed it: clients that trust only the old one's can't connect to clusters that have it until they trust the new one, too; the brokers of clusters that are reached from outside restart one by one with it"),
     row(BaseDomain, "tls_cert", Changes, RollingRestart, "the brokers of clusters that are reached from outside restart one by one with it; clients reconnect and go on if they trust it"),
     row(BaseDomain, "tls_key", Changes, RollingRestart, "together with a certificate that fits it, the brokers of clusters that are reached from outside restart one by one"),

@@ -158,13 +158,13 @@ fn clusters_in_trouble_take_a_certificate_one_after_another_and_none_while_it_ma
     assert_eq!(waits(&plan), [Waiting::Renewal { after, domain }]);
 }
 
-/// Says of a cluster in trouble that its certificate isn't what ails it.
-fn otherwise(lab: &mut Lab, name: &str) {
+/// Says of a cluster in trouble whether its certificate isn't what ails it, or that this isn't known.
+fn otherwise(lab: &mut Lab, name: &str, clear: Option<bool>) {
     lab.judged(name, Status::Degraded);
     let healths = lab.observed.fleets.values_mut().filter_map(|fleet| fleet.health.as_mut());
     let cluster = key(&format!("Cluster/acme/{name}"));
     let judged = healths.filter_map(|health| health.clusters.get_mut(&cluster)).next().unwrap();
-    judged.clear_certificates = true;
+    judged.clear_certificates = clear;
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
     assert_eq!(waits("c10"), [Waiting::Renewal { after: holder, domain }]);
 
     // Where its trouble is another one, it holds up nobody, and the plan says so.
-    otherwise(&mut lab, "c00");
+    otherwise(&mut lab, "c00", Some(true));
     let plan = lab.plan();
     assert_eq!(running(&plan), ["acme/c01"]);
     assert_eq!(
@@ -204,4 +204,81 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
         change(&plan, "Cluster/acme/c02").waiting.last(),
         Some(&Waiting::OneDisruption { after: key("Cluster/acme/c00") })
     );
+}
+
+/// A certificate, and the same one with the chain above it, in PEM.
+fn with_and_without_chain() -> [String; 2] {
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+    let (authority_key, own_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(DnType::CommonName, "authority");
+    (authority.not_before, authority.not_after) = (date_time_ymd(2026, 1, 1), date_time_ymd(2036, 1, 1));
+    let above = authority.self_signed(&authority_key).unwrap().pem();
+    let mut own = CertificateParams::new(vec!["*.k.example.com".to_owned()]).unwrap();
+    (own.not_before, own.not_after) = (date_time_ymd(2026, 1, 1), date_time_ymd(2027, 1, 1));
+    let own = own.signed_by(&own_key, &Issuer::new(authority, authority_key)).unwrap().pem();
+    [own.clone(), own + &above]
+}
+
+#[test]
+fn a_chain_that_changes_above_the_same_certificate_restarts_nobody_and_waits_for_nobody() {
+    let [short, long] = with_and_without_chain();
+    let mut lab = Lab { infra_type: "byok", chain: short, ..Lab::new() };
+    lab.domain("hmac:0000000000000001");
+    lab.cluster("a", json!({}));
+    lab.fleet("us", &["b", "c"]);
+    lab.settle();
+    ["a", "b", "c"].iter().for_each(|name| lab.judged(name, Status::Healthy));
+    // Whatever ails a cluster, it needs no restart that could wait for it.
+    lab.judged("b", Status::Degraded);
+    lab.chain = long;
+    lab.domain("hmac:0000000000000002");
+    let plan = lab.plan();
+    assert_eq!(waiting(&plan), [""; 0]);
+    let first = change(&plan, "Cluster/acme/a");
+    assert_eq!(first.verdict, crate::plan::Verdict::InPlace);
+    insta::assert_snapshot!(first.effects.join("\n"), @r"
+    no broker restarts, since Strimzi compares only the domain's own certificate, which stays: brokers show the new chain from their next restart on. Where clients need it sooner, and before the old chain ends on 2027-01-01: kubectl annotate strimzipodset -n kafka-acme--a -l strimzi.io/cluster=a strimzi.io/manual-rolling-update=true
+    no broker restarts: its key stays the same and is only written otherwise
+    ");
+    assert_eq!(change(&plan, "BaseDomain/acme/k.example.com").effects, [""; 0]);
+}
+
+#[test]
+fn where_it_was_forgotten_what_ails_a_cluster_the_next_takes_the_certificate_when_a_person_says_so() {
+    let mut lab = behind_one_domain(&[10, 10]);
+    lab.domain("hmac:0000000000000002");
+    lab.execute(&lab.plan());
+    otherwise(&mut lab, "c00", None);
+    let plan = lab.plan();
+    assert_eq!(running(&plan), [""; 0]);
+    let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
+    let why = "cluster acme/c00 has the new certificate and is in trouble, and whether it is so by the certificate was forgotten: \
+               once another cluster is Healthy with it, the others take it by themselves";
+    let next = key("Cluster/acme/c01");
+    let waits = |plan: &Plan, name: &str| change(plan, &format!("Cluster/acme/{name}")).waiting.clone();
+    assert_eq!(waits(&plan, "c01"), [Waiting::Approval { id: id.clone(), why: why.to_owned() }]);
+    assert_eq!(waits(&plan, "c10"), [Waiting::OneDisruption { after: next }]);
+
+    lab.approve(&id);
+    lab.policy.mode = Mode::Approve;
+    assert_eq!(running(&lab.plan()), ["acme/c01"], "a word is a word");
+    lab.policy.mode = Mode::Auto;
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/c01"]);
+    assert_eq!(plan.fleets[0].void_approvals, [""; 0]);
+    lab.execute(&plan);
+    assert_eq!(lab.recorded.approvals, []);
+    lab.judged("c01", Status::Updating);
+    assert_eq!(running(&lab.plan()), [""; 0]);
+    // It works there, so what ails the first is something else.
+    lab.judged("c01", Status::Healthy);
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/c02"]);
+    let told = "it doesn't wait for cluster acme/c00, whose trouble is not from the new certificate";
+    assert!(change(&plan, "Cluster/acme/c02").effects.contains(&told.to_owned()));
+    // Where it doesn't work, nobody has to have forgotten that.
+    lab.judged("c01", Status::Degraded);
+    assert_eq!(running(&lab.plan()), [""; 0]);
 }

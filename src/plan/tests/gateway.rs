@@ -122,6 +122,16 @@ fn a_gateway_opens_over_no_cluster_of_which_nobody_knows_what_it_said() {
     assert_eq!(change(&lab.plan(), "Fleet/acme/eu").waiting, [Waiting::Refused { why: why.to_owned() }]);
 }
 
+/// What to do where a cluster is made over the disks of an earlier one.
+const RESUME: &str = "their data comes back, and brokers crash until the cluster has the id that the data has. Once they crash, \
+    read that id: kubectl logs -n kafka-acme--orders -l strimzi.io/name=orders-kafka --tail=-1 | grep 'Invalid cluster.id' (the \
+    one after `but read`). Pause the cluster: kubectl annotate kafka -n kafka-acme--orders orders \
+    strimzi.io/pause-reconciliation=true; wait until it is: kubectl wait kafka -n kafka-acme--orders orders \
+    --for=condition=ReconciliationPaused --timeout=15m; write the id: kubectl patch kafka -n kafka-acme--orders orders \
+    --subresource=status --type=merge -p '{\"status\":{\"clusterId\":\"ID\"}}'; resume it: kubectl annotate kafka -n \
+    kafka-acme--orders orders strimzi.io/pause-reconciliation-; restart what crashes: kubectl delete pod -n kafka-acme--orders -l \
+    strimzi.io/name=orders-kafka";
+
 #[test]
 fn a_cluster_is_made_over_kept_disks_only_when_a_person_says_so() {
     let mut lab = Lab::new();
@@ -133,10 +143,51 @@ fn a_cluster_is_made_over_kept_disks_only_when_a_person_says_so() {
     let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
     let why = "it would be made over the disks of an earlier cluster of its name".to_owned();
     assert_eq!(change(&plan, "Cluster/acme/orders").waiting, [Waiting::Approval { id: id.clone(), why }]);
-    let told = "2 disks of an earlier cluster of its name are there, data-0-orders-broker-0 among them: their data comes back, \
-                and brokers crash until the cluster has the id that the data has: pause it with the annotation \
-                `strimzi.io/pause-reconciliation: \"true\"`, write the id into `status.clusterId`, and take the annotation away";
-    assert!(look.contains(told), "{look}");
+    let told = format!(
+        "2 disks of an earlier cluster of its name are there, data-0-orders-broker-0 among them: {RESUME}"
+    );
+    assert!(look.contains(&told), "{look}");
     lab.approve(&id);
     assert!(running(&lab.plan()).contains(&"acme/orders".to_owned()));
+}
+
+/// On a fleet of files nobody sees disks, but whether any may be there is known.
+#[test]
+fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() {
+    let mut lab = Lab::with(&["orders"]);
+    let told = format!(
+        "disks of an earlier cluster of its name may be there, which isn't seen from here: kubectl get pvc -n \
+         kafka-acme--orders -l strimzi.io/cluster=orders. If they are, {RESUME}"
+    );
+    let tells = |lab: &Lab| lab.look().contains(&told);
+    assert!(!tells(&lab));
+    // What applies the files may have deleted it with its file.
+    let kafka = object("Kafka", "orders", "orders");
+    let file = lab.target().objects.remove(&kafka).unwrap();
+    assert!(tells(&lab), "{}", lab.look());
+    assert_eq!(running(&lab.plan()), ["acme/orders"]);
+    lab.target().objects.insert(kafka.clone(), file);
+
+    // It is deleted, and its namespace stays for its disks.
+    lab.unprotected("orders");
+    lab.settle();
+    lab.remove("Cluster/acme/orders");
+    lab.settle();
+    lab.cluster("orders", json!({}));
+    assert!(tells(&lab), "{}", lab.look());
+    assert_eq!(running(&lab.plan()), ["acme/orders"]);
+    // Where its namespace went too, no disk is left.
+    lab.target().objects.remove(&object("Namespace", "orders", ""));
+    lab.target().inventory.remove(&object("Namespace", "orders", ""));
+    assert!(!tells(&lab), "{}", lab.look());
+
+    // A creation that was interrupted has made its namespace itself.
+    let mut lab = Lab::new();
+    lab.cluster("orders", json!({}));
+    lab.execute(&lab.plan());
+    lab.target().objects.remove(&kafka);
+    lab.target().inventory.remove(&kafka);
+    let record = lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap();
+    record.creating = true;
+    assert!(!tells(&lab), "{}", lab.look());
 }

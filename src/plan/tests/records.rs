@@ -115,6 +115,45 @@ fn what_restarts_brokers_beside_it_is_still_one_at_a_time_and_the_rest_holds_up_
     assert_eq!(approved(&mut lab), ["acme/a"], "brokers restart, one cluster after another");
 }
 
+/// A word that was given for two changes is good for both, though the second has its turn later.
+#[test]
+fn a_change_that_is_approved_and_has_to_wait_for_its_turn_stays_approved() {
+    let mut lab = Lab::new();
+    for name in ["a", "b", "c"] {
+        retention(&mut lab, name, Some(30));
+    }
+    lab.settle();
+    ["a", "b", "c"].iter().for_each(|name| lab.judged(name, Status::Healthy));
+    let config = json!({"log.retention.ms": 1000, "num.partitions": 3});
+    for name in ["a", "b"] {
+        lab.cluster(name, json!({"advanced_config.config": config}));
+    }
+    lab.approve(&lab.plan().fleets[0].guard.as_ref().unwrap().id.clone());
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/a"]);
+    lab.execute(&plan);
+    let after = Waiting::OneDisruption { after: key("Cluster/acme/a") };
+    for status in [Status::Updating, Status::Degraded] {
+        lab.judged("a", status);
+        assert_eq!(change(&lab.plan(), "Cluster/acme/b").waiting, std::slice::from_ref(&after), "{status}");
+    }
+    lab.judged("a", Status::Healthy);
+    let plan = lab.plan();
+    assert_eq!((running(&plan), waiting(&plan)), (vec!["acme/b".to_owned()], vec![]));
+
+    // It was given for that and for nothing that comes up meanwhile, and it ends when it would have ended.
+    retention(&mut lab, "c", Some(1));
+    assert_eq!(waiting(&lab.plan()), ["acme/b", "acme/c"]);
+    retention(&mut lab, "c", Some(30));
+    let now = lab.policy.now;
+    lab.later(25);
+    assert_eq!(waiting(&lab.plan()), ["acme/b"]);
+    lab.policy.now = now;
+    let plan = lab.plan();
+    lab.execute(&plan);
+    assert_eq!(lab.recorded.approvals, [], "and each change uses it once");
+}
+
 /// Records and disks outlive the object that says how they are kept.
 #[test]
 fn what_is_gone_from_the_target_is_judged_by_what_was_applied() {

@@ -1,14 +1,11 @@
 //! The rows. The first one that fits decides.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::Difference;
 use crate::plan::Verdict::{ClientsReconnect, InPlace, NoOp, RollingRestart, StorageGrowth};
 use crate::plan::{Step, Verdict};
 use crate::spec::broker_option::{self, Effect};
-use crate::spec::certificate::is_of_another_authority;
 
 /// What a change of one field, or of a whole object, comes to.
 pub(super) struct Row {
@@ -120,8 +117,6 @@ const ROLLS: &str = "brokers and controllers restart one by one; clients reconne
 const ROLLS_POOL: &str = "the nodes of {object} restart one by one; clients reconnect and go on";
 pub(super) const OTHER_LISTENERS: &str =
     "brokers restart one by one with other listeners; clients may need other settings to connect";
-const OTHER_AUTHORITY: &str = "brokers restart one by one with a certificate of another authority; clients that trust only \
-    the old one's can't connect until they trust the new one, too";
 const NEW_CLUSTER: &str = "make a new cluster and move the topics to it";
 const CONTROLLERS: [&str; 3] = [
     "controllers-changed",
@@ -241,15 +236,6 @@ pub(super) fn turns_away(step: &Step, difference: Option<&Difference>) -> bool {
 
 fn count_of(number: u64, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
-}
-
-/// What another certificate comes to, where it is of another authority; none where it isn't, or where it can't be told since
-/// what is on the target is only known by a trace.
-pub(super) fn of_certificate(step: &Step, difference: Option<&Difference>) -> Option<Outcome> {
-    let difference = difference.filter(|it| step.object.kind == "Secret" && it.pointer == "/data/tls.crt")?;
-    let chain = |value: &Value| String::from_utf8(STANDARD.decode(value.as_str()?).ok()?).ok();
-    let (before, after) = (chain(difference.before)?, chain(difference.after)?);
-    is_of_another_authority(&before, &after).then_some(Outcome::Does(ClientsReconnect, OTHER_AUTHORITY))
 }
 
 /// The first row that fits decides; what fits none is done in place without a word.

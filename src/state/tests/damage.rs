@@ -131,7 +131,7 @@ fn a_registry_cut_anywhere_in_its_last_line_is_mended() {
         let approvals = state.recorded().unwrap().approvals.len();
         assert_eq!(approvals, if is_whole_record { 1 } else { 2 }, "{end}");
         assert_eq!(state.warnings().len(), usize::from(end != start && !is_whole_record), "{end}");
-        state.use_approval("used", time(20)).unwrap();
+        state.use_approval("used", None, time(20)).unwrap();
         drop(state);
         let state = State::open(&path).unwrap();
         assert_eq!((state.recorded().unwrap().approvals.len(), state.warnings().len()), (1, 0), "{end}");
@@ -156,7 +156,7 @@ fn what_a_failed_write_left_is_cut_off_before_the_next_line() {
     let state = State::open(&path).unwrap();
     let mut file = fs::OpenOptions::new().append(true).open(path.join("registry.jsonl")).unwrap();
     std::io::Write::write_all(&mut file, b"{\"v\":1,\"rec").unwrap();
-    state.use_approval("open", time(20)).unwrap();
+    state.use_approval("open", None, time(20)).unwrap();
     drop(state);
     let state = State::open(&path).unwrap();
     assert_eq!(state.warnings(), Vec::<String>::new());
