@@ -41,5 +41,6 @@ pub mod cli;
 #[allow(clippy::disallowed_methods, reason = "it goes on with time")]
 pub mod daemon;
 pub mod round;
+pub mod views;
 #[allow(clippy::disallowed_methods, reason = "the environment names the service manager, and time passes")]
 pub mod vitals;
