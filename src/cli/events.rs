@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Show what was decided lately and what came of it: who did what, why, by which plan and commit, or what it waits for.
 ///
-/// It reads beside a running `serve`. The latest 10,000 are kept at least; what was done is in the audit trail for ever.
+/// The latest 10,000 are kept at least; what was done is in the audit trail for ever.
 #[derive(Debug, Args)]
 pub struct Events {
     #[command(flatten)]

@@ -18,7 +18,7 @@ fn listening(tree: &Tree) {
 }
 
 /// Where it listens, by its log.
-fn address(serve: &Serve<'_>) -> String {
+pub fn address(serve: &Serve<'_>) -> String {
     serve.until("it listens", || {
         let log = serve.log();
         let line = log.lines().find(|line| line.contains("answers over HTTP"))?;
@@ -26,16 +26,24 @@ fn address(serve: &Serve<'_>) -> String {
     })
 }
 
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
 }
 
-fn ask(address: &str, what: &str) -> Answer {
+pub fn ask(address: &str, what: &str) -> Answer {
+    send(address, what, &[], "")
+}
+
+/// The same with headers and a body.
+pub fn send(address: &str, what: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "{what} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = body.len();
+    let head = format!("Host: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}");
+    write!(stream, "{what} HTTP/1.1\r\n{head}\r\n{body}").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
