@@ -200,6 +200,7 @@ struct Process {
     installation: Arc<Installation>,
     /// What plans are made with, by one thread at a time.
     look: Arc<Mutex<Look>>,
+    desk: Arc<Desk>,
     work: Work,
     feed: feed::Feed,
     /// The last plan.
@@ -222,7 +223,7 @@ impl Process {
         let work = Work::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
         runtime.spawn(told(Arc::clone(&memory), tell.clone()));
         let (feed, specs) = feed::start(source, &runtime, &tell, Arc::clone(&vitals))?;
-        let look = Look::new(desk, specs, (actor, color), Arc::clone(&vitals), handle);
+        let look = Look::new(Arc::clone(&desk), specs, (actor, color), Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,
             tell,
@@ -230,6 +231,7 @@ impl Process {
             schedule: Schedule::new(at_once(&installation.config), Instant::now()),
             installation,
             look: Arc::new(Mutex::new(look)),
+            desk,
             work,
             feed,
             round: None,
@@ -278,6 +280,7 @@ impl Process {
             }
             Event::Stop => {
                 self.vitals.stopping();
+                self.desk.close();
                 let number = self.schedule.running();
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }

@@ -22,7 +22,8 @@ pub struct Desk {
     /// Lets one at a time plan what nobody carries out: a plan takes memory.
     pub(super) room: Arc<Semaphore>,
     last: Mutex<Option<Made>>,
-    questions: Mutex<Vec<Question>>,
+    /// None when no answer will be given any more.
+    questions: Mutex<Option<Vec<Question>>>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -83,7 +84,7 @@ impl Desk {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Desk {
         let room = Arc::new(Semaphore::new(1));
-        let (last, questions) = (Mutex::default(), Mutex::default());
+        let (last, questions) = (Mutex::default(), Mutex::new(Some(Vec::new())));
         Desk { state, memory, room, last, questions, wake: Box::new(wake) }
     }
 
@@ -94,9 +95,15 @@ impl Desk {
 
     /// The questions that are there, from those who still wait for an answer.
     pub fn take(&self) -> Vec<Question> {
-        let mut questions = std::mem::take(&mut *locked(&self.questions));
+        let mut questions = locked(&self.questions).as_mut().map(std::mem::take).unwrap_or_default();
         questions.retain(|question| !question.answer.is_closed());
         questions
+    }
+
+    /// No plan is made any more.
+    pub fn close(&self) {
+        // Whoever waits hears that there will be no answer.
+        locked(&self.questions).take();
     }
 
     /// A plan was made.
@@ -131,7 +138,10 @@ impl Desk {
 
     async fn ask(&self, wants: Wants) -> Result<Given, Unanswered> {
         let (answer, answered) = oneshot::channel();
-        locked(&self.questions).push(Question { wants, answer });
+        match locked(&self.questions).as_mut() {
+            Some(questions) => questions.push(Question { wants, answer }),
+            None => return Err(ending()),
+        }
         (self.wake)();
         match timeout(PATIENCE, answered).await {
             Ok(Ok(answer)) => answer,

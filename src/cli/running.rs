@@ -1,5 +1,6 @@
 //! A daemon that has the state, asked over its socket.
 
+use std::cmp::Ordering;
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -22,6 +23,9 @@ use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::cli::{round, why};
+
+/// The version of this command.
+const SOFTWARE: &str = env!("CARGO_PKG_VERSION");
 
 /// How long an answer may take. A daemon gives up before.
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -116,9 +120,14 @@ impl Running {
         let (status, body) =
             round::runtime()?.block_on(self.exchange(question)).map_err(|error| failed(&error))?;
         let head: Head = serde_json::from_slice(&body).map_err(|error| failed(&error))?;
-        refuse_other_version(&head)?;
+        if head.version != VERSION {
+            return Err(other_version(&head));
+        }
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|error| failed(&error));
+            return serde_json::from_slice(&body).map_err(|error| match head.daemon.software == SOFTWARE {
+                true => failed(&error),
+                false => other_version(&head),
+            });
         }
         let Problem { status, detail, hint, .. } =
             serde_json::from_slice(&body).map_err(|error| failed(&error))?;
@@ -154,18 +163,16 @@ impl Running {
 }
 
 /// What another version says may mean something else.
-fn refuse_other_version(Head { version, daemon }: &Head) -> Result<(), Failure> {
-    let Daemon { pid, software } = daemon;
-    let own = env!("CARGO_PKG_VERSION");
+fn other_version(Head { version, daemon: Daemon { pid, software } }: &Head) -> Failure {
     let failure = Failure::new(format!(
-        "the running daemon (pid {pid}) is streamfleet {software}, and this command, {own}, doesn't understand its answers"
+        "the running daemon (pid {pid}) is streamfleet {software}, and this command, {SOFTWARE}, doesn't understand its answers"
     ));
     match version.cmp(&VERSION) {
-        std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(failure
-            .hint("restart the daemon, so that it runs what is installed: systemctl restart streamfleet")),
-        std::cmp::Ordering::Greater => {
-            Err(failure.hint(format!("run the command of streamfleet {software}")))
-        }
+        Ordering::Less => failure
+            .hint("restart the daemon, so that it runs what is installed: systemctl restart streamfleet"),
+        Ordering::Equal => failure.hint(format!(
+            "run the command of streamfleet {software}, or restart the daemon, so that both are the same"
+        )),
+        Ordering::Greater => failure.hint(format!("run the command of streamfleet {software}")),
     }
 }

@@ -93,7 +93,15 @@ fn a_push_is_applied_when_a_git_server_tells_of_it_though_the_interval_is_an_hou
         [("X-Gitea-Event", "push"), ("X-Gitea-Signature", &plain), github, ("X-Hub-Signature-256", &hub)];
     assert_eq!(tell(&headers, &text), fetched);
     replicas(&serve, &specs, "12");
+    let own = || specs.tree.run("plan --config config.toml");
+    serve.until("all is done", || own().out.starts_with("Nothing to do").then_some(()));
+
+    // What isn't pushed yet is planned beside it, as the commit that it will be.
+    specs.tree.edit(ORDERS, &units(4), &units(5));
+    let checkout = || specs.tree.run("plan --config config.toml --checkout tree").expect(2);
+    let proposed = checkout().says(&["the running daemon (pid ", "kafka_units 4 → 5"]);
     assert_eq!(serve.stop(), Some(0));
+    assert_eq!(checkout().out, proposed.out);
 }
 
 #[test]

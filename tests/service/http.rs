@@ -7,9 +7,9 @@ use std::net::{TcpListener, TcpStream};
 
 use super::quiet;
 use crate::kubernetes::on;
-use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, PATIENCE};
 use crate::support::serve::Serve;
+use crate::support::{Tree, copy};
 
 const SERVE: &str = "serve --specs tree --config settings.toml";
 
@@ -157,7 +157,34 @@ fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
         serve.until("there is another round", || (serve.rounds() > rounds).then_some(()));
         (calls() == before).then_some(())
     });
+    // What is asked for is answered, and what is proposed is planned, by what the process knows already.
+    let before = calls();
+    copy(&tree.path(), &tree.beside("checkout"));
+    fs::remove_dir_all(tree.beside("checkout/.streamfleet")).unwrap();
+    for (words, said) in [
+        ("status tree", "cluster acme/orders   Pending"),
+        ("plan tree", "Nothing to do"),
+        ("plan tree --checkout checkout", "Nothing to do"),
+    ] {
+        tree.run(&format!("{words} --config config.toml")).expect(0).says(&[said]);
+    }
+    assert_eq!(calls(), before);
+    let orders = tree.beside("checkout/acme/clusters/orders.yaml");
+    let text = fs::read_to_string(&orders).unwrap();
+    fs::write(orders, text.replace("kafka_units: 1", "kafka_units: 2")).unwrap();
+    let proposal = "plan tree --config config.toml --checkout checkout";
+    let proposed = tree.run(proposal).expect(2).says(&["kafka_units 1 → 2"]);
+    // It left nothing behind: the process sees what happens on the cluster, and has nothing to do.
+    tree.run("plan tree --config config.toml").expect(0);
+    let what = "delete --namespace=kafka-acme--orders kafkanodepool/broker";
+    plane.kubectl(what, "").expect(0);
+    serve.says(&["decided", "cluster acme/orders", "cause=\"drift\""]);
+    serve.until("it is put back", || {
+        let there = plane.kubectl("get --namespace=kafka-acme--orders kafkanodepool/broker", "");
+        (there.code == 0).then_some(())
+    });
     assert_eq!(serve.stop(), Some(0));
+    assert_eq!(tree.run(proposal).expect(2).out, proposed.out);
 }
 
 #[test]

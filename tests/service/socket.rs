@@ -177,6 +177,13 @@ fn a_daemon_of_another_version_is_named_with_what_to_do() {
             ),
         ),
         (
+            r#"{"version":1,"daemon":{"pid":7,"software":"0.0.1"},"data":{"status":"Fine"}}"#,
+            format!(
+                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, doesn't understand its \
+                 answers\n  help: run the command of streamfleet 0.0.1, or restart the daemon, so that both are the same\n"
+            ),
+        ),
+        (
             "no JSON",
             format!(
                 "error: could not ask the running daemon at `{}`\n  because: expected ident at line 1 column 2\n  help: see \
