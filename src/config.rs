@@ -183,10 +183,24 @@ impl Config {
         let wrong = policy.out_of_bounds().or_else(|| daemon.out_of_bounds());
         let wrong = wrong.or_else(|| units.out_of_bounds());
         let wrong = wrong.or_else(|| tiered_storage.out_of_bounds());
-        match wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds()) {
+        let wrong = wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds());
+        match wrong.or_else(|| config.unheard_webhook()) {
             Some(why) => Err(serde::de::Error::custom(why)),
             None => Ok(config),
         }
+    }
+}
+
+impl Config {
+    /// A secret for webhooks where none can come, or none means anything.
+    fn unheard_webhook(&self) -> Option<String> {
+        self.source.webhook_secret_file.as_ref()?;
+        let missing = match (&self.source.git, self.api.listen) {
+            (None, _) => "`source.git`, the repository that is pushed to",
+            (_, None) => "`api.listen`, the address that the git server calls",
+            (Some(_), Some(_)) => return None,
+        };
+        Some(format!("`source.webhook_secret_file` takes {missing}, and it is not set"))
     }
 }
 
@@ -248,6 +262,14 @@ mod tests {
             (
                 "[policy]\ncluster_deletions_per_hour = 1001\n".to_owned(),
                 "`policy.cluster_deletions_per_hour` is 1001, and it has to be from 0 to 1000",
+            ),
+            (
+                "[source]\nwebhook_secret_file = \"a\"\n".to_owned(),
+                "`source.webhook_secret_file` takes `source.git`, the repository that is pushed to, and it is not set",
+            ),
+            (
+                "[source]\ngit = \"a\"\nwebhook_secret_file = \"a\"\n".to_owned(),
+                "`source.webhook_secret_file` takes `api.listen`, the address that the git server calls, and it is not set",
             ),
             (
                 "[daemon]\nfleets_at_once = 0\n".to_owned(),

@@ -4,7 +4,6 @@
 //! work on one of its own ([`work`]), and specs are watched or fetched ([`feed`]). What is due when is decided on data alone
 //! ([`schedule`]).
 
-mod approvals;
 mod feed;
 mod log;
 mod look;
@@ -14,13 +13,15 @@ mod work;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use camino::Utf8PathBuf;
 use jiff::{SignedDuration, Timestamp};
+use secrecy::SecretString;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
-use crate::api;
+use crate::api::{self, Closed, Desk, Hook, Office, socket::Socket};
 use crate::config::Config;
 use crate::names::FleetKey;
 use crate::round::{Installation, Memory, Round};
@@ -46,8 +47,10 @@ pub enum Event {
     Specs,
     /// Something happened on a target that is watched.
     Target,
-    /// Somebody approved something.
+    /// Somebody wants a plan, or to approve something of it.
     Asked,
+    /// Somebody says that the branch of the specs was pushed.
+    Pushed,
     /// Somebody wants everything looked at now, and the settings read anew.
     HangUp,
     /// It is time for something.
@@ -89,14 +92,9 @@ pub enum Lost {
         /// Why it was refused.
         error: std::io::Error,
     },
-    /// Nothing can be answered over HTTP.
-    #[error("cannot listen on {address}: {error}")]
-    Address {
-        /// Where the settings want it to be.
-        address: String,
-        /// Why it can't be.
-        error: std::io::Error,
-    },
+    /// Nothing can be answered.
+    #[error(transparent)]
+    Closed(#[from] Closed),
     /// A thread died.
     #[error("a mistake in streamfleet itself ended the making of plans; what it said is above")]
     Died,
@@ -108,6 +106,10 @@ pub struct Setup {
     pub installation: Installation,
     /// Where specs are from.
     pub source: Source,
+    /// The file of the socket on which commands ask.
+    pub socket: Utf8PathBuf,
+    /// The secret that git servers show when they tell of a push; none where they aren't heard.
+    pub webhook_secret: Option<SecretString>,
     /// Who does what the process decides, for the audit trail.
     pub actor: String,
     /// Whether who reads standard error wants colors.
@@ -126,11 +128,13 @@ pub fn run(setup: Setup) -> Result<(), Lost> {
     let runtime = runtime()?;
     let (tell, events) = mpsc::unbounded_channel();
     listen(&runtime, &tell)?;
-    answer(&setup, &runtime)?;
-    let mut process = Process::start(setup, runtime, tell, events)?;
+    let desk = desk(&setup, &tell);
+    let socket = answer(&setup, Arc::clone(&desk), &tell, &runtime)?;
+    let mut process = Process::start(setup, desk, runtime, tell, events)?;
     process.vitals.is_up();
     let ended = process.serve();
     process.vitals.stopping();
+    drop(socket);
     // Whatever is still under way on threads ends with the process.
     process.runtime.shutdown_background();
     ended
@@ -141,11 +145,31 @@ fn runtime() -> Result<Runtime, Lost> {
     runtime.map_err(|error| Lost::System { attempted: "start the runtime", error })
 }
 
-/// Answers over HTTP where the settings say so.
-fn answer(Setup { installation, vitals, .. }: &Setup, runtime: &Runtime) -> Result<(), Lost> {
-    let config = &installation.config.api;
-    let address = config.listen.map(|address| address.to_string()).unwrap_or_default();
-    api::begin(config, vitals, runtime.handle()).map_err(|error| Lost::Address { address, error })
+/// Where those who ask leave their questions.
+fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSender<Event>) -> Arc<Desk> {
+    // A commit is never half written.
+    let absence = if source.is_git() { SignedDuration::ZERO } else { ABSENCE };
+    let (watcher, tell) = (Arc::clone(vitals), tell.clone());
+    let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
+    // Nobody hears it when the process is about to end.
+    let wake = move || drop(tell.send(Event::Asked));
+    Arc::new(Desk::new(installation.state.clone(), memory, wake))
+}
+
+/// Answers commands and, where the settings say so, over HTTP.
+fn answer(
+    Setup { installation, socket, webhook_secret, vitals, .. }: &Setup,
+    desk: Arc<Desk>,
+    tell: &UnboundedSender<Event>,
+    runtime: &Runtime,
+) -> Result<Socket, Lost> {
+    let config = &installation.config;
+    let hook = webhook_secret.clone().map(|secret| {
+        let tell = tell.clone();
+        Hook::new(secret, config.source.branch.clone(), move || drop(tell.send(Event::Pushed)))
+    });
+    let (listen, socket, vitals) = (config.api.listen, socket.clone(), Arc::clone(vitals));
+    Ok(api::begin(Office { listen, socket, vitals, desk, hook }, runtime.handle())?)
 }
 
 /// Makes events of signals: SIGINT, as from a terminal, and SIGTERM, as from a service manager, ask to stop, SIGHUP asks to
@@ -176,6 +200,7 @@ struct Process {
     installation: Arc<Installation>,
     /// What plans are made with, by one thread at a time.
     look: Arc<Mutex<Look>>,
+    desk: Arc<Desk>,
     work: Work,
     feed: feed::Feed,
     /// The last plan.
@@ -186,24 +211,19 @@ struct Process {
 
 impl Process {
     fn start(
-        Setup { installation, source, actor, color, vitals, reload }: Setup,
+        Setup { installation, source, actor, color, vitals, reload, .. }: Setup,
+        desk: Arc<Desk>,
         runtime: Runtime,
         tell: UnboundedSender<Event>,
         events: UnboundedReceiver<Event>,
     ) -> Result<Self, Lost> {
-        // A commit is never half written.
-        let absence = if source.is_git() { SignedDuration::ZERO } else { ABSENCE };
         let installation = Arc::new(installation);
-        let watcher = Arc::clone(&vitals);
-        let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
+        let memory = desk.memory();
         let (state, handle) = (installation.state.clone(), runtime.handle().clone());
-        let work = Work::new(state.clone(), Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
-        if let Some(state) = state {
-            runtime.spawn(approvals::watch(state, tell.clone()));
-        }
+        let work = Work::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
         runtime.spawn(told(Arc::clone(&memory), tell.clone()));
         let (feed, specs) = feed::start(source, &runtime, &tell, Arc::clone(&vitals))?;
-        let look = Look::new(memory, specs, (actor, color), Arc::clone(&vitals), handle);
+        let look = Look::new(Arc::clone(&desk), specs, (actor, color), Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,
             tell,
@@ -211,6 +231,7 @@ impl Process {
             schedule: Schedule::new(at_once(&installation.config), Instant::now()),
             installation,
             look: Arc::new(Mutex::new(look)),
+            desk,
             work,
             feed,
             round: None,
@@ -259,12 +280,18 @@ impl Process {
             }
             Event::Stop => {
                 self.vitals.stopping();
+                self.desk.close();
                 let number = self.schedule.running();
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }
             Event::HangUp => self.reload(),
             Event::Lost(lost) => return Err(lost),
-            Event::Specs | Event::Target | Event::Asked | Event::Due | Event::Ended { .. } => {}
+            Event::Specs
+            | Event::Target
+            | Event::Asked
+            | Event::Pushed
+            | Event::Due
+            | Event::Ended { .. } => {}
         }
         Ok(())
     }

@@ -35,11 +35,13 @@ pub mod state;
 pub mod target;
 
 // The shell: it uses all, `daemon` uses the rest of it, and `cli` all.
+#[allow(clippy::disallowed_methods, reason = "it has a socket, and callers have deadlines")]
 pub mod api;
 #[allow(clippy::disallowed_methods, reason = "it is where files, the environment and the clock come in")]
 pub mod cli;
 #[allow(clippy::disallowed_methods, reason = "it goes on with time")]
 pub mod daemon;
 pub mod round;
+pub mod views;
 #[allow(clippy::disallowed_methods, reason = "the environment names the service manager, and time passes")]
 pub mod vitals;

@@ -2,6 +2,7 @@
 
 mod https;
 mod ssh;
+mod webhook;
 mod write;
 
 use std::fs;

@@ -101,6 +101,17 @@ fn a_proposed_kubeconfig_is_not_connected_with() {
     server.set_nonblocking(true).unwrap();
     fs::write(tree.beside("config.toml"), "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
     copy(&tree.path(), &tree.beside("checkout"));
+    fs::write(tree.beside("checkout/acme/fleets/us.yaml"), proposed_fleet(&server)).unwrap();
+    let words = "plan tree --config config.toml --checkout checkout --format markdown";
+    let page = tree.run(words).expect(3);
+    let why = "it is not the one that was applied, and a proposed one is not connected with";
+    assert!(page.out.contains(why), "{}", page.out);
+    let nobody = server.accept().unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// A fleet on the server.
+fn proposed_fleet(server: &TcpListener) -> String {
     let kubeconfig = format!(
         "{{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"a\", \
          \"contexts\": [{{\"name\": \"a\", \"context\": {{\"cluster\": \"a\", \"user\": \"a\"}}}}], \
@@ -108,17 +119,10 @@ fn a_proposed_kubeconfig_is_not_connected_with() {
          \"users\": [{{\"name\": \"a\", \"user\": {{\"token\": \"t\"}}}}]}}",
         server.local_addr().unwrap()
     );
-    let fleet = format!(
+    format!(
         "apiVersion: streamfleet/v1\nkind: Fleet\norganization: acme\nidentifier: us\ninfra_type: byok\n\
          tenancy_mode: Shared\nmax_tenants: 5\nmax_kafka_units: 5\nadvanced_config:\n  kubeconfig: '{kubeconfig}'\n"
-    );
-    fs::write(tree.beside("checkout/acme/fleets/us.yaml"), fleet).unwrap();
-    let words = "plan tree --config config.toml --checkout checkout --format markdown";
-    let page = tree.run(words).expect(3);
-    let why = "it is not the one that was applied, and a proposed one is not connected with";
-    assert!(page.out.contains(why), "{}", page.out);
-    let nobody = server.accept().unwrap_err();
-    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+    )
 }
 
 /// What a proposal brings itself would decide about its own check.
@@ -158,19 +162,52 @@ fn a_checkout_that_would_bring_its_own_settings_or_state_is_refused() {
 }
 
 #[test]
-fn a_checkout_is_not_planned_beside_a_running_process_and_says_what_to_do() {
+fn a_checkout_is_planned_by_the_running_daemon_as_it_would_be_without_it() {
     let tree = Tree::example("quickstart");
     copy(&tree.path(), &tree.beside("checkout"));
-    let serve = Serve::start(&tree, "serve --specs tree --state-dir state --output-dir output");
-    serve.says(&["done", "cluster acme/orders"]);
-    let words = "plan tree --state-dir state --output-dir output --checkout checkout";
-    let said = tree.run(words).expect(1).err;
-    assert!(said.starts_with("error: could not open the state in `"), "{said}");
-    let hint = said.split_once("  help: ").unwrap().1;
-    assert_eq!(
-        hint,
-        "wait until it is done or stop it; where `serve` runs, plan with a copy of its state: `streamfleet backup` writes \
-         one, and `streamfleet restore` puts it into another --state-dir\n"
+    let text = tree.read(ORDERS);
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    fs::write(tree.beside("config.toml"), "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
+    let serve =
+        Serve::start(&tree, "serve --specs tree --state-dir state --output-dir output --config config.toml");
+    serve.has_made(&["fleet acme/eu", "cluster acme/orders", "cluster acme/sandbox"]);
+    fs::write(tree.beside("checkout").join(ORDERS), text.replace("kafka_units: 1", "kafka_units: 2"))
+        .unwrap();
+    fs::remove_file(tree.beside("checkout").join(SANDBOX)).unwrap();
+    fs::write(tree.beside("checkout/acme/clusters/broken.yaml"), b"kind: \xff\n").unwrap();
+    fs::write(tree.beside("checkout/acme/fleets/us.yaml"), proposed_fleet(&server)).unwrap();
+    let before = (files(&tree.beside("output")), fs::read(tree.beside("state/registry.jsonl")).unwrap());
+    let words = "plan tree --state-dir state --output-dir output --config config.toml --checkout checkout";
+    let markdown = format!("{words} --format markdown");
+    let proposed = [words, &markdown].map(|words| tree.run(words).expect(1));
+    let who = format!("the running daemon (pid {}) answers, by plan ", serve.id());
+    assert!(proposed[0].err.starts_with(&who), "{}", proposed[0].err);
+    assert!(proposed[1].out.contains("and a proposed one is not connected with"), "{}", proposed[1].out);
+    assert_eq!(server.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    let after = (files(&tree.beside("output")), fs::read(tree.beside("state/registry.jsonl")).unwrap());
+    assert!(before == after, "something was written");
+    // Its own tree is as it was.
+    let own = tree.run(&words.replace(" --checkout checkout", "")).expect(0);
+    assert!(own.out.starts_with("Nothing to do"), "{}", own.out);
+
+    // Nobody gets an answer about other specs than those he asks about.
+    let refused = tree
+        .run(&words.replace("plan tree", "plan checkout/acme").replace(" --checkout checkout", ""))
+        .expect(1);
+    let place = |name: &str| tree.beside(name).canonicalize().unwrap().display().to_string();
+    let expected = format!(
+        "error: the daemon that uses this state has the specs of `{}`, and not of `{}`\n  \
+         help: name its specs; to see what others would do in their place: streamfleet plan TREE --checkout DIR\n",
+        place("tree"),
+        place("checkout/acme")
     );
+    assert_eq!(refused.err, expected);
     assert_eq!(serve.stop(), Some(0));
+
+    let alone = [words, &markdown].map(|words| tree.run(words).expect(1));
+    for (with, without) in proposed.iter().zip(&alone) {
+        assert_eq!(with.out, without.out);
+    }
+    assert_eq!(proposed[0].err.split_once('\n').unwrap().1, alone[0].err);
 }

@@ -156,7 +156,7 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
         }
         Event::LinkFile(file) => {
             if let Some(path) = output(process, file) {
-                let other = path.with_extension("other");
+                let other = path.with_added_extension("other");
                 fs::rename(&path, &other).unwrap();
                 std::os::unix::fs::symlink(other, path).unwrap();
             }

@@ -2,9 +2,11 @@
 
 mod credentials;
 mod events;
-mod http;
+pub mod http;
+mod limits;
 mod notify;
 mod reload;
+mod socket;
 mod unit;
 
 use crate::support::Tree;

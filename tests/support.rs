@@ -8,7 +8,7 @@ pub mod ssh;
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -226,7 +226,7 @@ pub fn without_own(text: &str) -> String {
     text.lines().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// Copies a folder with everything in it.
+/// Copies a folder with everything in it but sockets.
 pub fn copy(from: &Path, to: &Path) {
     copy_if(from, to, &|_| true);
 }
@@ -241,14 +241,14 @@ fn copy_if(from: &Path, to: &Path, chosen: &dyn Fn(&str) -> bool) {
         }
         if entry.path().is_dir() {
             copy_if(&entry.path(), &target, chosen);
-        } else {
+        } else if !entry.file_type().unwrap().is_socket() {
             fs::copy(entry.path(), target).unwrap();
         }
     }
     fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
 }
 
-/// Every file below a folder with its bytes, sorted by path.
+/// Every file below a folder with its bytes, sorted by path, but sockets.
 pub fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     fn walk(folder: &Path, root: &Path, found: &mut Vec<(String, Vec<u8>)>) {
         let Ok(entries) = fs::read_dir(folder) else { return };
@@ -256,7 +256,7 @@ pub fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 walk(&path, root, found);
-            } else {
+            } else if !fs::symlink_metadata(&path).unwrap().file_type().is_socket() {
                 let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
                 found.push((name, fs::read(&path).unwrap()));
             }

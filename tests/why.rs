@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::kubernetes::{FLEET, SANDBOX, on};
 use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, Writer};
+use crate::support::serve::Serve;
 
 /// What a recording had of a kind after some seconds, as if it had happened to the cluster `sandbox`.
 fn recorded(recording: &str, kind: &str, seconds: f64) -> Value {
@@ -60,6 +61,12 @@ fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
     let why = "why sandbox tree --config config.toml";
     let page = tree.run(why).expect(0).out;
     insta::assert_snapshot!("why_unschedulable", stable(&page));
+    // A daemon that has known it for a while says the same.
+    let serve = Serve::start(&tree, "serve --specs tree --config config.toml");
+    serve.until("it was looked at twice", || (serve.rounds() > 1).then_some(()));
+    let beside = tree.run(why).expect(0).says(&["the running daemon (pid "]);
+    assert_eq!(stable(&beside.out), stable(&page));
+    assert_eq!(serve.stop(), Some(0));
     let json = tree.run(&format!("{why} --format json")).expect(0).out;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["status"], "Provisioning");

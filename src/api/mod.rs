@@ -1,6 +1,18 @@
-//! What a running process answers over HTTP: probes and metrics.
+//! What a running process answers over HTTP: probes, metrics and webhooks where the settings have it listen, and what
+//! commands ask for on a socket of this host ([`commands`]).
+//!
+//! Nothing here decides or changes anything: what is asked for is laid on the [`Desk`], from where whoever makes plans takes it.
+
+pub mod answer;
+mod commands;
+mod connection;
+mod desk;
+pub mod proposal;
+pub mod socket;
+mod webhook;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,36 +21,96 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use camino::Utf8PathBuf;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
-use crate::config::ApiConfig;
 use crate::vitals::Vitals;
+use connection::{OF_NETWORK, OF_SOCKET};
+use socket::Socket;
+
+pub use desk::{Desk, Given, Made, Question, Unanswered, Wants};
+pub use webhook::Hook;
 
 /// The version of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Listens where the settings say so, and answers as long as the runtime runs: also while what is being done is finished after
-/// a signal to stop.
-///
-/// # Errors
-/// When somebody else listens there, or the address is not of this host.
-pub fn begin(config: &ApiConfig, vitals: &Arc<Vitals>, runtime: &Handle) -> io::Result<()> {
-    let Some(address) = config.listen else { return Ok(()) };
-    let listener = runtime.block_on(TcpListener::bind(address))?;
-    let address = listener.local_addr()?;
-    tracing::info!(%address, "answers over HTTP");
-    runtime.spawn(answer(listener, Arc::clone(vitals)));
-    Ok(())
+/// Where a process answers, and with what.
+pub struct Office {
+    /// The address and port; none where it opens no port.
+    pub listen: Option<SocketAddr>,
+    /// The file of the socket.
+    pub socket: Utf8PathBuf,
+    /// How the process is.
+    pub vitals: Arc<Vitals>,
+    /// Where commands leave what they ask for.
+    pub desk: Arc<Desk>,
+    /// Who is told of pushes; none where the settings have no secret for that.
+    pub hook: Option<Hook>,
 }
 
-async fn answer(listener: TcpListener, vitals: Arc<Vitals>) {
-    if let Err(error) = axum::serve(listener, routes(vitals)).await {
-        tracing::error!(%error, "nothing is answered over HTTP any more");
+/// Why nothing can be answered.
+#[derive(Debug, thiserror::Error)]
+pub enum Closed {
+    /// Somebody else listens on the port, or the address is not of this host.
+    #[error("could not listen on {address}")]
+    Address {
+        /// Where the settings want it to be.
+        address: SocketAddr,
+        /// Why it can't be.
+        source: io::Error,
+    },
+    /// Somebody else listens on the socket, or it can't be made.
+    #[error("could not listen on the socket `{path}`")]
+    Socket {
+        /// Its file.
+        path: Utf8PathBuf,
+        /// Why it can't be.
+        source: io::Error,
+    },
+}
+
+impl Closed {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Closed::Address { .. } => {
+                "name another address by `api.listen` in the config file, or end what listens there"
+            }
+            Closed::Socket { .. } => {
+                "name another path by `api.socket` in the config file, in a folder that streamfleet may write"
+            }
+        }
     }
 }
 
-fn routes(vitals: Arc<Vitals>) -> Router {
+/// Listens where the settings say so, and answers as long as the runtime runs: also while what is being done is finished after
+/// a signal to stop. The socket's file goes with what this gives.
+///
+/// # Errors
+/// When somebody else listens there, the address is not of this host, or the socket can't be made.
+pub fn begin(office: Office, runtime: &Handle) -> Result<Socket, Closed> {
+    let Office { listen, socket: path, vitals, desk, hook } = office;
+    let _inside = runtime.enter();
+    let closed = |source| Closed::Socket { path: path.clone(), source };
+    let (socket, listener) = socket::listen(&path).map_err(closed)?;
+    let is_admitted = socket.admits();
+    let routes = probes(Arc::clone(&vitals)).merge(commands::routes(desk));
+    tracing::debug!(socket = %path, "answers commands");
+    runtime.spawn(connection::accept(listener, OF_SOCKET.around(routes), OF_SOCKET, move |stream| {
+        socket::peer(stream).filter(|peer| is_admitted(peer))
+    }));
+    let Some(address) = listen else { return Ok(socket) };
+    let closed = |source| Closed::Address { address, source };
+    let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
+    let address = listener.local_addr().map_err(closed)?;
+    tracing::info!(%address, "answers over HTTP");
+    let routes = probes(vitals).merge(hook.map(webhook::routes).unwrap_or_default());
+    runtime.spawn(connection::accept(listener, OF_NETWORK.around(routes), OF_NETWORK, |_| Some(())));
+    Ok(socket)
+}
+
+fn probes(vitals: Arc<Vitals>) -> Router {
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))

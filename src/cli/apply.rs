@@ -42,7 +42,7 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     if let Some(saved) = &saved {
         refuse_stale(saved, &look)?;
     }
-    report::plan(&look, console)?;
+    report::plan(&look.round.plan, &look.settings.arguments, console)?;
     let ask = look.round.plan.has_work() && !verb.yes;
     if ask && !console.confirm("Apply this plan?")? {
         console.tell("Nothing was changed.\n");

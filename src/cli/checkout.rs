@@ -8,8 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::source::git;
 use crate::source::{SourceError, directory};
-use crate::spec::{self, Documents, SourceId};
-use crate::state;
+use crate::spec::Snapshot;
 
 /// How many links one path may lead through.
 const MAX_LINKS: u32 = 40;
@@ -58,16 +57,15 @@ pub fn refuse_its_folders(checkout: &Utf8Path, settings: &Settings) -> Result<()
 ///
 /// # Errors
 /// When they can't be read, or lie elsewhere.
-pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Documents, Failure> {
+pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Snapshot, Failure> {
     let folder = match settings.config.source.folder.as_deref().filter(|_| settings.from_git) {
         Some(folder) => folder_in(checkout, folder)?,
         None => checkout.to_owned(),
     };
     let mut snapshot = directory::scan(&folder)
         .map_err(|error| Failure::during(attempt(checkout), &error).hint(error.hint()))?;
-    snapshot.source = SourceId(settings.tree.to_string());
-    if let Some(mirror) = settings.mirror() {
-        snapshot.source = mirror.source();
+    snapshot.source = settings.source();
+    if settings.from_git {
         // By that, plain secrets are refused as they will be once it is merged.
         snapshot.commit = git::checked_out(checkout)
             .map_err(|error| Failure::during(attempt(checkout), &error).hint(error.hint()))?;
@@ -79,18 +77,7 @@ pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Documents, Failu
             .hint("name the folder that `git clone` or `git worktree add` made, or one in it"));
         }
     }
-    Ok(spec::read(&snapshot, None))
-}
-
-/// Says what to do where another process uses the state that a checkout is planned with.
-pub fn beside_another(settings: &Settings, failure: Failure) -> Failure {
-    match state::holder(&settings.state_dir) {
-        Ok(Some(_)) => failure.hint(
-            "wait until it is done or stop it; where `serve` runs, plan with a copy of its state: `streamfleet backup` \
-             writes one, and `streamfleet restore` puts it into another --state-dir",
-        ),
-        _ => failure,
-    }
+    Ok(snapshot)
 }
 
 /// The folder of the specs in a checkout.

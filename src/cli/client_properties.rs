@@ -6,8 +6,9 @@ use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, Access};
+use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::interface;
+use crate::views::clients::{self, Ways};
 
 /// Print the properties file by which a Kafka client reaches a cluster. No secret is in it: its comments say which one to
 /// add, and from where.
@@ -30,24 +31,29 @@ const USUAL: [&str; 3] = ["external", "tls", "admin"];
 /// Runs the verb.
 pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
-    let key = look.find_cluster(&verb.cluster)?;
-    let Some((cluster, known)) = look.round.applied_cluster(&key) else {
-        return Err(Failure::new(format!("nothing is known of cluster {}: it was not applied", key.path()))
-            .hint(format!("apply it first: streamfleet apply {}", look.settings.arguments)));
+    let arguments = settings.arguments.clone();
+    let Ways { cluster, ways } = match Running::of(&settings)? {
+        Some(daemon) => daemon.ask(Question::get("/v1/clients", &[("cluster", &verb.cluster)]), console)?,
+        None => {
+            let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
+            clients::ways(&look.round, &verb.cluster)?
+        }
     };
-    let all = interface::client_properties(cluster, known);
-    let find = |name: &str| all.iter().find(|properties| properties.listener == name);
+    let Some(ways) = ways else {
+        return Err(Failure::new(format!("nothing is known of cluster {cluster}: it was not applied"))
+            .hint(format!("apply it first: streamfleet apply {arguments}")));
+    };
+    let find = |name: &str| ways.iter().find(|way| way.listener == name);
     let found = match &verb.listener {
         Some(name) => find(name),
         None => USUAL.into_iter().find_map(find),
     };
-    let Some(properties) = found else {
-        let names: Vec<&str> = all.iter().map(|properties| properties.listener).collect();
+    let Some(way) = found else {
+        let names: Vec<&str> = ways.iter().map(|way| way.listener.as_str()).collect();
         let named = verb.listener.as_deref().unwrap_or_default();
-        return Err(Failure::usage(format!("cluster {} has no listener `{named}`", key.path()))
+        return Err(Failure::usage(format!("cluster {cluster} has no listener `{named}`"))
             .hint(format!("it has {}", names.join(", "))));
     };
-    console.print(&properties.to_java())?;
+    console.print(&way.properties)?;
     Ok(exit::OK)
 }

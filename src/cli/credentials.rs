@@ -11,8 +11,9 @@ const PREFIX: &str = "$CREDENTIALS_DIRECTORY/";
 /// such folder; the paths stay, and whoever needs what is there says that it is missing.
 pub fn resolve(config: &mut Config) {
     let Ok(folder) = std::env::var("CREDENTIALS_DIRECTORY") else { return };
-    let Config { secrets_dir, source: SourceConfig { token_file, ssh_key, known_hosts, .. }, .. } = config;
-    for path in [secrets_dir, token_file, ssh_key, known_hosts].into_iter().flatten() {
+    let Config { secrets_dir, source, .. } = config;
+    let SourceConfig { token_file, ssh_key, known_hosts, webhook_secret_file, .. } = source;
+    for path in [secrets_dir, token_file, ssh_key, known_hosts, webhook_secret_file].into_iter().flatten() {
         resolve_in(path, Utf8Path::new(&folder));
     }
 }

@@ -10,6 +10,7 @@ use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
+use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::interface;
 use crate::names::{FleetKey, Kind, ResourceKey};
@@ -21,7 +22,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Show what was decided lately and what came of it: who did what, why, by which plan and commit, or what it waits for.
 ///
-/// It reads beside a running `serve`. The latest 10,000 are kept at least; what was done is in the audit trail for ever.
+/// The latest 10,000 are kept at least; what was done is in the audit trail for ever.
 #[derive(Debug, Args)]
 pub struct Events {
     #[command(flatten)]
@@ -47,8 +48,12 @@ pub struct Events {
 pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let mut follower = Follower::of(&settings.state_dir);
+    let mut is_told = false;
     loop {
-        let news = follower.news().map_err(|error| Failure::of_state("could not read the events", &error))?;
+        let news = match Running::of(&settings)? {
+            Some(daemon) => told(daemon, &mut follower, &mut is_told, console)?,
+            None => read(&mut follower)?,
+        };
         let shown = news.iter().filter(|event| verb.shows(event)).map(|event| verb.text(event));
         let text = shown.collect::<Result<String, Failure>>()?;
         // Nothing is printed where nothing is news, so that whoever reads isn't asked whether it still does.
@@ -60,6 +65,33 @@ pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
         }
         sleep(TICK);
     }
+}
+
+fn read(follower: &mut Follower) -> Result<Vec<Event>, Failure> {
+    follower.news().map_err(|error| Failure::of_state("could not read the events", &error))
+}
+
+/// The news of a daemon. One that ends meanwhile leaves them in the state.
+fn told(
+    daemon: Running,
+    follower: &mut Follower,
+    is_told: &mut bool,
+    console: &mut Console,
+) -> Result<Vec<Event>, Failure> {
+    let question = Question::get("/v1/events", &[("from", &follower.next().to_string())]);
+    let answer = match is_told {
+        true => daemon.answer(question).map(|answer| answer.data),
+        false => daemon.ask(question, console),
+    };
+    let news: Vec<Event> = match answer {
+        Err(_) if *is_told => return read(follower),
+        answer => answer?,
+    };
+    *is_told = true;
+    if let Some(last) = news.last() {
+        follower.skip(last.number + 1);
+    }
+    Ok(news)
 }
 
 impl Events {

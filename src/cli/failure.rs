@@ -3,6 +3,7 @@
 use crate::cli::exit;
 use crate::secret::SecretError;
 use crate::state::StateError;
+use crate::views::Unshown;
 
 /// Why a verb stopped.
 #[derive(Debug)]
@@ -59,5 +60,12 @@ impl Failure {
             cause = error.source();
         }
         failure
+    }
+}
+
+impl From<Unshown> for Failure {
+    fn from(Unshown { message, hint, is_usage }: Unshown) -> Failure {
+        let failure = if is_usage { Failure::usage(message) } else { Failure::new(message) };
+        failure.hint(hint)
     }
 }

@@ -1,17 +1,18 @@
 //! `streamfleet get`: resources as the interface has them.
 
+use camino::Utf8Path;
 use clap::Args;
 use serde_json::Value;
 
-use crate::catalog::Resource;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
-use crate::cli::round::{self, Access, Look};
+use crate::cli::round::{self, Access};
+use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::interface::{self, Outputs};
 use crate::names::Kind;
+use crate::views::records::{self, Found};
 
 /// Print resources with every field of their records.
 #[derive(Debug, Args)]
@@ -31,23 +32,28 @@ pub struct Get {
 pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     let (kind, path) = parse(&verb.what)?;
     let settings = Settings::settle(&verb.tree)?;
-    let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
-    let of_kind: Vec<&Resource> =
-        look.round.checked.catalog.resources.values().filter(|resource| resource.key.kind == kind).collect();
-    match path {
-        None => print_all(&look, &of_kind, verb.format, console)?,
-        Some(path) => {
-            let Some(resource) = of_kind.iter().find(|resource| resource.key.path() == path) else {
-                return Err(not_found(kind, path, &of_kind));
-            };
-            let record = record(&look, resource);
-            let text = match verb.format.data(&record)? {
-                Some(text) => text,
-                None => crate::render::yaml::to_yaml(&record),
-            };
-            console.print(&text)?;
+    let mut found: Vec<Found> = match Running::of(&settings)? {
+        Some(daemon) => {
+            let words = [("kind", kind.noun())].into_iter().chain(path.map(|path| ("path", path)));
+            daemon.ask(Question::get("/v1/records", &words.collect::<Vec<_>>()), console)?
         }
-    }
+        None => {
+            let look = round::look(settings.clone(), Access::ReadOnly, round::time(None), console)?;
+            records::of_kind(&look.round, kind, path)?
+        }
+    };
+    found.iter_mut().for_each(|found| shorten(&mut found.record, &settings));
+    let text = match (path, found.as_slice()) {
+        (Some(_), [one]) => match verb.format.data(&one.record)? {
+            Some(text) => text,
+            None => crate::render::yaml::to_yaml(&one.record),
+        },
+        _ => match verb.format.data(&found.iter().map(|found| &found.record).collect::<Vec<_>>())? {
+            Some(text) => text,
+            None => table(&found),
+        },
+    };
+    console.print(&text)?;
     Ok(exit::OK)
 }
 
@@ -67,47 +73,19 @@ fn parse(what: &str) -> Result<(Kind, Option<&str>), Failure> {
     }
 }
 
-fn not_found(kind: Kind, path: &str, of_kind: &[&Resource]) -> Failure {
-    let known: Vec<String> = of_kind.iter().map(|resource| resource.key.path()).collect();
-    let failure = Failure::new(format!("there is no {} {path}", kind.noun()));
-    match known.as_slice() {
-        [] => failure.hint(format!("the tree has no {}", kind.noun())),
-        _ => failure.hint(format!("there are: {}", known.join(", "))),
-    }
-}
-
-fn record(look: &Look, resource: &Resource) -> Value {
-    let key = &resource.key;
-    let outputs = Outputs {
-        manifests: look.manifests_of(key),
-        cluster: look.round.applied_cluster(key),
-        loadbalancer_dns: look.round.loadbalancer_dns(key),
-        new_version: look.round.newer.get(key).copied(),
-    };
-    interface::record(resource, &look.round.standing(key), &look.round.checked.recorded, &outputs)
-}
-
-fn print_all(
-    look: &Look,
-    resources: &[&Resource],
-    format: Format,
-    console: &mut Console,
-) -> Result<(), Failure> {
-    let records: Vec<Value> = resources.iter().map(|resource| record(look, resource)).collect();
-    match format.data(&records)? {
-        Some(text) => console.print(&text),
-        None => console.print(&table(look, resources)),
+/// Names the folder of the manifests as the person would.
+fn shorten(record: &mut Value, settings: &Settings) {
+    if let Some(Value::String(path)) = record.get_mut("storage_manifests_file_path") {
+        *path = settings.shorten(Utf8Path::new(path));
     }
 }
 
 /// A line for each resource: its name and, where it has one, its status.
-fn table(look: &Look, resources: &[&Resource]) -> String {
-    let width = resources.iter().map(|resource| resource.key.path().len()).max().unwrap_or(0);
-    let line = |resource: &&Resource| match resource.key.kind {
-        Kind::Fleet | Kind::Cluster => {
-            format!("{:width$}  {}\n", resource.key.path(), look.round.standing(&resource.key).status)
-        }
-        _ => format!("{}\n", resource.key.path()),
+fn table(found: &[Found]) -> String {
+    let width = found.iter().map(|found| found.path.len()).max().unwrap_or(0);
+    let line = |Found { path, status, .. }: &Found| match status {
+        Some(status) => format!("{path:width$}  {status}\n"),
+        None => format!("{path}\n"),
     };
-    resources.iter().map(line).collect()
+    found.iter().map(line).collect()
 }

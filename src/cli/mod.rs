@@ -24,6 +24,7 @@ mod report;
 mod restore;
 mod role;
 mod round;
+mod running;
 mod saved;
 mod schema;
 mod secret;

@@ -4,14 +4,17 @@ use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
+use crate::api::proposal::{self, Proposal};
 use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
 use crate::cli::round::{self, Access};
+use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::cli::{checkout, report, saved};
 use crate::plan;
+use crate::spec::Snapshot;
 
 /// Show what `apply` would do, and why some of it waits. Nothing is changed.
 ///
@@ -22,7 +25,7 @@ pub struct Plan {
     tree: TreeArgs,
     /// Plan what these specs would do if they were the tree's: a checkout of them, such as a pull request's. Nothing is
     /// written, and no Kubernetes cluster is connected to with a kubeconfig that was not applied. The settings, the state,
-    /// the secrets and the output have to lie outside of it, and nobody else may use the state meanwhile, as `serve` does.
+    /// the secrets and the output have to lie outside of it.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     checkout: Option<Utf8PathBuf>,
     /// Print the plan as people read it, for a comment on a pull request, or whole as JSON or YAML.
@@ -60,25 +63,45 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
     let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
     let now = round::time(verb.at);
-    let look = match proposed {
-        Some(proposed) => round::look_at_checkout(settings, proposed, now, console)?,
-        None => round::look(settings, access, now, console)?,
+    let (arguments, flags) = (settings.arguments.clone(), settings.flags.clone());
+    let proposed = proposed.map(|proposed| checkout::read(&settings, proposed)).transpose()?;
+    let plan = match (Running::of(&settings)?, &proposed) {
+        (Some(daemon), None) => daemon.ask(Question::get("/v1/plan", &[]).at(verb.at), console)?,
+        (Some(daemon), Some(proposed)) => {
+            daemon.ask(Question::post("/v1/plans", &[], sent(proposed)?).at(verb.at), console)?
+        }
+        (None, None) => round::look(settings, access, now, console)?.round.plan,
+        (None, Some(proposed)) => round::look_at_checkout(settings, proposed, now, console)?.round.plan,
     };
-    let plan = &look.round.plan;
     let text = match verb.format {
         Form::Human => None,
-        Form::Markdown => Some(plan::markdown(plan, &look.settings.arguments)),
-        Form::Json => Format::Json.data(plan)?,
-        Form::Yaml => Format::Yaml.data(plan)?,
+        Form::Markdown => Some(plan::markdown(&plan, &arguments)),
+        Form::Json => Format::Json.data(&plan)?,
+        Form::Yaml => Format::Yaml.data(&plan)?,
     };
     match text {
         Some(text) => console.print(&text)?,
-        None => report::plan(&look, console)?,
+        None => report::plan(&plan, &arguments, console)?,
     }
     if let Some(file) = &verb.out {
-        saved::write(file, &look.round.plan)?;
-        let apply = command::line(&["apply", &command::quoted(file), &look.settings.flags]);
+        saved::write(file, &plan)?;
+        let apply = command::line(&["apply", &command::quoted(file), &flags]);
         console.tell(&format!("saved to {file}; apply exactly this with: {apply}\n"));
     }
-    Ok(look.round.plan.exit_code())
+    Ok(plan.exit_code())
+}
+
+/// A proposal as it is sent to a daemon, which may not be able to read the checkout.
+fn sent(proposed: &Snapshot) -> Result<Vec<u8>, Failure> {
+    let body = serde_json::to_vec(&Proposal::from(proposed));
+    let body = body.map_err(|error| Failure::during("could not write the specs of the checkout", &error))?;
+    match body.len() {
+        ..=proposal::LARGEST => Ok(body),
+        length => Err(Failure::new(format!(
+            "the specs of the checkout are too large for the running daemon: sent, they have {} MiB, and it takes {} MiB",
+            length >> 20,
+            proposal::LARGEST >> 20
+        ))
+        .hint("name a folder of it that has nothing but specs")),
+    }
 }

@@ -2,20 +2,19 @@
 
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::round::Look;
-use crate::{plan, problem};
+use crate::plan::{self, Plan};
+use crate::problem;
 
-/// Shows a plan: the problems on standard error, the plan on standard output.
+/// Shows a plan, with commands that name the tree in these words: the problems on standard error, the plan on standard output.
 ///
 /// # Errors
 /// When standard output is gone.
-pub fn plan(look: &Look, console: &mut Console) -> Result<(), Failure> {
-    let tree = look.settings.arguments.as_str();
+pub fn plan(plan: &Plan, tree: &str, console: &mut Console) -> Result<(), Failure> {
     let reader = plan::Reader { color: console.out_has_color(), width: console.width(), tree };
-    let text = plan::display(&look.round.plan, reader);
+    let text = plan::display(plan, reader);
     console.print(&text)?;
-    if !look.round.plan.problems.is_empty() {
-        let told = problem::render(&look.round.plan.problems, console.err_has_color());
+    if !plan.problems.is_empty() {
+        let told = problem::render(&plan.problems, console.err_has_color());
         console.tell(&format!("\n{told}"));
     }
     Ok(())

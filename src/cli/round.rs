@@ -1,27 +1,23 @@
 //! What every verb that looks at a tree does first: the installation is opened and the tree is read, checked and planned.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, mpsc};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use secrecy::SecretString;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
-use crate::cli::checkout;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::execute::{Progress, Report};
-use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan;
 use crate::round::{Checked, Clerk, Installation, Round, Waits};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{Fetched, GitError, Mirror};
-use crate::spec::{self, Documents};
+use crate::spec::{self, Documents, Snapshot};
 use crate::state::{self, State, StateError};
-use crate::target::Target;
 
 /// Whether a verb may write the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,15 +80,12 @@ pub fn look(
 /// As [`check`].
 pub fn look_at_checkout(
     settings: Settings,
-    proposed: &Utf8Path,
+    proposed: &Snapshot,
     now: Timestamp,
     console: &mut Console,
 ) -> Result<Look, Failure> {
-    let documents = checkout::read(&settings, proposed)?;
-    let opened = open(&settings, Access::ReadOnly, console);
-    let opened = opened.map_err(|failure| checkout::beside_another(&settings, failure))?;
-    let installation = Installation { proposed: true, ..opened };
-    look_with(settings, installation, &documents, now, console)
+    let installation = Installation { proposed: true, ..open(&settings, Access::ReadOnly, console)? };
+    look_with(settings, installation, &spec::read(proposed, None), now, console)
 }
 
 fn look_with(
@@ -249,6 +242,11 @@ pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> 
 }
 
 impl Look {
+    /// For what waits for an answer of a target.
+    pub fn runtime(&self) -> &Handle {
+        self.runtime.handle()
+    }
+
     /// Does what the plan says.
     ///
     /// # Errors
@@ -267,68 +265,21 @@ impl Look {
         Ok(report)
     }
 
-    /// The cluster that a person means, among those of the tree and those that are there still.
-    ///
-    /// # Errors
-    /// When there is none, or one in several organizations.
-    pub fn find_cluster(&self, named: &str) -> Result<ResourceKey, Failure> {
-        let checked = &self.round.checked;
-        let known = checked.catalog.resources.keys().chain(checked.recorded.resources.keys());
-        let clusters: BTreeSet<&ResourceKey> = known.filter(|key| key.kind == Kind::Cluster).collect();
-        let path = match named.split_once('/') {
-            Some((kind, path)) if path.contains('/') && Kind::meant_by(kind) == Some(Kind::Cluster) => path,
-            _ => named,
-        };
-        let meant: Vec<&ResourceKey> =
-            clusters.iter().copied().filter(|key| key.path() == path || key.name == path).collect();
-        let names = |keys: &mut dyn Iterator<Item = &ResourceKey>| {
-            keys.map(ResourceKey::path).collect::<Vec<_>>().join(", ")
-        };
-        match meant.as_slice() {
-            [one] => Ok((*one).clone()),
-            [] if clusters.is_empty() => {
-                Err(Failure::new(format!("there is no cluster {path}")).hint("the tree has no cluster"))
-            }
-            [] => Err(Failure::new(format!("there is no cluster {path}"))
-                .hint(format!("there are: {}", names(&mut clusters.into_iter())))),
-            several => Err(Failure::usage(format!("several organizations have a cluster {path}"))
-                .hint(format!("name one of: {}", names(&mut several.iter().copied())))),
-        }
-    }
-
     /// Where the fleets that this plan changes have their manifests.
     pub fn written_folders(&self) -> Vec<String> {
         let changed = self.round.plan.fleets.iter().filter(|fleet| fleet.ordered_steps().next().is_some());
-        changed.filter_map(|fleet| self.folder(&fleet.fleet)).collect()
-    }
-
-    /// Where a cluster's manifests are.
-    pub fn manifests_of(&self, cluster: &ResourceKey) -> Option<String> {
-        let cluster = self.round.checked.catalog.clusters.get(cluster)?;
-        Some(format!("{}/{}", self.folder(&cluster.fleet)?, cluster.namespace))
-    }
-
-    fn folder(&self, fleet: &FleetKey) -> Option<String> {
-        match self.round.targets.get(fleet)? {
-            Target::Directory(directory) => Some(self.shorten(&directory.root())),
-            Target::Kubernetes(_) => None,
-        }
-    }
-
-    /// A path as the person would write it: below the tree as they named it.
-    fn shorten(&self, path: &Utf8Path) -> String {
-        match path.strip_prefix(&self.settings.tree) {
-            Ok(below) if self.settings.from_git => below.to_string(),
-            Ok(below) => self.settings.tree_as_given.join(below).into_string(),
-            Err(_) => path.to_string(),
-        }
+        let folders = changed.filter_map(|fleet| self.round.folder_of(&fleet.fleet));
+        folders.map(|folder| self.settings.shorten(&folder)).collect()
     }
 }
 
 /// Who runs the command, for the audit trail.
 pub fn actor() -> String {
-    let user = std::env::var("SUDO_USER")
-        .or_else(|_| std::env::var("USER"))
-        .unwrap_or_else(|_| "unknown".to_owned());
-    format!("{user} (command line)")
+    format!("{} (command line)", user())
+}
+
+/// The name of who runs the command.
+pub fn user() -> String {
+    let user = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER"));
+    user.unwrap_or_else(|_| "unknown".to_owned())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use clap::Args;
 use jiff::Timestamp;
+use secrecy::SecretString;
 
 use crate::cli::console::Console;
 use crate::cli::exit;
@@ -14,6 +15,7 @@ use crate::cli::reload::reload;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::daemon::{self, Lost, Setup, Source};
+use crate::source::git::GitError;
 use crate::vitals::Vitals;
 
 /// Keep everything as the specs say, until a signal ends it.
@@ -38,15 +40,17 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let tree = TreeArgs { tree: verb.specs.clone(), installation: verb.installation.clone() };
     let settings = Settings::settle(&tree)?;
     let installation = round::open(&settings, Access::Write, console)?;
-    let (source, actor) = (source(&settings), round::actor().replace("(command line)", "(serve)"));
+    let (source, actor) = (source(&settings), format!("{} (serve)", round::user()));
+    let webhook_secret = webhook_secret(&settings)?;
     tracing::info!(specs = settings.shown(), mode = settings.config.policy.mode.as_str(), "serving");
     let vitals = Arc::new(Vitals::begin(Timestamp::now()));
-    let mut settings = settings;
+    let (socket, mut settings) = (settings.socket.clone(), settings);
     let reload = Box::new(move || {
         settings = reload(&tree, &settings)?;
         Some(settings.config.clone())
     });
-    let setup = Setup { installation, source, actor, color: console.err_has_color(), vitals, reload };
+    let color = console.err_has_color();
+    let setup = Setup { installation, source, socket, webhook_secret, actor, color, vitals, reload };
     daemon::run(setup).map_err(failure)?;
     tracing::info!("stopped");
     Ok(exit::OK)
@@ -62,11 +66,17 @@ fn source(settings: &Settings) -> Source {
     }
 }
 
+fn webhook_secret(settings: &Settings) -> Result<Option<SecretString>, Failure> {
+    let secret = settings.mirror().map(|mirror| mirror.webhook_secret()).transpose();
+    let failed =
+        |error: GitError| Failure::during("could not read the secret of webhooks", &error).hint(error.hint());
+    Ok(secret.map_err(failed)?.flatten())
+}
+
 fn failure(lost: Lost) -> Failure {
     match lost {
         Lost::State(error) => round::unreadable_state(error),
-        Lost::Address { address, error } => Failure::during(format!("could not listen on {address}"), &error)
-            .hint("name another address by `api.listen` in the config file, or end what listens there"),
+        Lost::Closed(closed) => Failure::during(closed.to_string(), &closed).hint(closed.hint()),
         lost => Failure::new(lost.to_string()),
     }
 }

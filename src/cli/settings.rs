@@ -10,6 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{command, credentials};
 use crate::config::{Config, Content, GIVEN_TOGETHER};
 use crate::source::git::Mirror;
+use crate::spec::SourceId;
 use crate::spec::describe::nearest;
 use crate::state::State;
 
@@ -71,6 +72,8 @@ pub struct Settings {
     pub output_dir: Utf8PathBuf,
     /// The folder of `from_file` secrets.
     pub secrets_dir: Utf8PathBuf,
+    /// The socket of the daemon that has the state.
+    pub socket: Utf8PathBuf,
     /// The settings of the installation.
     pub config: Config,
 }
@@ -92,8 +95,13 @@ impl Settings {
             let given = flag.as_ref().or(file.as_ref()).cloned();
             given.unwrap_or_else(|| tree.join(OWN_FOLDER).join(name))
         };
+        let chosen = choose(state_dir, &config.state_dir, "state");
+        // A daemon with another state is another one.
+        let socket =
+            config.api.socket.clone().filter(|_| state_dir.is_none() || *state_dir == config.state_dir);
         let settings = Settings {
-            state_dir: choose(state_dir, &config.state_dir, "state"),
+            socket: socket.unwrap_or_else(|| chosen.join("socket")),
+            state_dir: chosen,
             output_dir: choose(output_dir, &config.output_dir, "output"),
             secrets_dir: choose(secrets_dir, &config.secrets_dir, "secrets"),
             tree_as_given: given.to_owned(),
@@ -123,6 +131,21 @@ impl Settings {
         let token = std::env::var(GIT_TOKEN).ok().filter(|token| !token.is_empty());
         let mirror = || Mirror::of(&self.config.source, place, token.map(SecretString::from));
         self.from_git.then(mirror).flatten()
+    }
+
+    /// Which tree it is.
+    pub fn source(&self) -> SourceId {
+        let folder = || SourceId(self.tree.to_string());
+        self.mirror().map_or_else(folder, |mirror| mirror.source())
+    }
+
+    /// A path as the person would write it: below the tree as they named it.
+    pub fn shorten(&self, path: &Utf8Path) -> String {
+        match path.strip_prefix(&self.tree) {
+            Ok(below) if self.from_git => below.to_string(),
+            Ok(below) => self.tree_as_given.join(below).into_string(),
+            Err(_) => path.to_string(),
+        }
     }
 
     /// Where specs come from, for a person.

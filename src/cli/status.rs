@@ -1,20 +1,17 @@
 //! `streamfleet status`: how is everything?
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use clap::Args;
-use serde::Serialize;
 
-use crate::catalog::{Gauge, Status as Word};
+use crate::catalog::Gauge;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
 use crate::cli::round::{self, Access, Look};
+use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::interface::{self, Standing};
-use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::spec::Spec;
+use crate::state::JournalEntry;
+use crate::views::status::{self, Line};
 
 /// Show how every fleet and cluster stands, and what an interrupted apply left.
 #[derive(Debug, Args)]
@@ -26,73 +23,39 @@ pub struct Status {
     format: Format,
 }
 
-/// One fleet or cluster.
-#[derive(Debug, Serialize)]
-struct Line {
-    resource: ResourceKey,
-    status: Word,
-    reason: Option<String>,
-    since: Option<String>,
-    kafka_units: Option<Gauge>,
-    clusters: Option<Gauge>,
-}
-
 /// Runs the verb.
 pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
-    let lines = lines(&look);
+    let shown = settings.shown();
+    let (lines, left) = match Running::of(&settings)? {
+        Some(daemon) => (daemon.ask(Question::get("/v1/status", &[]), console)?, String::new()),
+        None => {
+            let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
+            (status::lines(&look.round), left(&look)?)
+        }
+    };
     match verb.format.data(&lines)? {
         Some(text) => console.print(&text)?,
-        None => console.print(&table(&lines, &look)?)?,
+        None => console.print(&table(&lines, &left, &shown))?,
     }
     Ok(exit::OK)
 }
 
-/// Fleets in order, each followed by its clusters: those of the tree, and those that are there still.
-fn lines(look: &Look) -> Vec<Line> {
-    let catalog = &look.round.checked.catalog;
-    let mut clusters = clusters(look);
-    let mut lines = Vec::new();
-    let planned = look.round.plan.fleets.iter().map(|plan| &plan.fleet);
-    let fleets: BTreeSet<&FleetKey> = catalog.fleets.keys().chain(planned).collect();
-    for key in fleets {
-        let (units, of_clusters) =
-            catalog.fleets.get(key).map(|fleet| (fleet.kafka_units, fleet.clusters)).unwrap_or_default();
-        lines.push(line(look, key.resource(), Some(units), Some(of_clusters)));
-        let clusters = clusters.remove(key).unwrap_or_default();
-        lines.extend(clusters.into_iter().map(|cluster| line(look, cluster, None, None)));
-    }
-    lines
+/// What an apply left. A daemon goes on with it.
+fn left(look: &Look) -> Result<String, Failure> {
+    let Some(state) = &look.installation.state else { return Ok("Nothing was applied yet.\n".to_owned()) };
+    let unfinished = state
+        .journal_unfinished()
+        .map_err(|error| Failure::of_state("could not read the journal", &error))?;
+    let line = |JournalEntry { fleet, description, .. }: &JournalEntry| {
+        format!("An apply was interrupted on fleet {fleet}: {description}. The next one finishes it.\n")
+    };
+    Ok(unfinished.iter().map(line).collect())
 }
 
-fn clusters(look: &Look) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
-    let mut clusters: BTreeMap<FleetKey, BTreeSet<ResourceKey>> = BTreeMap::new();
-    for resource in look.round.checked.catalog.resources.values() {
-        if let Spec::Cluster(cluster) = &resource.spec {
-            let fleet = FleetKey {
-                organization: cluster.organization.clone(),
-                fleet: cluster.infrastructure.clone(),
-            };
-            clusters.entry(fleet).or_default().insert(resource.key.clone());
-        }
-    }
-    for plan in &look.round.plan.fleets {
-        let changed = plan.changes.iter().map(|change| &change.resource);
-        let changed = changed.filter(|resource| resource.kind == Kind::Cluster).cloned();
-        clusters.entry(plan.fleet.clone()).or_default().extend(changed);
-    }
-    clusters
-}
-
-fn line(look: &Look, resource: ResourceKey, kafka_units: Option<Gauge>, clusters: Option<Gauge>) -> Line {
-    let Standing { status, reason, since, .. } = look.round.standing(&resource);
-    Line { resource, status, reason, since: since.map(interface::timestamp), kafka_units, clusters }
-}
-
-fn table(lines: &[Line], look: &Look) -> Result<String, Failure> {
+fn table(lines: &[Line], left: &str, tree: &str) -> String {
     if lines.is_empty() {
-        return Ok(format!("No fleet in {}.\n", look.settings.shown()));
+        return format!("No fleet in {tree}.\n");
     }
     let name = |line: &Line| {
         let indent = if line.kafka_units.is_some() { "" } else { "  " };
@@ -110,20 +73,7 @@ fn table(lines: &[Line], look: &Look) -> Result<String, Failure> {
         text.push_str(row.trim_end());
         text.push('\n');
     }
-    if let Some(state) = &look.installation.state {
-        let unfinished = state
-            .journal_unfinished()
-            .map_err(|error| Failure::of_state("could not read the journal", &error))?;
-        for entry in unfinished {
-            text.push_str(&format!(
-                "An apply was interrupted on fleet {}: {}. The next one finishes it.\n",
-                entry.fleet, entry.description
-            ));
-        }
-    } else {
-        text.push_str("Nothing was applied yet.\n");
-    }
-    Ok(text)
+    text + left
 }
 
 fn used(gauge: Gauge) -> String {

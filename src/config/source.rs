@@ -20,7 +20,7 @@ pub struct SourceConfig {
     /// The folder in the repository that the specs are in. By default all of it.
     #[schemars(example = &"specs")]
     pub folder: Option<String>,
-    /// How many seconds `serve` waits before it fetches again. SIGHUP has it fetch at once.
+    /// How many seconds `serve` waits before it fetches again. SIGHUP and a webhook have it fetch at once.
     #[schemars(range(min = 5, max = 86400))]
     pub interval_seconds: u32,
     /// How many seconds a fetch may take.
@@ -46,6 +46,10 @@ pub struct SourceConfig {
     /// The file of the private ed25519 key that Streamfleet signs its own commits with, without a passphrase.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/signing_ed25519")]
     pub signing_key: Option<Utf8PathBuf>,
+    /// The file of the secret that GitHub, GitLab or Gitea shows when it tells `serve` of a push, at `/webhook` of
+    /// `api.listen`. It may be a credential of the systemd service. By default no webhook is heard.
+    #[schemars(with = "Option<String>", example = &"$CREDENTIALS_DIRECTORY/webhook-secret")]
+    pub webhook_secret_file: Option<Utf8PathBuf>,
 }
 
 impl Default for SourceConfig {
@@ -62,6 +66,7 @@ impl Default for SourceConfig {
             known_hosts: None,
             signed_by: None,
             signing_key: None,
+            webhook_secret_file: None,
         }
     }
 }

@@ -8,12 +8,13 @@ use tokio::runtime::Handle;
 
 use super::feed::Specs;
 use super::log::Log;
-use super::{Event, Lost, Outlook, Planned, approvals, until};
+use super::{Event, Lost, Outlook, Planned, until};
+use crate::api::{Desk, Given, Made, Question, Unanswered, Wants};
 use crate::execute::{Progress, Report};
 use crate::plan::{FleetPlan, LONG, Verb, Waiting};
-use crate::round::{Clerk, Installation, Memory, Round, Waits};
+use crate::round::{Approved, Clerk, Installation, Memory, Round, Waits};
 use crate::spec::{self, Documents};
-use crate::state::State;
+use crate::state::{State, StateError};
 use crate::target::Pace;
 use crate::vitals::{Outcome, Vitals};
 
@@ -22,13 +23,14 @@ const PAUSES: Pace = Pace::around(std::time::Duration::from_secs(1), std::time::
 
 /// What plans are made with.
 pub(super) struct Look {
+    desk: Arc<Desk>,
     memory: Arc<Memory>,
     specs: Specs,
     actor: String,
     vitals: Arc<Vitals>,
     runtime: Handle,
     /// What was read last: files that are as they were aren't parsed again.
-    documents: Option<Documents>,
+    documents: Option<Arc<Documents>>,
     log: Log,
     /// Why the specs can't be read, as it was told last.
     unreadable: Option<String>,
@@ -41,7 +43,7 @@ pub(super) struct Look {
 
 impl Look {
     pub(super) fn new(
-        memory: Arc<Memory>,
+        desk: Arc<Desk>,
         specs: Specs,
         (actor, color): (String, bool),
         vitals: Arc<Vitals>,
@@ -49,11 +51,25 @@ impl Look {
     ) -> Self {
         let (documents, unreadable, unkept) = (None, None, None);
         let (log, pauses, waits) = (Log::new(color), PAUSES, Waits::default());
-        Self { memory, specs, actor, vitals, runtime, documents, log, unreadable, unkept, pauses, waits }
+        let memory = desk.memory();
+        Self {
+            desk,
+            memory,
+            specs,
+            actor,
+            vitals,
+            runtime,
+            documents,
+            log,
+            unreadable,
+            unkept,
+            pauses,
+            waits,
+        }
     }
 
     /// Plans, and does what is no fleet's matter.
-    pub(super) fn look(&mut self, installation: &Installation) -> Event {
+    pub(super) fn look(&mut self, installation: &Arc<Installation>) -> Event {
         let begun = Instant::now();
         match self.planned(installation) {
             Ok((planned, outcome)) => {
@@ -67,29 +83,36 @@ impl Look {
     }
 
     /// What was planned, and what came of that; nothing where there are no specs yet.
-    fn planned(&mut self, installation: &Installation) -> Result<(Planned, Option<Outcome>), Lost> {
+    fn planned(&mut self, installation: &Arc<Installation>) -> Result<(Planned, Option<Outcome>), Lost> {
         let nothing = Planned { outlook: Outlook::default(), round: None };
         let Some(state) = &installation.state else { return Ok((nothing, None)) };
         state.still_there()?;
+        let questions = self.desk.take();
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
-            Ok(None) => return Ok((nothing, None)),
+            Ok(None) => {
+                refuse(questions, "no specs were fetched yet");
+                return Ok((nothing, None));
+            }
             Err(error) => {
+                refuse(questions, &format!("the specs can't be read: {error}"));
                 self.tell_unreadable(&error.to_string());
                 return Ok((nothing, Some(Outcome::Unreadable)));
             }
         };
         self.unreadable = None;
         self.vitals.turned();
-        let documents = spec::read(&snapshot, self.documents.as_ref());
+        let documents = Arc::new(spec::read(&snapshot, self.documents.as_deref()));
         let mut now = Timestamp::now();
         let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
         let mut round = plan(now)?;
-        if approvals::answer(state, &round) {
+        let (approvals, questions): (Vec<_>, Vec<_>) =
+            questions.into_iter().partition(|question| matches!(question.wants, Wants::Approve { .. }));
+        if approve(approvals, state, &round) {
             now = Timestamp::now();
             round = plan(now)?;
         }
-        self.documents = Some(documents);
+        self.documents = Some(Arc::clone(&documents));
         tracing::debug!(plan = round.plan.id, looked = round.looked, "planned");
         self.log.decisions(&round);
         self.vitals.planned(&round, now);
@@ -103,7 +126,11 @@ impl Look {
         } else if round.under_way.is_empty() {
             self.specs.settled();
         }
-        Ok((Planned { outlook, round: Some(Arc::new(round)) }, Some(outcome)))
+        let round = Arc::new(round);
+        let made = Made { installation: Arc::clone(installation), documents, round: Arc::clone(&round) };
+        self.desk.put(made.clone());
+        questions.into_iter().for_each(|question| question.answer(Ok(Given::Plan(made.clone()))));
+        Ok((Planned { outlook, round: Some(round) }, Some(outcome)))
     }
 
     /// Does what is no fleet's matter, and says whether all of it could be.
@@ -133,6 +160,32 @@ impl Look {
             self.unreadable = Some(error.to_owned());
         }
     }
+}
+
+/// Approves what people ask for, by the plan that was just made. Says whether anything was, so that there is another plan now.
+fn approve(questions: Vec<Question>, state: &State, round: &Round) -> bool {
+    let mut is_approved = false;
+    for question in questions {
+        let Wants::Approve { id, by } = &question.wants else { continue };
+        let approved = round.approve(state, id, by, Timestamp::now());
+        if let Ok(Approved::Now { fleet, changes }) = &approved {
+            tracing::info!(%fleet, approved = id, by, "approved: {changes}");
+            is_approved = true;
+        }
+        let failed = |error: StateError| Unanswered {
+            why: format!("could not record the approval: {error}"),
+            hint: error.hint(),
+        };
+        question.answer(approved.map(Given::Approved).map_err(failed));
+    }
+    is_approved
+}
+
+/// There are no specs to make a plan from.
+fn refuse(questions: Vec<Question>, why: &str) {
+    let hint = "see the log of `streamfleet serve`, and try again when it reads them".to_owned();
+    let unanswered = Unanswered { why: why.to_owned(), hint };
+    questions.into_iter().for_each(|question| question.answer(Err(unanswered.clone())));
 }
 
 /// What a plan leaves to be done on fleets, and when it is time for another one.

@@ -114,6 +114,7 @@ impl Schedule {
                 self.queue.clear();
                 self.step_out(event, now)
             }
+            Event::Pushed => vec![Order::Fetch],
             Event::HangUp => [Order::Fetch].into_iter().chain(self.plan()).collect(),
             Event::Specs | Event::Target | Event::Asked | Event::Due => self.plan(),
             Event::Lost(_) => Vec::new(),
@@ -237,6 +238,7 @@ mod tests {
             assert_eq!(schedule.step(&event, at(1)), []);
         }
         assert_eq!(schedule.step(&Event::HangUp, at(2)), [Order::Fetch]);
+        assert_eq!(schedule.step(&Event::Pushed, at(2)), [Order::Fetch]);
         assert_eq!(schedule.step(&planned(&[("eu", "a")]), at(3)), [start("eu"), Order::Plan]);
         // Nothing begins while a plan is made: it would not know of that.
         assert_eq!(schedule.step(&ended("eu"), at(4)), []);

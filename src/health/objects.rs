@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::reason::{brief, quoted};
 use super::trouble::{self, Kind};
@@ -11,7 +11,7 @@ use super::{DEADLINE, Wanted};
 use crate::names::ObjectKey;
 
 /// The objects of a cluster, as they were seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objects {
     /// Those that are not as they should be, the likeliest cause first.
     pub amiss: Vec<Amiss>,
@@ -22,7 +22,7 @@ pub struct Objects {
 }
 
 /// An object that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amiss {
     /// Its kind.
     pub kind: String,
@@ -35,7 +35,7 @@ pub struct Amiss {
 }
 
 /// What Kubernetes warned of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// When it was last seen, as it is written.
     pub last: String,

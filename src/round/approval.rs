@@ -1,6 +1,7 @@
 //! What a person approves of a plan.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::Round;
 use crate::catalog::Approval;
@@ -9,6 +10,8 @@ use crate::plan::{FleetPlan, Waiting};
 use crate::state::{AuditEntry, State, StateError};
 
 /// What came of an approval.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "approved")]
 pub enum Approved {
     /// It holds from now on.
     Now {

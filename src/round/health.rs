@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
 
-use super::Checked;
+use super::{Checked, Round};
 use crate::catalog::RecordedFleet;
-use crate::health::{self, FleetHealth, FleetSeen, Memories, Wanted, wanted};
+use crate::health::{self, FleetHealth, FleetSeen, Memories, Seen, Wanted, wanted};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{ObservedFleet, Reach};
 use crate::state::{State, StateError};
@@ -58,6 +58,10 @@ impl Judged {
         self.lock().insert(fleet.clone(), Arc::new(last));
     }
 
+    pub(super) fn copy(&self) -> Judged {
+        Judged(Mutex::new(self.lock().clone()))
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Arc<Last>>> {
         // Only whole values are put in.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,6 +77,19 @@ impl Last {
     }
 }
 
+impl Round {
+    /// What a cluster should be and what is seen of it: what it was judged by or, where that is as it was when it was judged
+    /// before, what is there now. None where it can't be looked at. It blocks, as [`super::Installation::plan`] does.
+    pub fn sight(&self, cluster: &ResourceKey, runtime: &Handle) -> Option<(&Wanted, Seen)> {
+        let of_cluster = |(_, health): &(_, &Health)| health.wanted.contains_key(cluster);
+        let (fleet, health) = self.health.iter().find(of_cluster)?;
+        health.judged.as_ref()?;
+        let now = || runtime.block_on(self.targets.get(fleet)?.see(&health.wanted)).ok().flatten();
+        let seen = health.seen.clone().or_else(now)?;
+        health.wanted.get(cluster).zip(seen.clusters.get(cluster).cloned())
+    }
+}
+
 /// A fleet that is to be judged.
 pub(super) struct Book<'a> {
     pub fleet: &'a FleetKey,
@@ -85,6 +102,8 @@ pub(super) struct Desk<'a> {
     pub state: Option<&'a State>,
     /// None where nothing is remembered but what the state keeps.
     pub judged: Option<&'a Judged>,
+    /// Whether what is found out is kept in the state.
+    pub keeps: bool,
     pub now: Timestamp,
     pub runtime: &'a Handle,
 }
@@ -228,7 +247,7 @@ impl Book<'_> {
         if let Some(last) = last.filter(says_the_same) {
             return last.kept;
         }
-        let Some(state) = self.desk.state else { return self.desk.now };
+        let Some(state) = self.desk.state.filter(|_| self.desk.keeps) else { return self.desk.now };
         let fleet = state.put_status(&self.fleet.resource(), &judged.status, &memory.fleet);
         let clusters = judged.clusters.iter().zip(memory.clusters.values());
         let clusters =

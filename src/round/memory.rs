@@ -39,6 +39,8 @@ pub struct Memory {
     pub(super) asked: Asked,
     /// How long a resource has to be missing from the specs before it counts as removed.
     absence: SignedDuration,
+    /// Whether plans made with it are nobody's to carry out.
+    pub(super) is_copy: bool,
     /// Who is told that planning goes on.
     watcher: Option<Box<dyn Fn() + Send + Sync>>,
     state: Mutex<State>,
@@ -73,6 +75,14 @@ impl Memory {
     /// The same, telling somebody whenever it goes on to another fleet.
     pub fn watched_by(self, watcher: impl Fn() + Send + Sync + 'static) -> Self {
         Self { watcher: Some(Box::new(watcher)), ..self }
+    }
+
+    /// What is known now, for a plan that nobody carries out: what that finds out is forgotten with it, and what only a process
+    /// that carries out plans puts off isn't put off.
+    pub fn copy(&self) -> Self {
+        let state = State { under_way: self.under_way(), ..State::default() };
+        let (targets, judged) = (self.targets.copy(), self.judged.copy());
+        Self { targets, judged, state: Mutex::new(state), is_copy: true, ..Self::default() }
     }
 
     /// Another fleet is looked at.

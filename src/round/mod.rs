@@ -23,9 +23,9 @@ use uuid::Uuid;
 
 use crate::catalog::{self, Catalog, Recorded, ResolvedCluster, ResourceStatus, Secrets};
 use crate::config::Config;
-use crate::health::{Outputs, Seen, Wanted};
+use crate::health::Outputs;
 use crate::interface::{self, Standing};
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::Extras;
 use crate::plan::{FleetPart, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site};
@@ -217,7 +217,8 @@ impl Installation {
         let looked = AtomicUsize::new(0);
         let judged = memory.map(|memory| &memory.judged);
         let now = policy.now;
-        let desk = &health::Desk { checked, state, judged, now, runtime };
+        let keeps = !memory.is_some_and(|memory| memory.is_copy);
+        let desk = &health::Desk { checked, state, judged, keeps, now, runtime };
         let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
             looked.fetch_add(1, Ordering::Relaxed);
             if let Some(memory) = memory {
@@ -352,10 +353,19 @@ impl Round {
         })
     }
 
-    /// What a cluster should be and what was seen of it; none where it wasn't looked at.
-    pub fn sight(&self, cluster: &ResourceKey) -> Option<(&Wanted, &Seen)> {
-        let health = self.health_of(cluster)?;
-        health.wanted.get(cluster).zip(health.seen.as_ref()?.clusters.get(cluster))
+    /// The clusters of the tree, and those that are there still.
+    pub fn clusters(&self) -> BTreeSet<&ResourceKey> {
+        let Checked { catalog, recorded, .. } = &self.checked;
+        let known = catalog.resources.keys().chain(recorded.resources.keys());
+        known.filter(|key| key.kind == Kind::Cluster).collect()
+    }
+
+    /// Where a fleet's manifests are; none where it is no folder.
+    pub fn folder_of(&self, fleet: &FleetKey) -> Option<Utf8PathBuf> {
+        match self.targets.get(fleet)? {
+            Target::Directory(directory) => Some(directory.root()),
+            Target::Kubernetes(_) => None,
+        }
     }
 
     /// What was last told of a cluster, and when.

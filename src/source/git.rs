@@ -59,6 +59,8 @@ pub struct Mirror {
     signed_by: Option<Utf8PathBuf>,
     /// The file of the key that our own commits are signed with.
     signing_key: Option<Utf8PathBuf>,
+    /// The file of the secret that is shown by who tells of a push.
+    webhook_secret_file: Option<Utf8PathBuf>,
 }
 
 /// What a fetch brought.
@@ -104,7 +106,17 @@ impl Mirror {
             login: Login::of(config, transport, token),
             signed_by: config.signed_by.clone(),
             signing_key: config.signing_key.clone(),
+            webhook_secret_file: config.webhook_secret_file.clone(),
         })
+    }
+
+    /// The secret that is shown by who tells of a push; none where nobody may.
+    ///
+    /// # Errors
+    /// When its file can't be read, or is empty.
+    pub fn webhook_secret(&self) -> Result<Option<SecretString>, GitError> {
+        let file = self.webhook_secret_file.as_deref();
+        file.map(|path| login::secret(path, "source.webhook_secret_file")).transpose()
     }
 
     /// Which tree it is.

@@ -88,7 +88,7 @@ pub(super) fn speaks_of_specs(bytes: &[u8]) -> bool {
 
 /// What could not be read, and what to do about it.
 pub(super) fn unreadable(code: &'static str, message: String, hint: &str) -> Entry {
-    Entry::Unreadable { code, message, hint: hint.to_owned() }
+    Entry::Unreadable { code: code.into(), message, hint: hint.to_owned() }
 }
 
 pub(super) fn name_not_utf8() -> Entry {

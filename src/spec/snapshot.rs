@@ -1,5 +1,6 @@
 //! A spec tree as bytes, at one moment.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ pub enum Entry {
     /// is not the same as nothing.
     Unreadable {
         /// A stable name for programs: `unreadable-file`, `link-out-of-tree`, `file-too-large`.
-        code: &'static str,
+        code: Cow<'static, str>,
         /// What was tried and why it failed.
         message: String,
         /// What to do next.

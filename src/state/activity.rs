@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Table;
 use super::records::StatusRecord;
-use super::{Event, State, StateError, locked, text};
+use super::{Event, Follower, State, StateError, locked, text};
 use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
 use crate::spec::Commit;
@@ -74,6 +74,20 @@ impl State {
         if let Err(error) = locked(&self.events).add(events) {
             tracing::warn!(%error, "could not record what happened");
         }
+    }
+
+    /// The events from this number on, the oldest first.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn events_from(&self, number: u64) -> Result<Vec<Event>, StateError> {
+        // Who follows asks again and again, and there is mostly nothing new.
+        if number >= locked(&self.events).next() {
+            return Ok(Vec::new());
+        }
+        let mut follower = Follower::of(self.lock.dir());
+        follower.skip(number);
+        follower.news()
     }
 
     /// Adds what a person did to the audit trail, waits until it is on disk, and records it among the events.

@@ -125,6 +125,11 @@ impl Events {
         Ok((Events { lines, count, next }, exposed))
     }
 
+    /// The number of the event that comes next.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Adds events, which get their numbers here.
     pub(super) fn add(&mut self, events: Vec<Event>) -> Result<(), StateError> {
         if events.is_empty() {
@@ -174,6 +179,16 @@ impl Follower {
     /// From the oldest event on.
     pub fn of(dir: &Utf8Path) -> Follower {
         Follower { path: dir.join(FILE), next: 0, seen: None }
+    }
+
+    /// From the event with this number on.
+    pub fn skip(&mut self, number: u64) {
+        self.next = number;
+    }
+
+    /// The number of the next event that wasn't seen.
+    pub fn next(&self) -> u64 {
+        self.next
     }
 
     /// The events that weren't seen yet, the oldest first. A line that is no event is left out: the file is a view, and what

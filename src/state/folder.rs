@@ -108,20 +108,6 @@ impl Drop for Lock {
     }
 }
 
-/// The process that uses the folder, as the error that another one meets; none where none does.
-pub(super) fn holder(dir: &Utf8Path) -> Result<Option<StateError>, StateError> {
-    let path = dir.join(LOCK);
-    if plain_file(&path)?.is_none() {
-        return Ok(None);
-    }
-    let mut file = File::open(&path).map_err(StateError::io("open", &path))?;
-    match file.try_lock_shared() {
-        Ok(()) => Ok(None),
-        Err(TryLockError::WouldBlock) => Ok(Some(locked(dir, &mut file))),
-        Err(TryLockError::Error(error)) => Err(StateError::io("lock", &path)(error)),
-    }
-}
-
 fn locked(dir: &Utf8Path, file: &mut File) -> StateError {
     let mut text = String::new();
     // The holder may not have written its number yet; then it stays unnamed.

@@ -26,7 +26,6 @@ mod open;
 mod recall;
 mod records;
 mod registry;
-mod requests;
 mod restore;
 #[cfg(test)]
 mod tests;
@@ -56,7 +55,6 @@ pub use backup::back_up;
 pub use error::StateError;
 pub use events::{EVENTS_KEPT, Event, Follower, Outcome};
 pub use kubeconfigs::KeptKubeconfig;
-pub use requests::{Answer, Asked, Request, ask, holder};
 pub use restore::{NotRestored, Restored, finish_restore, restore};
 
 /// An open state folder. It is this process's until it is dropped.

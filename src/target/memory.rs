@@ -20,6 +20,8 @@ pub struct Memory {
     fleets: Mutex<BTreeMap<FleetKey, Arc<Remembered>>>,
     kept: Mutex<BTreeMap<FleetKey, Kept>>,
     changed: Arc<Notify>,
+    /// Whether connections are only borrowed.
+    is_copy: bool,
 }
 
 /// What a fleet should hold, by [`crate::render::Renderer::inputs`], and what is recorded of it, by the number that
@@ -46,11 +48,27 @@ pub struct Begun {
 }
 
 impl Memory {
+    /// What is remembered now. The connections stay the original's: no others are made, and what is told over them isn't told
+    /// here.
+    pub fn copy(&self) -> Memory {
+        let fleets = self.fleets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Memory { fleets: Mutex::new(fleets), kept: Mutex::new(kept), is_copy: true, ..Memory::default() }
+    }
+
     /// Lets the targets of this round go on with the connections of earlier ones. Where a kubeconfig is another one, and
     /// where there was none, a connection is made and the cluster watched from then on; what is no target any more is let
     /// go.
     pub fn connect(&self, targets: &mut Targets, runtime: &Handle) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_copy {
+            for (fleet, target) in &mut targets.targets {
+                if let (Target::Kubernetes(cluster), Some(kept)) = (target, kept.get(fleet)) {
+                    cluster.borrow(kept);
+                }
+            }
+            return;
+        }
         let mut before = std::mem::take(&mut *kept);
         for (fleet, target) in &mut targets.targets {
             if let Target::Kubernetes(cluster) = target

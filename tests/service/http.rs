@@ -7,9 +7,9 @@ use std::net::{TcpListener, TcpStream};
 
 use super::quiet;
 use crate::kubernetes::on;
-use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, PATIENCE};
 use crate::support::serve::Serve;
+use crate::support::{Tree, copy, stable};
 
 const SERVE: &str = "serve --specs tree --config settings.toml";
 
@@ -18,7 +18,7 @@ fn listening(tree: &Tree) {
 }
 
 /// Where it listens, by its log.
-fn address(serve: &Serve<'_>) -> String {
+pub fn address(serve: &Serve<'_>) -> String {
     serve.until("it listens", || {
         let log = serve.log();
         let line = log.lines().find(|line| line.contains("answers over HTTP"))?;
@@ -26,16 +26,24 @@ fn address(serve: &Serve<'_>) -> String {
     })
 }
 
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
 }
 
-fn ask(address: &str, what: &str) -> Answer {
+pub fn ask(address: &str, what: &str) -> Answer {
+    send(address, what, &[], "")
+}
+
+/// The same with headers and a body.
+pub fn send(address: &str, what: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "{what} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = body.len();
+    let head = format!("Host: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}");
+    write!(stream, "{what} HTTP/1.1\r\n{head}\r\n{body}").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -149,7 +157,35 @@ fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
         serve.until("there is another round", || (serve.rounds() > rounds).then_some(()));
         (calls() == before).then_some(())
     });
+    // What is asked for is answered, and what is proposed is planned, by what the process knows already.
+    let before = calls();
+    copy(&tree.path(), &tree.beside("checkout"));
+    fs::remove_dir_all(tree.beside("checkout/.streamfleet")).unwrap();
+    for (words, said) in [
+        ("status tree", "cluster acme/orders   Pending"),
+        ("plan tree", "Nothing to do"),
+        ("plan tree --checkout checkout", "Nothing to do"),
+    ] {
+        tree.run(&format!("{words} --config config.toml")).expect(0).says(&[said]);
+    }
+    assert_eq!(calls(), before);
+    let orders = tree.beside("checkout/acme/clusters/orders.yaml");
+    let text = fs::read_to_string(&orders).unwrap();
+    fs::write(orders, text.replace("kafka_units: 1", "kafka_units: 2")).unwrap();
+    let proposal = "plan tree --config config.toml --checkout checkout";
+    let proposed = tree.run(proposal).expect(2).says(&["kafka_units 1 → 2"]);
+    // It left nothing behind: the process sees what happens on the cluster, and has nothing to do.
+    tree.run("plan tree --config config.toml").expect(0);
+    let what = "delete --namespace=kafka-acme--orders kafkanodepool/broker";
+    plane.kubectl(what, "").expect(0);
+    serve.says(&["decided", "cluster acme/orders", "cause=\"drift\""]);
+    serve.until("it is put back", || {
+        let there = plane.kubectl("get --namespace=kafka-acme--orders kafkanodepool/broker", "");
+        (there.code == 0).then_some(())
+    });
     assert_eq!(serve.stop(), Some(0));
+    // But for the id, which goes by the uid of what was put back.
+    assert_eq!(stable(&tree.run(proposal).expect(2).out), stable(&proposed.out));
 }
 
 #[test]

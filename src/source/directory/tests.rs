@@ -237,7 +237,7 @@ fn too_many_files_in_one_top_folder_leave_the_others_alone() {
     }
     let snapshot = scan(tree.path()).unwrap();
     let told = snapshot.entries.iter().filter_map(|(path, entry)| match entry {
-        Entry::Unreadable { code: "too-many-files", message, hint } => {
+        Entry::Unreadable { code, message, hint } if code == "too-many-files" => {
             Some(format!("{}: {message} ({hint})", path.top_folder().unwrap_or_default()))
         }
         _ => None,

@@ -107,11 +107,7 @@ impl Login {
         match (&self.transport, &self.token, &self.token_file, &self.ssh_key) {
             (Transport::Https, Some(token), ..) => Ok(Credentials::Token(token.clone())),
             (Transport::Https, None, Some(path), _) => {
-                let token = SecretString::from(read(path, "source.token_file")?.trim());
-                if token.expose_secret().is_empty() {
-                    return Err(unusable(path, "source.token_file", "it is empty"));
-                }
-                Ok(Credentials::Token(token))
+                secret(path, "source.token_file").map(Credentials::Token)
             }
             (Transport::Ssh { .. }, .., Some(path)) => {
                 match unfit_key(read(path, "source.ssh_key")?.into()) {
@@ -202,6 +198,15 @@ fn refused(why: &str) -> Error {
 
 fn distrusted(why: String) -> Error {
     Error::new(ErrorCode::Certificate, ErrorClass::Callback, why)
+}
+
+/// A secret that stands alone in a file.
+pub(super) fn secret(path: &Utf8Path, setting: &'static str) -> Result<SecretString, GitError> {
+    let secret = SecretString::from(read(path, setting)?.trim());
+    match secret.expose_secret().is_empty() {
+        true => Err(unusable(path, setting, "it is empty")),
+        false => Ok(secret),
+    }
 }
 
 pub(super) fn read(path: &Utf8Path, setting: &'static str) -> Result<String, GitError> {

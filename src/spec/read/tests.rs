@@ -242,7 +242,8 @@ fn an_unchanged_file_is_not_parsed_again() {
 #[test]
 fn what_the_source_could_not_read_is_unreadable() {
     let mut snapshot = snapshot(&[]);
-    let entry = Entry::Unreadable { code: "unreadable-folder", message: "denied".into(), hint: "ask".into() };
+    let entry =
+        Entry::Unreadable { code: "unreadable-folder".into(), message: "denied".into(), hint: "ask".into() };
     snapshot.entries.insert("acme/clusters".parse().unwrap(), entry);
     let documents = read(&snapshot, None);
     let problem = documents.problems().next().unwrap();

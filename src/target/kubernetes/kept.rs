@@ -13,6 +13,7 @@ use super::{Cluster, KubernetesTarget, access};
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 
 /// A connection, with what it was made from and what is told over it.
+#[derive(Clone)]
 pub(in crate::target) struct Kept {
     cluster: Arc<Cluster>,
     api: Arc<Api>,
@@ -43,10 +44,21 @@ impl KubernetesTarget {
             }
             None => self.connect(runtime, wake)?,
         };
+        self.look_over(&kept);
+        Some(kept)
+    }
+
+    /// Looks over somebody else's connection where it leads to the same place as the same user.
+    pub(in crate::target) fn borrow(&mut self, kept: &Kept) {
+        if kept.cluster.leads_where(&self.cluster) {
+            self.look_over(kept);
+        }
+    }
+
+    fn look_over(&mut self, kept: &Kept) {
         self.api = Arc::new(OnceCell::new_with(Some(Arc::clone(&kept.api))));
         self.view = Some(Arc::clone(&kept.view));
         self.facts = Arc::clone(&kept.facts);
-        Some(kept)
     }
 
     fn connect(&self, runtime: &Handle, wake: &Arc<Notify>) -> Option<Kept> {

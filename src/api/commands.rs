@@ -1,0 +1,229 @@
+//! What commands ask a running process for, in place of using the state that it has.
+//!
+//! | route | what |
+//! |---|---|
+//! | `GET /v1/plan` | plans now |
+//! | `POST /v1/plans` | plans a tree that is sent, as somebody's proposal for the process's own |
+//! | `POST /v1/plans/ID/approve` | approves what waits for that |
+//! | `GET /v1/status`, `/v1/records`, `/v1/why`, `/v1/clients` | shows the last plan |
+//! | `GET /v1/events` | what was decided lately, and what came of it |
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use axum::routing::{get, post};
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::runtime::Handle;
+
+use super::answer::{Answer, Mark, Problem};
+use super::desk::{Desk, Made, Unanswered};
+use super::proposal::Proposal;
+use super::socket::Peer;
+use crate::names::Kind;
+use crate::round::{Installation, Round};
+use crate::spec::{self, Documents};
+use crate::views::{self, Unshown};
+
+/// The longest name of a person that is written down.
+const LONGEST_NAME: usize = 100;
+
+type Answered = Result<Response, Problem>;
+
+pub(super) fn routes(desk: Arc<Desk>) -> Router {
+    Router::new()
+        .route("/v1/plan", get(plan))
+        .route("/v1/plans", post(propose))
+        .route("/v1/plans/{id}/approve", post(approve))
+        .route("/v1/status", get(status))
+        .route("/v1/records", get(records))
+        .route("/v1/why", get(why))
+        .route("/v1/clients", get(clients))
+        .route("/v1/events", get(events))
+        .fallback(unknown)
+        .with_state(desk)
+}
+
+/// What stands behind the `?` of what is asked for.
+struct Words(BTreeMap<String, String>);
+
+impl Words {
+    fn of(uri: &Uri) -> Words {
+        let words = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+        Words(words.into_owned().collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn need(&self, name: &str) -> Result<&str, Problem> {
+        self.get(name).ok_or_else(|| {
+            Problem::new(StatusCode::BAD_REQUEST, format!("`{name}` is missing from what is asked for"))
+        })
+    }
+
+    /// The time to plan for; none for now.
+    fn at(&self) -> Result<Option<Timestamp>, Problem> {
+        let at = self.get("at").map(str::parse).transpose();
+        at.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("`at` is no time: {error}")))
+    }
+
+    /// Whoever asks about other specs than the process has would take the answer for theirs.
+    fn refuse_other(&self, made: &Made) -> Result<(), Problem> {
+        let own = &made.round.plan.inputs.source.0;
+        match self.get("source") {
+            Some(source) if source != own => {
+                let why = format!(
+                    "the daemon that uses this state has the specs of `{own}`, and not of `{source}`"
+                );
+                Err(Problem::new(StatusCode::CONFLICT, why).hint(
+                    "name its specs; to see what others would do in their place: streamfleet plan TREE --checkout DIR",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+async fn plan(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+    let words = Words::of(&uri);
+    let made = desk.plan().await?;
+    words.refuse_other(&made)?;
+    match words.at()? {
+        None => blocking(move || Ok(written(&made.round, &made.round.plan))).await,
+        Some(at) => {
+            let Made { installation, documents, .. } = made;
+            beside(&desk, installation, move || Ok(documents), at).await
+        }
+    }
+}
+
+/// Plans what somebody proposes, and forgets it.
+async fn propose(State(desk): State<Arc<Desk>>, uri: Uri, body: Bytes) -> Answered {
+    let words = Words::of(&uri);
+    let made = desk.last().await?;
+    words.refuse_other(&made)?;
+    let at = words.at()?.unwrap_or_else(Timestamp::now);
+    let installation = Installation { proposed: true, ..Installation::clone(&made.installation) };
+    let documents = move || {
+        let refused =
+            |why: String| Problem::new(StatusCode::BAD_REQUEST, format!("the specs that were sent {why}"));
+        let proposal: Proposal = serde_json::from_slice(&body)
+            .map_err(|error| refused(format!("can't be understood: {error}")))?;
+        let snapshot = proposal.snapshot().ok_or_else(|| refused("are no base64".to_owned()))?;
+        // Most files are those that are planned all the time.
+        Ok(Arc::new(spec::read(&snapshot, Some(&made.documents))))
+    };
+    beside(&desk, Arc::new(installation), documents, at).await
+}
+
+/// Makes a plan that nobody carries out, one at a time.
+async fn beside(
+    desk: &Arc<Desk>,
+    installation: Arc<Installation>,
+    documents: impl FnOnce() -> Result<Arc<Documents>, Problem> + Send + 'static,
+    at: Timestamp,
+) -> Answered {
+    let seat = Arc::clone(&desk.room).acquire_owned().await;
+    let (desk, runtime) = (Arc::clone(desk), Handle::current());
+    let plan = move || {
+        let _seat = seat;
+        let (documents, memory) = (documents()?, desk.memory.copy());
+        let round = installation.plan(&documents, at, &runtime, Some(&memory))?;
+        Ok(written(&round, &round.plan))
+    };
+    blocking(plan).await
+}
+
+async fn approve(
+    State(desk): State<Arc<Desk>>,
+    Extension(peer): Extension<Peer>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Answered {
+    let words = Words::of(&uri);
+    let name = words.need("by")?.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME);
+    let by = format!("{} (command line, uid {})", name.collect::<String>(), peer.uid);
+    let approved = desk.approve(id, by).await?;
+    Ok(Answer::new(None, approved).written())
+}
+
+async fn status(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+    let made = last(&desk, &Words::of(&uri)).await?;
+    shown(made, |round, _| Ok(views::status::lines(round))).await
+}
+
+async fn records(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+    let words = Words::of(&uri);
+    let kind = words.need("kind")?;
+    let kind = Kind::meant_by(kind).ok_or_else(|| {
+        Problem::new(StatusCode::BAD_REQUEST, format!("`{kind}` is not a kind of resource"))
+    })?;
+    let made = last(&desk, &words).await?;
+    shown(made, move |round, _| views::records::of_kind(round, kind, words.get("path"))).await
+}
+
+async fn why(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+    let words = Words::of(&uri);
+    let (cluster, tree) = (words.need("cluster")?.to_owned(), words.need("tree")?.to_owned());
+    let made = last(&desk, &words).await?;
+    shown(made, move |round, runtime| views::why::page(round, &cluster, &tree, runtime)).await
+}
+
+async fn clients(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+    let words = Words::of(&uri);
+    let cluster = words.need("cluster")?.to_owned();
+    let made = last(&desk, &words).await?;
+    shown(made, move |round, _| views::clients::ways(round, &cluster)).await
+}
+
+async fn events(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+    let from = Words::of(&uri).need("from")?.parse();
+    let from = from.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "`from` is no number"))?;
+    let Some(state) = desk.state.clone() else { return Err(unknown().await) };
+    blocking(move || Ok(Answer::new(None, state.events_from(from)?).written())).await
+}
+
+async fn unknown() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "this version of streamfleet doesn't answer that")
+}
+
+async fn last(desk: &Desk, words: &Words) -> Result<Made, Problem> {
+    let made = desk.last().await?;
+    words.refuse_other(&made)?;
+    Ok(made)
+}
+
+/// Shows something of a plan. To show all of it takes a moment.
+async fn shown<T: Serialize>(
+    made: Made,
+    view: impl FnOnce(&Round, &Handle) -> Result<T, Unshown> + Send + 'static,
+) -> Answered {
+    let runtime = Handle::current();
+    blocking(move || Ok(written(&made.round, view(&made.round, &runtime)?))).await
+}
+
+fn written(round: &Round, data: impl Serialize) -> Response {
+    let warnings = round.unknown.iter().map(ToString::to_string).collect();
+    Answer { warnings, ..Answer::new(Some(Mark::from(&round.plan)), data) }.written()
+}
+
+async fn blocking(work: impl FnOnce() -> Answered + Send + 'static) -> Answered {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+        let why = "a mistake in streamfleet itself ended what was asked for";
+        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, why)
+            .hint("report it, with what the log of `streamfleet serve` says"))
+    })
+}
+
+impl From<Unanswered> for Problem {
+    fn from(Unanswered { why, hint }: Unanswered) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, why).hint(hint)
+    }
+}

@@ -1,0 +1,174 @@
+//! Where those who ask leave their questions, and whoever makes plans the last one.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+
+use crate::round::{Approved, Installation, Memory, Round};
+use crate::spec::Documents;
+use crate::state::State;
+
+/// How long a plan is waited for: a target that is silent may hold it up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where those who ask leave their questions.
+pub struct Desk {
+    /// The state, which outlives all plans.
+    pub(super) state: Option<Arc<State>>,
+    /// What plans are made with.
+    pub(super) memory: Arc<Memory>,
+    /// Lets one at a time plan what nobody carries out: a plan takes memory.
+    pub(super) room: Arc<Semaphore>,
+    last: Mutex<Option<Made>>,
+    /// None when no answer will be given any more.
+    questions: Mutex<Option<Vec<Question>>>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+/// A plan that was made.
+#[derive(Clone)]
+pub struct Made {
+    /// With what.
+    pub installation: Arc<Installation>,
+    /// Of which specs.
+    pub documents: Arc<Documents>,
+    /// The plan.
+    pub round: Arc<Round>,
+}
+
+/// What somebody asks for that takes a plan.
+pub struct Question {
+    /// What.
+    pub wants: Wants,
+    answer: oneshot::Sender<Result<Given, Unanswered>>,
+}
+
+/// What somebody asks for.
+#[derive(Debug, Clone)]
+pub enum Wants {
+    /// A plan that is made from now on.
+    Plan,
+    /// To approve what waits for that in such a plan.
+    Approve {
+        /// The id that the plan names beside it.
+        id: String,
+        /// Who approves it.
+        by: String,
+    },
+}
+
+/// What is given to who asks.
+pub enum Given {
+    /// A plan.
+    Plan(Made),
+    /// What came of an approval.
+    Approved(Approved),
+}
+
+/// Why there is no answer, as a sentence without a full stop, and what to do next.
+#[derive(Debug, Clone)]
+pub struct Unanswered {
+    /// Why.
+    pub why: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl Desk {
+    /// An empty one. Whoever makes plans is woken when a question is there.
+    pub fn new(
+        state: Option<Arc<State>>,
+        memory: Arc<Memory>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Desk {
+        let room = Arc::new(Semaphore::new(1));
+        let (last, questions) = (Mutex::default(), Mutex::new(Some(Vec::new())));
+        Desk { state, memory, room, last, questions, wake: Box::new(wake) }
+    }
+
+    /// What plans are made with.
+    pub fn memory(&self) -> Arc<Memory> {
+        Arc::clone(&self.memory)
+    }
+
+    /// The questions that are there, from those who still wait for an answer.
+    pub fn take(&self) -> Vec<Question> {
+        let mut questions = locked(&self.questions).as_mut().map(std::mem::take).unwrap_or_default();
+        questions.retain(|question| !question.answer.is_closed());
+        questions
+    }
+
+    /// No plan is made any more.
+    pub fn close(&self) {
+        // Whoever waits hears that there will be no answer.
+        locked(&self.questions).take();
+    }
+
+    /// A plan was made.
+    pub fn put(&self, made: Made) {
+        *locked(&self.last) = Some(made);
+    }
+
+    /// The last plan, or the first one once it is made.
+    pub(super) async fn last(&self) -> Result<Made, Unanswered> {
+        let last = locked(&self.last).clone();
+        match last {
+            Some(made) => Ok(made),
+            None => self.plan().await,
+        }
+    }
+
+    /// A plan that is made from now on.
+    pub(super) async fn plan(&self) -> Result<Made, Unanswered> {
+        match self.ask(Wants::Plan).await? {
+            Given::Plan(made) => Ok(made),
+            Given::Approved(_) => Err(ending()),
+        }
+    }
+
+    /// Approves what waits for that in a plan that is made from now on.
+    pub(super) async fn approve(&self, id: String, by: String) -> Result<Approved, Unanswered> {
+        match self.ask(Wants::Approve { id, by }).await? {
+            Given::Approved(approved) => Ok(approved),
+            Given::Plan(_) => Err(ending()),
+        }
+    }
+
+    async fn ask(&self, wants: Wants) -> Result<Given, Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        match locked(&self.questions).as_mut() {
+            Some(questions) => questions.push(Question { wants, answer }),
+            None => return Err(ending()),
+        }
+        (self.wake)();
+        match timeout(PATIENCE, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(ending()),
+            Err(_) => Err(Unanswered {
+                why: format!("no plan was made within {} s", PATIENCE.as_secs()),
+                hint: "a cluster or a disk may be slow to answer; see the log of `streamfleet serve`, and try again"
+                    .to_owned(),
+            }),
+        }
+    }
+}
+
+impl Question {
+    /// Answers it. Who went away meanwhile hears nothing.
+    pub fn answer(self, answer: Result<Given, Unanswered>) {
+        let _ = self.answer.send(answer);
+    }
+}
+
+/// Whoever makes plans is gone.
+fn ending() -> Unanswered {
+    let hint = "wait until it is gone, or was started again, and try again".to_owned();
+    Unanswered { why: "the daemon is ending".to_owned(), hint }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Only whole values are put in.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

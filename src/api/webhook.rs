@@ -1,0 +1,64 @@
+//! What git servers tell of pushes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use secrecy::SecretString;
+
+use crate::source::git::webhook::{Notice, Refusal, judge};
+
+/// What a running process does about what a git server tells.
+pub struct Hook {
+    secret: SecretString,
+    branch: String,
+    pushed: Box<dyn Fn() + Send + Sync>,
+    /// Why some were refused since the last that wasn't.
+    refused: Mutex<Vec<Refusal>>,
+}
+
+impl Hook {
+    /// Calls back when the branch was pushed, by word of somebody who knows the secret.
+    pub fn new(secret: SecretString, branch: String, pushed: impl Fn() + Send + Sync + 'static) -> Hook {
+        Hook { secret, branch, pushed: Box::new(pushed), refused: Mutex::default() }
+    }
+
+    /// Says why something is refused, once and not for everybody who tries; who sent it hears nothing of it.
+    fn tell(&self, refused: Option<Refusal>) {
+        let mut told = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        match refused {
+            None => told.clear(),
+            Some(why) if told.contains(&why) => {}
+            Some(why) => {
+                tracing::warn!("a webhook is refused: {why}");
+                told.push(why);
+            }
+        }
+    }
+}
+
+pub(super) fn routes(hook: Hook) -> Router {
+    Router::new().route("/webhook", post(webhook)).with_state(Arc::new(hook))
+}
+
+async fn webhook(
+    State(hook): State<Arc<Hook>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> (StatusCode, &'static str) {
+    let judged = judge(&headers, &body, &hook.secret);
+    hook.tell(judged.as_ref().err().copied());
+    match judged {
+        Ok(Notice::Branch(branch)) if branch == hook.branch => {
+            tracing::debug!(branch, "a webhook tells of a push");
+            (hook.pushed)();
+            (StatusCode::ACCEPTED, "the branch is fetched\n")
+        }
+        Ok(_) => (StatusCode::OK, "nothing has to be fetched for that\n"),
+        Err(Refusal::Body) => (StatusCode::BAD_REQUEST, ""),
+        Err(_) => (StatusCode::UNAUTHORIZED, ""),
+    }
+}

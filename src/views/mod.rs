@@ -1,0 +1,55 @@
+//! What is shown of a round, as data: the same from a running process, which sends it, and from a command that has made the
+//! round itself.
+
+pub mod clients;
+pub mod records;
+pub mod status;
+pub mod why;
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Kind, ResourceKey};
+use crate::round::Round;
+
+/// Why something can't be shown that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unshown {
+    /// Why, as a sentence without a full stop.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+    /// Whether the question has to be another one, and not the specs.
+    pub is_usage: bool,
+}
+
+/// The cluster that a person means.
+///
+/// # Errors
+/// When there is none, or one in several organizations.
+pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, Unshown> {
+    let path = match named.split_once('/') {
+        Some((kind, path)) if path.contains('/') && Kind::meant_by(kind) == Some(Kind::Cluster) => path,
+        _ => named,
+    };
+    let known = round.clusters();
+    let meant: Vec<&ResourceKey> =
+        known.iter().copied().filter(|key| key.path() == path || key.name == path).collect();
+    let names = |keys: &mut dyn Iterator<Item = &ResourceKey>| {
+        keys.map(ResourceKey::path).collect::<Vec<_>>().join(", ")
+    };
+    let (message, hint) = match meant.as_slice() {
+        [one] => return Ok((*one).clone()),
+        [] if known.is_empty() => {
+            (format!("there is no cluster {path}"), "the tree has no cluster".to_owned())
+        }
+        [] => (
+            format!("there is no cluster {path}"),
+            format!("there are: {}", names(&mut known.iter().copied())),
+        ),
+        several => (
+            format!("several organizations have a cluster {path}"),
+            format!("name one of: {}", names(&mut several.iter().copied())),
+        ),
+    };
+    Err(Unshown { message, hint, is_usage: meant.len() > 1 })
+}

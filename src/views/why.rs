@@ -1,0 +1,194 @@
+//! Why a cluster is as it is, from its file to the events of its pods.
+
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use super::{Unshown, find_cluster};
+use crate::catalog::{Hold, Status};
+use crate::health::objects::{self, Drifted, Objects};
+use crate::interface::{self, Standing};
+use crate::names::{FleetKey, ResourceKey};
+use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
+use crate::problem::Origin;
+use crate::round::Round;
+use crate::target::Target;
+
+/// Everything there is to say.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Page {
+    /// Which.
+    pub cluster: ResourceKey,
+    /// The fleet that it is on.
+    pub fleet: Option<FleetKey>,
+    /// Where its spec stands; none where no file names it.
+    pub spec: Option<Origin>,
+    /// The one word.
+    pub status: Status,
+    /// Why, where the word alone leaves a question.
+    pub reason: Option<String>,
+    /// Since when; none where that isn't known.
+    pub since: Option<String>,
+    /// What was last told of one that can't be looked at now.
+    pub last_known: Option<LastKnown>,
+    /// What the plan does, or waits for.
+    pub plan: Vec<String>,
+    /// Why no objects are told, where none are.
+    pub unseen: Option<String>,
+    /// What is amiss with the fleet as a whole.
+    pub of_fleet: Vec<String>,
+    /// Its objects.
+    pub objects: Objects,
+    /// What a person can do, the first thing first.
+    pub next: Vec<String>,
+}
+
+/// How a cluster was when it was last looked at.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LastKnown {
+    /// The one word.
+    pub status: Status,
+    /// Why.
+    pub reason: Option<String>,
+    /// When.
+    pub at: String,
+}
+
+/// Says why the cluster is as it is that a person means, with commands that name the tree in these words. It blocks, as a plan
+/// does.
+///
+/// # Errors
+/// As [`find_cluster`].
+pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<Page, Unshown> {
+    let cluster = find_cluster(round, named)?;
+    let checked = &round.checked;
+    let resource = checked.catalog.resources.get(&cluster);
+    let recorded = checked.recorded.resources.get(&cluster);
+    let change = round.plan.change(&cluster);
+    let good = || recorded?.last_good.as_ref().map(|good| good.origin.clone());
+    let Standing { status, reason, since, .. } = round.standing(&cluster);
+    let fleet = round.fleet_of(&cluster);
+    let drifted = drifted(change);
+    let objects = round.sight(&cluster, runtime).map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
+    let mut page = Page {
+        spec: change.and_then(|it| it.origin.clone()).or(resource.map(|it| it.origin.clone())).or_else(good),
+        status,
+        reason,
+        since: since.map(interface::timestamp),
+        last_known: last_known(&cluster, status, round),
+        plan: change.map_or_else(
+            || {
+                vec![
+                    if recorded.is_some() { "nothing to do" } else { "nothing of it was applied" }.to_owned(),
+                ]
+            },
+            lines_of,
+        ),
+        unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, round)),
+        objects: objects.unwrap_or_else(|| Objects::drifted(&drifted)),
+        next: Vec::new(),
+        of_fleet: of_fleet(fleet.as_ref(), round),
+        fleet,
+        cluster,
+    };
+    page.next = next(&page, change, round, tree);
+    Ok(page)
+}
+
+/// What is amiss with the fleet as a whole, from which its clusters suffer alike.
+fn of_fleet(fleet: Option<&FleetKey>, round: &Round) -> Vec<String> {
+    let plans = round.plan.fleets.iter().filter(|plan| Some(&plan.fleet) == fleet);
+    let conditions = plans.filter_map(|plan| plan.status.as_ref()).flat_map(|status| &status.conditions);
+    let amiss = conditions.filter(|condition| condition.degraded);
+    amiss.map(|condition| condition.message.clone()).collect()
+}
+
+/// The objects that somebody changed on the target.
+fn drifted(change: Option<&Change>) -> Vec<Drifted<'_>> {
+    let change = change.filter(|change| matches!(change.cause, Cause::Drift { .. }));
+    let steps = change.into_iter().flat_map(|change| &change.steps);
+    let steps = steps.filter(|step| step.verb != Verb::Delete);
+    steps.map(|step| Drifted { object: &step.object, gone: step.verb == Verb::Create }).collect()
+}
+
+/// How one that can't be looked at was when it was looked at last.
+fn last_known(cluster: &ResourceKey, status: Status, round: &Round) -> Option<LastKnown> {
+    if status != Status::Unreachable {
+        return None;
+    }
+    let (told, at) = round.last_known(cluster)?;
+    let (status, reason) = (told.status, told.reason.clone());
+    Some(LastKnown { status, reason, at: interface::timestamp(at) })
+}
+
+fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {
+    let target = fleet.and_then(|fleet| round.targets.get(fleet));
+    match (target, fleet, status) {
+        (Some(Target::Directory(_)), Some(fleet), _) => {
+            format!(
+                "nothing is observed: fleet {fleet} is a folder, and whoever applies it knows how its objects are"
+            )
+        }
+        (_, _, Status::Unreachable) => "not known, since they can't be looked at now".to_owned(),
+        _ => "none were made yet".to_owned(),
+    }
+}
+
+/// What the plan does, or waits for.
+fn lines_of(change: &Change) -> Vec<String> {
+    let done = match change.verb {
+        Verb::Keep => Vec::new(),
+        verb => {
+            let fields: Vec<String> = change.fields.iter().map(ToString::to_string).collect();
+            let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
+            let when = if change.waiting.is_empty() { "the next apply will" } else { "would" };
+            vec![format!("{when} {verb} it{fields}")]
+        }
+    };
+    let waits = change.waiting.iter().map(|waiting| format!("waits: {waiting}"));
+    done.into_iter().chain(waits).collect()
+}
+
+/// What a person can do, the first thing first.
+fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<String> {
+    let waiting = |change: &Change| -> Vec<String> {
+        change.waiting.iter().filter_map(|waiting| step(page, change, waiting, tree)).collect()
+    };
+    let mut next: Vec<String> =
+        page.objects.amiss.iter().find_map(|it| it.next.clone()).into_iter().collect();
+    next.extend(change.map(waiting).unwrap_or_default());
+    if change.is_some_and(|change| change.waiting.is_empty() && change.verb != Verb::Keep) {
+        next.push(format!("streamfleet apply {tree}"));
+    }
+    if next.is_empty() && page.status == Status::Unreachable {
+        next.extend(hint_of_reach(page, round));
+        next.push(format!("look again afterwards: streamfleet status {tree}"));
+    }
+    if next.is_empty() {
+        next.push(if page.status == Status::Healthy { "nothing" } else { "wait, and look again" }.to_owned());
+    }
+    next
+}
+
+/// What a person can do about a target that can't be looked at.
+fn hint_of_reach(page: &Page, round: &Round) -> Option<String> {
+    let plans = &round.plan.fleets;
+    let plan = plans.iter().find(|plan| Some(&plan.fleet) == page.fleet.as_ref())?;
+    match &plan.reach {
+        Reach::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
+        _ => None,
+    }
+}
+
+/// What a person can do about what a change waits for.
+fn step(page: &Page, change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
+    let spec = page.spec.as_ref().map_or_else(|| "its spec".to_owned(), ToString::to_string);
+    match waiting {
+        Waiting::Held(Hold::Invalid { .. }) => Some(format!("mend {spec}: streamfleet validate {tree}")),
+        Waiting::Refused { .. } => match change.cause {
+            Cause::Drift { .. } => Some(plan::UNDO_BY_HAND.to_owned()),
+            _ => Some(format!("put {spec} back as it was, or do it another way")),
+        },
+        Waiting::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
+        _ => plan::way_out(change, waiting, tree),
+    }
+}
