@@ -75,6 +75,11 @@ impl<'t> Serve<'t> {
         }
     }
 
+    /// Whether it runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
     /// What it logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.tree.beside("serve.log")).unwrap()
