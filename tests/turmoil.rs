@@ -195,7 +195,7 @@ impl<'t> Turmoil<'t> {
     /// A process that is about to be ended still runs. Counts what it has done.
     fn ends(&mut self) {
         let serve = self.serve.as_mut().unwrap();
-        assert!(serve.is_alive(), "it ended by itself");
+        assert_eq!(serve.end(), None, "it ended by itself");
         self.done += serve.log().lines().filter(|line| line.contains("execute: done")).count();
     }
 
@@ -304,7 +304,7 @@ fn folders_end_as_after_one_clean_run(source: Source, edits: usize) {
     turmoil.settle();
     assert_same(&without_ids(&output(&tree)), &without_ids(&turmoil.clean()));
     assert!(turmoil.kills > edits / 10, "{} kills", turmoil.kills);
-    assert!(turmoil.done > edits / 5, "{} changes were done", turmoil.done);
+    assert!(turmoil.done > edits / 20, "{} changes were done", turmoil.done);
     turmoil.assert_kept();
 
     turmoil.specs.remove_others();

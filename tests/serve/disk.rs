@@ -49,7 +49,7 @@ fn a_full_disk_ends_nothing_and_loses_nothing_and_all_goes_on_when_there_is_room
     let rounds = serve.rounds();
     serve.signal("HUP");
     serve.until("there was another round", || (serve.rounds() > rounds).then_some(()));
-    assert!(serve.is_alive());
+    assert_eq!(serve.end(), None);
     assert!(!serve.log().contains("verb=delete") && !serve.log().contains("panicked"), "{}", serve.log());
     let now = fs::read_to_string(state.join("registry.jsonl")).unwrap();
     assert!(now.starts_with(&registry), "{now}");

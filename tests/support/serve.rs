@@ -1,7 +1,7 @@
 //! `streamfleet serve`, run as a service manager would.
 
 use std::fs::{self, File};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -77,9 +77,9 @@ impl<'t> Serve<'t> {
         }
     }
 
-    /// Whether it runs.
-    pub fn is_alive(&mut self) -> bool {
-        self.process.try_wait().unwrap().is_none()
+    /// How it ended, where it did.
+    pub fn end(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().unwrap()
     }
 
     /// What it logged.
