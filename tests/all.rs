@@ -45,5 +45,6 @@ mod state_faults;
 mod support;
 mod targets;
 mod tenants;
+mod turmoil;
 mod watch;
 mod why;

@@ -2,6 +2,7 @@
 
 mod aside;
 mod kills;
+pub mod objects;
 mod silence;
 mod stage;
 mod table;

@@ -120,11 +120,16 @@ fn comparable(mut recorded: Recorded) -> Recorded {
 
 /// Every file and folder of the output, to the byte but for what is random.
 pub fn output(tree: &Tree) -> Vec<(String, String)> {
+    without_chance(tree.output())
+}
+
+/// Files to the byte but for what is random.
+pub fn without_chance(files: Vec<(String, Vec<u8>)>) -> Vec<(String, String)> {
     let text = |path: &str, bytes: Vec<u8>| {
         let text = String::from_utf8(bytes).unwrap();
         if path.ends_with("inventory.json") { inventory_without_random(&text) } else { without_random(&text) }
     };
-    tree.output().into_iter().map(|(path, bytes)| (text(&path, bytes), path)).map(|(t, p)| (p, t)).collect()
+    files.into_iter().map(|(path, bytes)| (text(&path, bytes), path)).map(|(t, p)| (p, t)).collect()
 }
 
 fn without_random(text: &str) -> String {

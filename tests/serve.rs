@@ -1,7 +1,10 @@
 //! `serve` on fleets of files: whatever way specs are saved, and whatever becomes of what it works with.
 
+mod clock;
+mod disk;
 mod files;
 mod modes;
+mod software;
 
 use std::fs;
 use std::path::PathBuf;
@@ -84,8 +87,13 @@ fn a_second_process_is_told_who_has_the_state() {
     let tree = Tree::example("quickstart");
     let serve = Serve::start(&tree, SERVE);
     brokers(&serve, 3);
-    let expected = format!("process {} is using it", serve.id());
-    tree.run(SERVE).expect(1).says(&["could not open the state in `state`", &expected]);
+    let (id, state) = (serve.id(), tree.beside("state"));
+    let expected = format!(
+        "error: could not open the state in `state`\n  because: cannot use the state in `state`: process {id} is using it\n  \
+         help: wait until process {id} is done or stop it; only one streamfleet at a time may use a state folder\n"
+    );
+    let second = tree.run(SERVE).expect(1);
+    assert_eq!(second.err.replace(state.to_str().unwrap(), "state"), expected);
     assert_eq!(serve.stop(), Some(0));
 }
 

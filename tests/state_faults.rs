@@ -383,7 +383,7 @@ fn what_cannot_be_written() {
 }
 
 /// How a small file system is mounted that goes with the process; none where that isn't possible.
-fn namespace() -> Option<&'static [&'static str]> {
+pub fn namespace() -> Option<&'static [&'static str]> {
     const MOUNT: &str = "mount -t tmpfs -o size=64k tmpfs /mnt";
     let ways: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-rm"]];
     let works = |way: &&&[&str]| {

@@ -104,7 +104,9 @@ impl Lives {
         let plane = ControlPlane::start();
         let tree = Tree::write(&folder.join("served"), clusters, hosts(&plane));
         let floor = Floor::connect(&plane)?;
-        let mut serve = Serve::start(&tree, &folder.join(SETTINGS_FILE))?;
+        let settings = folder.join(SETTINGS_FILE);
+        let words = [Path::new("--specs"), tree.root(), Path::new("--config"), &settings];
+        let mut serve = Serve::start(&words)?;
         serve.wait_until_idle()?;
         let kinds = floor.kinds(&changed[..1].iter().collect::<Vec<_>>())?;
         let events = floor.watch(&kinds, &changed[0])?;

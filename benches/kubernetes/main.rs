@@ -18,6 +18,7 @@ mod floor;
 mod live;
 mod measure;
 mod ours;
+#[allow(dead_code, reason = "another bench uses the rest")]
 mod serve;
 mod table;
 #[allow(dead_code, unused_imports, reason = "tests use more of what is there for them")]

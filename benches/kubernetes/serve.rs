@@ -7,19 +7,21 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::tests::support::control_plane::PATIENCE;
-use crate::tree::Tree;
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How long it has to be silent to count as idle: it goes on at once where there is more to do.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// What it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// The files are others than they were.
+pub enum Told {
+    /// The files may be others than they were.
     Noticed,
     /// A round is planned.
     Planned,
+    /// Something was done.
+    Done,
     /// Something else.
     Other,
 }
@@ -32,11 +34,11 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Starts it on a tree.
-    pub fn start(tree: &Tree, settings: &Path) -> io::Result<Serve> {
+    /// Starts it with these words.
+    pub fn start(words: &[&Path]) -> io::Result<Serve> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_streamfleet"));
-        command.arg("serve").arg("--specs").arg(tree.root()).arg("--config").arg(settings);
-        command.env("STREAMFLEET_LOG", "streamfleet::cli=debug,warn");
+        command.arg("serve").args(words);
+        command.env("STREAMFLEET_LOG", "streamfleet::daemon=debug,streamfleet::execute=info,warn");
         let mut process =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stderr.take().expect("it is a pipe"));
@@ -44,8 +46,9 @@ impl Serve {
         thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 let what = match line {
-                    line if line.contains("the specs changed") => Told::Noticed,
+                    line if line.contains("the specs may have changed") => Told::Noticed,
                     line if line.contains("looked=") => Told::Planned,
+                    line if line.contains("execute: done") => Told::Done,
                     line if line.contains("ERROR") => {
                         eprintln!("{line}");
                         Told::Other
@@ -80,9 +83,33 @@ impl Serve {
         noticed
     }
 
+    /// Waits until it says this, and gives when it did.
+    pub fn wait_for(&mut self, what: Told) -> io::Result<Instant> {
+        loop {
+            let (at, told) = self.told.recv_timeout(PATIENCE).map_err(io::Error::other)?;
+            self.count(told);
+            if told == what {
+                return Ok(at);
+            }
+        }
+    }
+
+    /// Has it look at everything, and waits until it has.
+    pub fn look(&mut self) -> io::Result<Instant> {
+        self.listen();
+        self.signal("HUP")?;
+        self.wait_for(Told::Planned)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, name: &str) -> io::Result<()> {
+        let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status()?;
+        if sent.success() { Ok(()) } else { Err(io::Error::other(format!("could not send SIG{name}"))) }
+    }
+
     /// Waits until everything was made and a round found nothing more to do.
     pub fn wait_until_idle(&mut self) -> io::Result<()> {
-        while self.rounds < 2 {
+        while self.rounds < 1 {
             let (_, told) = self.told.recv_timeout(PATIENCE).map_err(io::Error::other)?;
             self.count(told);
         }
@@ -92,9 +119,9 @@ impl Serve {
 
     /// Ends it as a service manager does.
     pub fn stop(mut self) -> io::Result<()> {
-        let asked = Command::new("kill").arg(self.id().to_string()).status()?;
+        self.signal("TERM")?;
         match self.process.wait()? {
-            ended if asked.success() && ended.success() => Ok(()),
+            ended if ended.success() => Ok(()),
             ended => Err(io::Error::other(format!("`serve` ended with {ended}"))),
         }
     }

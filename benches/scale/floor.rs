@@ -80,8 +80,13 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<File> {
 
 /// The most memory that this process ever held, in KiB; 0 where the system doesn't say.
 pub fn peak_kib() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    memory_kib("self", "VmHWM:")
+}
+
+/// The memory of a process by one of the names that Linux has for it, in KiB; 0 where the system doesn't say.
+pub fn memory_kib(process: &str, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
@@ -90,7 +95,12 @@ const TICKS: u64 = 100;
 
 /// The processor time that this process took, which other processes don't add to; zero where the system doesn't say.
 pub fn processor_time() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    processor_time_of("self")
+}
+
+/// The processor time that a process took.
+pub fn processor_time_of(process: &str) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // After the name in parentheses, which may hold anything: user and system time are the 12th and 13th field.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();

@@ -1,6 +1,7 @@
 //! A folder of YAML files.
 
 mod aside;
+mod scanner;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -22,6 +23,7 @@ use super::rules::{
 use crate::names::{Digest, SpecPath};
 use crate::spec::{Entry, Snapshot, SourceId};
 
+pub use scanner::Scanner;
 pub use watch::Watch;
 
 /// How often a file that changes while it is read is read again.
@@ -40,24 +42,29 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Errors
 /// When the folder itself is not there or can't be listed, or when what is in it keeps changing.
 pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
+    scan_anew(root, &Known::new()).map(|(snapshot, _)| snapshot)
+}
+
+/// The same where the contents of some files are known, which aren't read again. Gives what changes when a file does, too.
+fn scan_anew(root: &Utf8Path, known: &Known) -> Result<(Snapshot, Seen), SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
     // Between the two looks, so that a file that comes back from such a place is seen here or there.
     let mut skipped = BTreeMap::new();
-    let entries = still_entries(&real, &mut || skipped = aside::find(&real))
+    let (entries, seen) = still_entries(&real, known, &mut || skipped = aside::find(&real))
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     let revision = revision(&entries);
-    Ok(Snapshot { source: SourceId(real.to_string()), revision, commit: None, skipped, entries })
+    Ok((Snapshot { source: SourceId(real.to_string()), revision, commit: None, skipped, entries }, seen))
 }
 
 /// What changes in a tree when a file or folder of it does, told without opening a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Glance {
     root: Stamp,
-    seen: BTreeMap<SpecPath, Option<Stamp>>,
+    seen: Seen,
 }
 
 /// Looks at a tree so that the next look tells whether [`scan`] would give something else. Whoever changes a file twice
@@ -76,21 +83,22 @@ pub fn glance(root: &Utf8Path) -> Result<Glance, SourceError> {
 /// entries keep changing; what keeps changing further in is unreadable.
 fn still_entries(
     root: &Utf8Path,
+    known: &Known,
     between: &mut dyn FnMut(),
-) -> io::Result<Option<BTreeMap<SpecPath, Entry>>> {
+) -> io::Result<Option<(BTreeMap<SpecPath, Entry>, Seen)>> {
     for attempt in 0..SCANS {
         if attempt > 0 {
             std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
         }
-        let mut first = Scan::of(root, Look::Read)?;
+        let mut first = Scan::of(root, Look::Read(known))?;
         between();
         let second = Scan::of(root, Look::List)?;
         if first.root_stamp == second.root_stamp && first.seen == second.seen {
-            return Ok(Some(first.found.entries));
+            return Ok(Some((first.found.entries, first.seen)));
         }
         if attempt + 1 == SCANS && first.root_stamp == second.root_stamp {
             first.distrust(&second);
-            return Ok(Some(first.found.entries));
+            return Ok(Some((first.found.entries, Seen::new())));
         }
     }
     Ok(None)
@@ -123,10 +131,10 @@ fn list(folder: &Utf8Path) -> io::Result<Names> {
 }
 
 /// What a scan is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// The contents of files.
-    Read,
+#[derive(Clone, Copy)]
+enum Look<'a> {
+    /// The contents of files, but for those that are known.
+    Read(&'a Known),
     /// Which files there are.
     List,
 }
@@ -139,23 +147,28 @@ fn stamp(data: &Metadata) -> Stamp {
     (data.dev(), data.ino(), data.size(), changed.0, changed.1, placed.0, placed.1)
 }
 
+/// Each spec file and folder that there is; without a stamp where it can't be looked at.
+type Seen = BTreeMap<SpecPath, Option<Stamp>>;
+
+/// Files that were read, each with what it was like then.
+type Known = BTreeMap<SpecPath, (Stamp, Entry)>;
+
 struct Scan<'a> {
     root: &'a Utf8Path,
-    look: Look,
+    look: Look<'a>,
     root_stamp: Stamp,
     found: Found,
-    /// Each spec file and folder that there is; without a stamp where it can't be looked at.
-    seen: BTreeMap<SpecPath, Option<Stamp>>,
+    seen: Seen,
     /// The real paths of the folders that the scan is in, to see a link that leads back to one. The first is the root, the
     /// second the top folder.
     inside: Vec<Utf8PathBuf>,
 }
 
 impl<'a> Scan<'a> {
-    fn of(root: &'a Utf8Path, look: Look) -> io::Result<Self> {
+    fn of(root: &'a Utf8Path, look: Look<'a>) -> io::Result<Self> {
         let root_stamp = stamp(&fs::metadata(root)?);
         let names = list(root)?;
-        let (found, seen) = (Found::default(), BTreeMap::new());
+        let (found, seen) = (Found::default(), Seen::new());
         let mut scan = Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()] };
         scan.folder("", names);
         Ok(scan)
@@ -208,9 +221,9 @@ impl<'a> Scan<'a> {
             (true, true) => self.found.add(path, folder_named_as_file()),
             (true, false) => self.enter(path, real),
             (false, true) if data.is_file() => {
-                if self.look == Look::Read
-                    && let Some(entry) = read_file(&real)
-                {
+                let Look::Read(known) = self.look else { return };
+                let known = known.get(&path).filter(|(was, _)| *was == stamp(&data));
+                if let Some(entry) = known.map(|(_, entry)| entry.clone()).or_else(|| read_file(&real)) {
                     self.found.add(path, entry);
                 }
             }

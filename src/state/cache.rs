@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sled::{Batch, Db, Tree};
@@ -21,6 +23,9 @@ pub(super) const FOLDER: &str = "cache-v1";
 
 /// What sled may keep in memory. Its own default is a gigabyte.
 const MEMORY: u64 = 32 * 1024 * 1024;
+
+/// How much room sled has to have before it is opened again, in bytes: several of its segments.
+const ROOM: u64 = 2 * 1024 * 1024;
 
 /// The largest value that is stored in one piece. sled never frees the space of values over 128 KiB.
 const PIECE: usize = 64 * 1024;
@@ -55,12 +60,33 @@ pub(super) type Key = Vec<u8>;
 /// An open cache.
 pub(super) struct Cache {
     path: Utf8PathBuf,
+    installation: Uuid,
+    /// Held while anything is asked of sled: threads that read and write at the same time can wait for each other for ever
+    /// (<https://github.com/spacejam/sled/issues/1412>).
+    turn: Mutex<Turn>,
+}
+
+/// What whoever has a turn at sled works with.
+struct Turn {
+    /// None while it could not be opened again.
+    sled: Option<Sled>,
+    /// Whether the disk refused a write, after which sled takes no other one, though there is room again.
+    is_refused: bool,
+    /// How often it was opened again.
+    reopened: u64,
+}
+
+/// sled's file, open.
+pub(super) struct Sled {
     db: Db,
     /// In the order of [`Table::ALL`].
     trees: Vec<Tree>,
-    /// Held while anything is asked of sled: threads that read and write at the same time can wait for each other for ever
-    /// (<https://github.com/spacejam/sled/issues/1412>).
-    turn: Mutex<()>,
+}
+
+impl Sled {
+    fn tree(&self, table: Table) -> &Tree {
+        &self.trees[table as usize]
+    }
 }
 
 /// Why a cache can't be used.
@@ -75,28 +101,21 @@ impl Cache {
     /// Opens the cache of a state folder. One that can't be used is set aside, and the second part says so.
     pub(super) fn open(dir: &Utf8Path, installation: Uuid) -> Result<(Cache, Option<String>), StateError> {
         let path = dir.join(FOLDER);
-        let reason = match open_checked(&path, installation) {
-            Ok(cache) => return Ok((cache, None)),
-            Err(Unusable::Refused(error)) => return Err(StateError::io("open the cache", &path)(error)),
-            Err(Unusable::SetAside(reason)) => reason,
-        };
-        let aside = set_aside(&path)?;
-        let reason = reason.trim_start_matches("it ");
-        let warning = format!(
-            "the cache in `{path}` {reason}; it was set aside as `{aside}` and is built anew, nothing else is lost"
-        );
-        match open_checked(&path, installation) {
-            Ok(cache) => Ok((cache, Some(warning))),
-            Err(Unusable::Refused(error)) => Err(StateError::io("open the cache", &path)(error)),
-            Err(Unusable::SetAside(reason)) => Err(StateError::Cache { attempted: "open", path, reason }),
-        }
+        let (sled, warning) = open_any(&path, installation)?;
+        let turn = Turn { sled: Some(sled), is_refused: false, reopened: 0 };
+        Ok((Cache { path, installation, turn: Mutex::new(turn) }, warning))
+    }
+
+    /// A number that is another one when what was stored last may be lost, since the disk refused it.
+    pub(super) fn reopened(&self) -> u64 {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner).reopened
     }
 
     /// Stores a record.
     pub(super) fn put<T: Serialize>(&self, table: Table, key: &[u8], record: &T) -> Result<(), StateError> {
         let bytes = serde_json::to_vec(record).map_err(|error| self.failed("write", error.to_string()))?;
-        self.guarded("write", || {
-            let tree = self.tree(table);
+        self.guarded("write", |sled| {
+            let tree = sled.tree(table);
             let mut batch = remove_batch(tree, key)?;
             insert_pieces(&mut batch, key, &bytes);
             tree.apply_batch(batch)
@@ -105,16 +124,16 @@ impl Cache {
 
     /// Removes a record, where there is one.
     pub(super) fn remove(&self, table: Table, key: &[u8]) -> Result<(), StateError> {
-        self.guarded("write", || {
-            let tree = self.tree(table);
+        self.guarded("write", |sled| {
+            let tree = sled.tree(table);
             tree.apply_batch(remove_batch(tree, key)?)
         })
     }
 
     /// Gives a record; none where there is none or it can't be read, which is the same for a cache.
     pub(super) fn get<T: DeserializeOwned>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StateError> {
-        let bytes = self.guarded("read", || {
-            let tree = self.tree(table);
+        let bytes = self.guarded("read", |sled| {
+            let tree = sled.tree(table);
             let head = tree.get(head_key(key))?;
             head.map(|head| join_pieces(tree, key, &head)).transpose()
         })?;
@@ -128,8 +147,8 @@ impl Cache {
         table: Table,
         prefix: &[u8],
     ) -> Result<(Vec<(Key, T)>, usize), StateError> {
-        let found = self.guarded("read", || {
-            let tree = self.tree(table);
+        let found = self.guarded("read", |sled| {
+            let tree = sled.tree(table);
             let pairs = tree.scan_prefix(head_key(prefix)).map(|pair| {
                 let (head_key, head) = pair?;
                 let key = head_key[1..].to_vec();
@@ -151,8 +170,8 @@ impl Cache {
 
     /// What the keys of a table begin with, up to a byte; each beginning once.
     pub(super) fn groups(&self, table: Table, end: u8) -> Result<Vec<Key>, StateError> {
-        self.guarded("read", || {
-            let tree = self.tree(table);
+        self.guarded("read", |sled| {
+            let tree = sled.tree(table);
             let (mut groups, mut from) = (Vec::new(), head_key(b""));
             // One look a group: from the end of each, the next key is the first of another.
             while let Some((found, _)) = tree.range(from..head_key(&[0xff])).next().transpose()? {
@@ -166,19 +185,15 @@ impl Cache {
 
     /// Whether there is a record whose key begins so.
     pub(super) fn has_any(&self, table: Table, prefix: &[u8]) -> Result<bool, StateError> {
-        self.guarded("read", || {
-            let mut keys = self.tree(table).scan_prefix(head_key(prefix)).keys();
+        self.guarded("read", |sled| {
+            let mut keys = sled.tree(table).scan_prefix(head_key(prefix)).keys();
             Ok(keys.next().transpose()?.is_some())
         })
     }
 
     /// Waits until everything is on disk.
     pub(super) fn flush(&self) -> Result<(), StateError> {
-        self.guarded("write", || self.db.flush().map(drop))
-    }
-
-    fn tree(&self, table: Table) -> &Tree {
-        &self.trees[table as usize]
+        self.guarded("write", |sled| sled.db.flush().map(drop))
     }
 
     /// Runs something on sled, which panics on some kinds of damage. After a failure that isn't the disk's, the cache is
@@ -186,20 +201,44 @@ impl Cache {
     pub(super) fn guarded<T>(
         &self,
         attempted: &'static str,
-        action: impl FnOnce() -> sled::Result<T>,
+        action: impl FnOnce(&Sled) -> sled::Result<T>,
     ) -> Result<T, StateError> {
-        // Nothing of ours is behind this lock, so that whoever panicked left nothing half done.
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = unwound(action);
-        drop(turn);
-        match done {
+        // Nothing of ours is behind this lock that is ever half done, though somebody panicked.
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if turn.sled.is_none() || (turn.is_refused && attempted == "write") {
+            self.open_again(&mut turn)?;
+        }
+        let Some(sled) = &turn.sled else { return Err(self.failed(attempted, "it is not open".to_owned())) };
+        match unwound(|| action(sled)) {
             Ok(value) => Ok(value),
             Err(Unusable::Refused(source)) => {
+                turn.is_refused = true;
                 let attempted = if attempted == "read" { "read the cache" } else { "write the cache" };
                 Err(StateError::Io { attempted, path: self.path.clone(), source })
             }
             Err(Unusable::SetAside(reason)) => Err(self.failed(attempted, reason)),
         }
+    }
+
+    /// Opens sled's file once more, after the disk refused something. What was stored and not on disk by then is lost, as
+    /// in a power cut.
+    fn open_again(&self, turn: &mut Turn) -> Result<(), StateError> {
+        if turn.sled.is_some() {
+            // As long as the disk still refuses, what is open can at least be read.
+            room(&self.path).map_err(StateError::io("write the cache", &self.path))?;
+        }
+        let before = turn.sled.take();
+        // It may give up on what it can't write.
+        drop(unwound(|| {
+            drop(before);
+            Ok(())
+        }));
+        let (sled, warning) = open_any(&self.path, self.installation)?;
+        if let Some(warning) = warning {
+            tracing::warn!("{warning}");
+        }
+        *turn = Turn { sled: Some(sled), is_refused: false, reopened: turn.reopened + 1 };
+        Ok(())
     }
 
     fn failed(&self, attempted: &'static str, reason: String) -> StateError {
@@ -209,24 +248,45 @@ impl Cache {
     }
 }
 
+/// Opens a cache. One that can't be used is set aside, and the second part says so.
+fn open_any(path: &Utf8Path, installation: Uuid) -> Result<(Sled, Option<String>), StateError> {
+    let reason = match open_checked(path, installation) {
+        Ok(sled) => return Ok((sled, None)),
+        Err(Unusable::Refused(error)) => return Err(StateError::io("open the cache", path)(error)),
+        Err(Unusable::SetAside(reason)) => reason,
+    };
+    let aside = set_aside(path)?;
+    let reason = reason.trim_start_matches("it ");
+    let warning = format!(
+        "the cache in `{path}` {reason}; it was set aside as `{aside}` and is built anew, nothing else is lost"
+    );
+    match open_checked(path, installation) {
+        Ok(sled) => Ok((sled, Some(warning))),
+        Err(Unusable::Refused(error)) => Err(StateError::io("open the cache", path)(error)),
+        Err(Unusable::SetAside(reason)) => {
+            Err(StateError::Cache { attempted: "open", path: path.to_owned(), reason })
+        }
+    }
+}
+
 /// Opens a cache and sees that it is whole, of this version and of this installation.
-fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Cache, Unusable> {
+fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Sled, Unusable> {
     if damage_mark(path).exists() {
         return Err(Unusable::SetAside("it failed while it was in use".to_owned()));
     }
     if path.is_symlink() {
         return Err(Unusable::SetAside("it is a link".to_owned()));
     }
-    let cache = unwound(|| {
+    let sled = unwound(|| {
         let db = open_when_closed(path)?;
         let trees = Table::ALL.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
-        Ok(Cache { path: path.to_owned(), db, trees, turn: Mutex::default() })
+        Ok(Sled { db, trees })
     })?;
     let expected = [("version", VERSION.to_string()), ("installation", installation.to_string())];
     for (key, value) in expected {
-        let found = unwound(|| cache.db.get(key))?;
+        let found = unwound(|| sled.db.get(key))?;
         match found {
-            None => drop(unwound(|| cache.db.insert(key, value.as_bytes()))?),
+            None => drop(unwound(|| sled.db.insert(key, value.as_bytes()))?),
             Some(found) if found == value.as_bytes() => {}
             Some(_) if key == "version" => {
                 return Err(Unusable::SetAside(
@@ -236,7 +296,7 @@ fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Cache, Unusable> 
             Some(_) => return Err(Unusable::SetAside("it belongs to another installation".to_owned())),
         }
     }
-    Ok(cache)
+    Ok(sled)
 }
 
 /// Opens sled's file. One that this process closed a moment ago may still be locked by sled's own threads; another process
@@ -260,16 +320,34 @@ fn unwound<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, Unusable> {
     let damaged = |reason: String| Unusable::SetAside(format!("it is damaged ({reason})"));
     match catch_unwind(AssertUnwindSafe(action)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(sled::Error::Io(error))) if is_refusal(error.kind()) => Err(Unusable::Refused(error)),
+        Ok(Err(sled::Error::Io(error))) => match refusal(error.kind()) {
+            Some(error) => Err(Unusable::Refused(error.into())),
+            None => Err(damaged(error.to_string())),
+        },
         Ok(Err(error)) => Err(damaged(error.to_string())),
         Err(_) => Err(damaged("sled gave up on it".to_owned())),
     }
 }
 
-/// Whether an error is the disk's and not the file's.
-fn is_refusal(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    matches!(kind, PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+/// The error, if it is the disk's and not the file's. sled itself keeps no more of it than the kind.
+fn refusal(kind: io::ErrorKind) -> Option<Errno> {
+    match kind {
+        io::ErrorKind::PermissionDenied => Some(Errno::ACCESS),
+        io::ErrorKind::QuotaExceeded => Some(Errno::DQUOT),
+        io::ErrorKind::ReadOnlyFilesystem => Some(Errno::ROFS),
+        io::ErrorKind::StorageFull => Some(Errno::NOSPC),
+        _ => None,
+    }
+}
+
+/// Sees whether the disk takes what sled writes when it is opened.
+fn room(path: &Utf8Path) -> io::Result<()> {
+    let file = tempfile::tempfile_in(path)?;
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, ROOM) {
+        // Not every file system can be asked; then it is tried.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The file that says that a cache failed while it was in use.

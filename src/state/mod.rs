@@ -279,7 +279,9 @@ impl State {
     /// A number that is another one when the objects that are recorded for a fleet were written since. When the fleet was last
     /// seen is not counted: it only says since when a fleet is out of reach. The number says nothing to another process.
     pub fn version_of(&self, fleet: &FleetKey) -> u64 {
-        locked(&self.writes).get(fleet).copied().unwrap_or_default()
+        let writes = locked(&self.writes).get(fleet).copied().unwrap_or_default();
+        // What was written may be lost by that. Neither number ever gets smaller.
+        writes + self.cache.reopened()
     }
 
     /// Forgets a fleet, its clusters and everything about its target, though it may all still be there: for a target that

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::objects::{self, NAMESPACES};
 use crate::interrupted::output;
 use crate::pipeline::{Surroundings, plan_round};
 use crate::support::control_plane::ControlPlane;
@@ -17,22 +18,6 @@ pub const APPLY: &str = "apply tree --yes --config config.toml";
 const PLAN: &str = "plan tree --config config.toml";
 const FLEET: &str = "acme/fleets/eu.yaml";
 const CLUSTERS: [&str; 2] = ["acme/clusters/sandbox.yaml", "acme/clusters/logs.yaml"];
-
-/// Where what we make can be, as collections of the API.
-const COLLECTIONS: [&str; 10] = [
-    "/api/v1/configmaps",
-    "/api/v1/limitranges",
-    "/api/v1/persistentvolumeclaims",
-    "/api/v1/resourcequotas",
-    "/api/v1/secrets",
-    "/apis/networking.k8s.io/v1/networkpolicies",
-    "/apis/kafka.strimzi.io/v1/kafkanodepools",
-    "/apis/kafka.strimzi.io/v1/kafkas",
-    "/apis/kafka.strimzi.io/v1/kafkausers",
-    NAMESPACES,
-];
-
-const NAMESPACES: &str = "/api/v1/namespaces";
 
 /// Objects of somebody else's, with names and labels like ours.
 const FOREIGN: [(&str, &str); 4] = [
@@ -198,63 +183,19 @@ impl Stage {
         for object in &self.foreign {
             assert!(foreign.values().any(|found| found == object), "{object:#}\n{foreign:#?}");
         }
-        let uids = self.assert_owned(&ours);
-        let objects = ours.into_iter().map(|(path, object)| (path, comparable(object, &uids)));
+        let uids = objects::assert_owned(&ours);
+        let objects = ours.into_iter().map(|(path, object)| (path, objects::comparable(object, &uids)));
         End { objects: objects.collect(), folder: self.folder() }
-    }
-
-    /// Asserts that the inventory knows every object that we made by its uid, and nothing else. Gives the uids.
-    fn assert_owned(&self, ours: &BTreeMap<String, Value>) -> Vec<String> {
-        let (own, others): (Vec<_>, Vec<_>) =
-            ours.iter().partition(|(path, _)| path.contains("/streamfleet-system"));
-        let texts = own.iter().filter_map(|(_, map)| map["data"]["inventory.json"].as_str());
-        let mut known: Vec<String> = Vec::new();
-        for text in texts {
-            let inventory: Value = serde_json::from_str(text).unwrap();
-            for (key, entry) in inventory["objects"].as_object().unwrap() {
-                let uid = entry["written"]["uid"].as_str();
-                known.push(uid.unwrap_or_else(|| panic!("{key} is only intended: {entry}")).to_owned());
-                assert!(entry["intended"].is_null() && entry["deleting"] == false, "{key} is open: {entry}");
-            }
-        }
-        let made = others.iter().filter(|(_, object)| object["metadata"]["annotations"].is_object());
-        let mut made: Vec<String> =
-            made.map(|(_, object)| object["metadata"]["uid"].as_str().unwrap().to_owned()).collect();
-        known.sort();
-        made.sort();
-        assert_eq!(known, made, "the inventory has what is there\n{others:#?}");
-        made
     }
 
     /// Every object in namespaces with names like ours, by path.
     fn objects(&self) -> BTreeMap<String, Value> {
-        let mut objects = BTreeMap::new();
-        for collection in COLLECTIONS {
-            let (code, list) = self.proxy.ask("GET", collection, &Value::Null);
-            assert_eq!(code, 200, "{collection}");
-            for object in list["items"].as_array().unwrap() {
-                let path = path(collection, &object["metadata"]);
-                if path.contains("/kafka-") || path.contains("/streamfleet-") {
-                    objects.insert(path, object.clone());
-                }
-            }
-        }
-        objects
+        objects::of(&self.proxy)
     }
 
     /// Removes everything of ours, and puts the installation back to what it was before it applied anything.
     fn clear(&self) {
-        let ours = self.objects().into_keys().filter(|path| !path.contains(THEIRS));
-        let (namespaces, others): (Vec<_>, Vec<_>) = ours.partition(|path| path.matches('/').count() == 4);
-        for path in others.iter().chain(&namespaces) {
-            assert!(matches!(self.proxy.ask("DELETE", path, &Value::Null).0, 200 | 202), "{path}");
-        }
-        // What controllers would do.
-        for path in &namespaces {
-            let name = path.rsplit('/').next().unwrap();
-            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            assert_eq!(self.proxy.ask("PUT", &format!("{path}/finalize"), &body).0, 200, "{path}");
-        }
+        objects::remove(&self.proxy, self.objects().into_keys().filter(|path| !path.contains(THEIRS)));
         let state = self.tree.path().join(".streamfleet");
         fs::remove_dir_all(&state).unwrap();
         copy(self.fresh.path(), &state);
@@ -279,30 +220,4 @@ impl Stage {
         self.foreign = theirs.map(|(_, object)| object).collect();
         assert_eq!(self.foreign.len(), FOREIGN.len());
     }
-}
-
-fn path(collection: &str, metadata: &Value) -> String {
-    let name = metadata["name"].as_str().unwrap();
-    match metadata["namespace"].as_str() {
-        Some(namespace) => {
-            let (root, plural) = collection.rsplit_once('/').unwrap();
-            format!("{root}/namespaces/{namespace}/{plural}/{name}")
-        }
-        None => format!("{collection}/{name}"),
-    }
-}
-
-/// An object without times, versions and uids, also where others name them.
-fn comparable(mut object: Value, uids: &[String]) -> Value {
-    let metadata = object["metadata"].as_object_mut().unwrap();
-    for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
-        metadata.remove(field);
-    }
-    for entry in metadata["managedFields"].as_array_mut().unwrap() {
-        entry.as_object_mut().unwrap().remove("time");
-    }
-    if let Some(Value::String(text)) = object.pointer_mut("/data/inventory.json") {
-        *text = uids.iter().fold(text.clone(), |text, uid| text.replace(uid, "…"));
-    }
-    object
 }

@@ -195,4 +195,24 @@ fn what_lies_changes_nothing() {
         assert_eq!(specs.target(), before, "{what}");
         fs::remove_dir_all(&real).unwrap();
     }
+
+    // And under a process that goes on.
+    let serve = Serve::start_with(&specs.tree, SERVE, &variables);
+    let told = |count: usize| {
+        let told = || serve.log().matches("stays in force").count();
+        serve.until("it says why nothing is fetched", || (told() >= count).then_some(()));
+    };
+    told(1);
+    specs.git("clone --quiet --bare ../aside.git ../specs.git");
+    fs::write(real.join("refs/heads/main"), "garbage").unwrap();
+    serve.signal("HUP");
+    told(2);
+    assert_eq!(specs.target(), before);
+    fs::remove_dir_all(&real).unwrap();
+    fs::rename(&aside, &real).unwrap();
+    specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
+    specs.push("grow");
+    serve.signal("HUP");
+    replicas(&serve, &specs, "6");
+    assert_eq!(serve.stop(), Some(0));
 }

@@ -1,7 +1,7 @@
 //! `streamfleet serve`, run as a service manager would.
 
 use std::fs::{self, File};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::Tree;
 use super::control_plane::within_patience;
@@ -34,26 +34,28 @@ impl<'t> Serve<'t> {
 
     /// Starts it in a namespace of its own, where the kernel's limit is this; none where a user may not have one.
     pub fn start_limited(tree: &'t Tree, words: &str, limit: &str, number: u32) -> Option<Self> {
-        let own = |script: &str| {
-            let mut command = Command::new("unshare");
-            command.args(["--user", "--map-root-user", "sh", "-c", script, "sh"]);
-            command
-        };
         let set = format!("echo {number} > /proc/sys/{limit}");
-        let may = own(&set).stderr(Stdio::null()).status();
+        let own = ["unshare", "--user", "--map-root-user", "sh", "-c"];
+        let may = Command::new(own[0]).args(&own[1..]).arg(&set).stderr(Stdio::null()).status();
         if !may.is_ok_and(|status| status.success()) {
             return None;
         }
+        let script = format!("{set} && exec \"$@\"");
+        Some(Self::start_through(tree, &[&own[..], &[&script, "sh"]].concat(), words))
+    }
+
+    /// Starts it by another program, which ends in becoming its arguments.
+    pub fn start_through(tree: &'t Tree, wrapper: &[&str], words: &str) -> Self {
         let plain = tree.command(words);
-        let mut command = own(&format!("{set} && exec \"$@\""));
-        command.arg(plain.get_program()).args(plain.get_args()).env_clear();
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).arg(plain.get_program()).args(plain.get_args()).env_clear();
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
             .current_dir(plain.get_current_dir().unwrap())
             .env("STREAMFLEET_LOG", "streamfleet=debug,warn");
         let log = File::create(tree.beside("serve.log")).unwrap();
         let process = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        Some(Self { tree, process })
+        Self { tree, process }
     }
 
     /// The number of its process.
@@ -65,6 +67,11 @@ impl<'t> Serve<'t> {
     pub fn ended(mut self) -> Option<i32> {
         let ended = within_patience(|| self.process.try_wait().unwrap());
         ended.unwrap_or_else(|| panic!("it still runs\n{}", self.log())).code()
+    }
+
+    /// How it ended, where it did.
+    pub fn end(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().unwrap()
     }
 
     /// What it logged.

@@ -187,7 +187,9 @@ fn entries(tree: &Tree, between: &mut dyn FnMut()) -> Option<Vec<String>> {
         Entry::File { .. } => path.to_string(),
         Entry::Unreadable { code, message, hint } => format!("{path}: [{code}] {message} ({hint})"),
     };
-    still_entries(&root, between).unwrap().map(|entries| entries.iter().map(show).collect())
+    still_entries(&root, &Known::new(), between)
+        .unwrap()
+        .map(|(entries, _)| entries.iter().map(show).collect())
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! A disk that is full while there is something to do, and no longer.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{ORDERS, SANDBOX, SERVE, brokers, units};
+use crate::state_faults::namespace;
+use crate::support::serve::Serve;
+use crate::support::{Tree, copy};
+
+/// Writes a file until nothing goes in any more.
+fn fill(file: &Path) {
+    let mut file = File::create(file).unwrap();
+    for size in [64 * 1024, 1] {
+        let full = loop {
+            match file.write_all(&vec![0; size]) {
+                Ok(()) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::StorageFull, "{full}");
+    }
+}
+
+#[test]
+fn a_full_disk_ends_nothing_and_loses_nothing_and_all_goes_on_when_there_is_room_again() {
+    let Some(namespace) = namespace() else {
+        eprintln!("skipped: a small file system can't be mounted here");
+        return;
+    };
+    let tree = Tree::example("quickstart");
+    fs::create_dir(tree.beside("state")).unwrap();
+    let script = "mount -t tmpfs -o size=16m,mode=700 tmpfs state && exec \"$@\"";
+    let mut serve =
+        Serve::start_through(&tree, &[namespace, &["bash", "-c", script, "bash"]].concat(), SERVE);
+    serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
+    // As the process sees it.
+    let state = PathBuf::from(format!("/proc/{}/root", serve.id()));
+    let state = state.join(tree.beside("state").strip_prefix("/").unwrap());
+    let registry = fs::read_to_string(state.join("registry.jsonl")).unwrap();
+    fill(&state.join("fill"));
+
+    tree.write(ORDERS, units(&tree, 2));
+    let another = tree.read(SANDBOX).replace("identifier: sandbox", "identifier: another");
+    tree.write("acme/clusters/another.yaml", another);
+    serve.says(&["ERROR", "No space left on device", "free some space"]);
+    // It is told, and not again and again.
+    let rounds = serve.rounds();
+    serve.signal("HUP");
+    serve.until("there was another round", || (serve.rounds() > rounds).then_some(()));
+    assert_eq!(serve.end(), None);
+    assert!(!serve.log().contains("verb=delete") && !serve.log().contains("panicked"), "{}", serve.log());
+    let now = fs::read_to_string(state.join("registry.jsonl")).unwrap();
+    assert!(now.starts_with(&registry), "{now}");
+
+    fs::remove_file(state.join("fill")).unwrap();
+    brokers(&serve, 6);
+    serve.has_made(&["cluster acme/another"]);
+    copy(&state, &tree.beside("after"));
+    assert_eq!(serve.stop(), Some(0));
+    tree.run("plan tree --state-dir after --output-dir output").expect(0).says(&["Nothing to do"]);
+}
