@@ -1,17 +1,26 @@
 //! The Strimzi operator that a fleet asks for.
 
+use std::collections::BTreeSet;
+
 use crate::catalog::draft::{Draft, Finding};
+use crate::catalog::versions;
 use crate::names::Kind;
 use crate::problem::Problem;
 use crate::spec::{Document, Fleet, Spec};
 
 const STRIMZI: &str = "/advanced_config/components/strimzi";
 
-/// Refuses every fleet whose operator can't be installed from the settings, or would go back to an older version.
+/// How many clusters are named.
+const NAMES: usize = 6;
+
+/// Refuses every fleet whose operator can't be installed from the settings, would go back to an older version, or would leave
+/// a cluster without an operator that runs its Kafka.
 pub(super) fn check(draft: &mut Draft) {
     for document in draft.documents_of(Kind::Fleet) {
         let Spec::Fleet(fleet) = &document.spec else { continue };
-        let findings = unusable(draft, fleet).or_else(|| older(draft, document, fleet));
+        let findings = unusable(draft, fleet)
+            .or_else(|| older(draft, document, fleet))
+            .or_else(|| stranding(draft, document, fleet));
         draft.refuse(document, findings);
     }
 }
@@ -30,6 +39,41 @@ fn older(draft: &Draft, document: &Document, fleet: &Fleet) -> Option<Finding> {
         Problem::error("older-operator", format!("the Strimzi operator can't go from {was} back to {is}"))
             .hint(format!("an older operator doesn't know what a newer one left behind; put {was} back"));
     Some(Finding::new(STRIMZI, format!("was {was}"), problem))
+}
+
+/// An operator that changes nothing any more of a cluster whose Kafka it doesn't know. What clusters run is what was last
+/// applied: what is edited along with the operator comes after it.
+fn stranding(draft: &Draft, document: &Document, fleet: &Fleet) -> Option<Finding> {
+    let Some(Spec::Fleet(before)) = draft.last_good(&document.key) else { return None };
+    let version = fleet.advanced_config.components.installs()?;
+    let was = before.advanced_config.components.installs();
+    let runs = &draft.config.operators.strimzi(version).ok()?.kafka_versions;
+    if was == Some(version) || runs.is_empty() {
+        return None;
+    }
+    let clusters = draft.named(&fleet.organization, Kind::Cluster).map(|(key, _)| key);
+    let stranded = clusters.filter_map(|key| {
+        let Some(Spec::Cluster(cluster)) = draft.last_good(key) else { return None };
+        let (kafka, follows) = (&cluster.advanced_config.version, cluster.advanced_config.auto_upgrade);
+        let is_run = |it: &String| it == kafka || follows && versions::is_patch_from(it, kafka);
+        let is_stranded = cluster.infrastructure == fleet.identifier && !runs.iter().any(is_run);
+        is_stranded.then(|| format!("{key} ({kafka})"))
+    });
+    let stranded: BTreeSet<String> = stranded.collect();
+    let shown: Vec<&str> = stranded.iter().take(NAMES).map(String::as_str).collect();
+    let more = match stranded.len().saturating_sub(NAMES) {
+        0 if stranded.is_empty() => return None,
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+    let message = format!("Strimzi {version} doesn't run the Kafka of {}{more}", shown.join(", "));
+    let problem = Problem::error("operator-without-kafka", message).hint(format!(
+        "it runs {}: first write one of these in `advanced_config.version` of the clusters, and change the operator when they \
+         are Healthy with it",
+        runs.join(", ")
+    ));
+    Some(Finding::new(STRIMZI, was.map_or(String::new(), |was| format!("was {was}")), problem))
 }
 
 fn numbers(version: &str) -> Vec<u32> {

@@ -137,7 +137,11 @@ impl Outcome {
         });
         self.findings.extend(buckets::check(cluster, account));
         self.findings.extend(unknown_version(&config.version));
-        self.findings.extend(unfit_layout(cluster, &draft.config.units));
+        let before = match draft.last_good(&document.key) {
+            Some(Spec::Cluster(before)) => Some(&**before),
+            _ => None,
+        };
+        self.findings.extend(unfit_layout(cluster, before, &draft.config.units));
         self.findings.extend(too_many_in_sync(cluster, &draft.config.units));
     }
 }
@@ -146,10 +150,13 @@ impl Outcome {
 const MAX_BROKERS: u32 = 1000;
 
 /// Brokers that can't be laid out as the spec asks. With unequal zones, brokers of the smaller ones would get more copies
-/// than the others, since Kafka gives each zone as many.
-fn unfit_layout(cluster: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
+/// than the others, since Kafka gives each zone as many. With fewer zones than copies, Cruise Control moves nothing: a hard
+/// goal of it wants each copy in a zone of its own. A cluster that is so already goes on, as long as it keeps its size.
+fn unfit_layout(cluster: &Cluster, before: Option<&Cluster>, units: &UnitCatalogue) -> Option<Finding> {
     let config = &cluster.advanced_config;
-    let brokers = units.sizes(config.profile).brokers(capacity::units(cluster));
+    let sizes = units.sizes(config.profile);
+    let brokers = sizes.brokers(capacity::units(cluster));
+    let copies = sizes.copies(capacity::units(cluster));
     let zones = config.number_of_zones.get();
     if brokers > MAX_BROKERS {
         let message =
@@ -158,14 +165,25 @@ fn unfit_layout(cluster: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
             .hint("use fewer `kafka_units`, or larger brokers in the `units` of the settings");
         return Some(Finding::new("/kafka_units", format!("{brokers} brokers"), problem));
     }
-    if brokers.is_multiple_of(zones) {
+    let is_even = |zones: u32| brokers.is_multiple_of(zones);
+    let holds_copies = |zones: u32| zones == 1 || zones >= copies;
+    let layout =
+        |cluster: &Cluster| (cluster.advanced_config.number_of_zones.get(), capacity::units(cluster));
+    let is_so_already = before.is_some_and(|before| layout(before) == layout(cluster));
+    if is_even(zones) && (holds_copies(zones) || is_so_already) {
         return None;
     }
-    let message = match zones > brokers {
-        true => format!("{brokers} brokers can't be in {zones} zones"),
-        false => format!("{brokers} brokers can't be spread evenly over {zones} zones"),
+    let message = if zones > brokers {
+        format!("{brokers} brokers can't be in {zones} zones")
+    } else if !is_even(zones) {
+        format!("{brokers} brokers can't be spread evenly over {zones} zones")
+    } else {
+        format!(
+            "{copies} copies of a partition can't be in {zones} zones, each in another one, so Cruise Control would move \
+             nothing: brokers that are added would stay empty, and none could be removed"
+        )
     };
-    let fit = (1..=ZoneCount::MAX).filter(|zones| brokers.is_multiple_of(*zones));
+    let fit = (1..=ZoneCount::MAX).filter(|zones| is_even(*zones) && holds_copies(*zones));
     let fit: Vec<String> = fit.map(|zones| zones.to_string()).collect();
     let problem = Problem::error("unfit-zones", message)
         .hint(format!("use other `kafka_units`, or one of these for `number_of_zones`: {}", fit.join(", ")));

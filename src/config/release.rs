@@ -1,5 +1,7 @@
 //! An operator's manifests, checked before anything of them is used: they come with rights over a whole cluster.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::operators::{OperatorFault, OperatorRelease};
@@ -12,7 +14,12 @@ pub struct Release {
     pub definitions: Vec<Json>,
     /// Everything else, in the order of the file.
     pub objects: Vec<Value>,
+    /// The versions of Kafka that the operator runs.
+    pub kafka_versions: BTreeSet<String>,
 }
+
+/// The variable by which an operator is known: the versions of Kafka that it runs, each with its image.
+const KAFKA_IMAGES: &str = "STRIMZI_KAFKA_IMAGES";
 
 /// The definition of a custom resource.
 const DEFINITION: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
@@ -43,7 +50,8 @@ pub(super) fn check(
     let of = format!("the manifests of Strimzi {version}");
     check_digest(&of, release, digest)?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| not_yaml(&of, &error))?;
-    let mut checked = Release { definitions: Vec::new(), objects: Vec::new() };
+    let mut checked =
+        Release { definitions: Vec::new(), objects: Vec::new(), kafka_versions: BTreeSet::new() };
     for (index, document) in documents.into_iter().enumerate() {
         let kind = allowed_kind(&of, index + 1, &document)?;
         check_images(&of, release, &document)?;
@@ -53,10 +61,20 @@ pub(super) fn check(
         }
     }
     let variables = checked.objects.iter().flat_map(variables);
-    match variables.filter(|variable| variable["name"] == "STRIMZI_KAFKA_IMAGES").count() {
-        1 => Ok(checked),
-        count => Err(shape(format!("{of} hold {count} Deployments of the operator, and one is needed"))),
-    }
+    let images: Vec<&Value> = variables.filter(|variable| variable["name"] == KAFKA_IMAGES).collect();
+    let [images] = images.as_slice() else {
+        let count = images.len();
+        return Err(shape(format!("{of} hold {count} Deployments of the operator, and one is needed")));
+    };
+    checked.kafka_versions = kafka_versions(images);
+    Ok(checked)
+}
+
+/// The versions in a list with a `version=image` on each line.
+fn kafka_versions(images: &Value) -> BTreeSet<String> {
+    let list = images.get("value").and_then(Value::as_str).unwrap_or_default();
+    let versions = list.split_whitespace().filter_map(|line| Some(line.split_once('=')?.0.to_owned()));
+    versions.collect()
 }
 
 fn check_digest(of: &str, release: &OperatorRelease, digest: &Digest) -> Result<(), OperatorFault> {

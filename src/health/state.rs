@@ -188,8 +188,13 @@ fn gave_up(facts: &Facts) -> Option<Decision> {
     given_up.then(|| told(Status::Degraded, reason::pods_and_report(facts)))
 }
 
-/// A change is under way and nothing moves any more.
+/// A change is under way and nothing moves any more. Where nothing is left of it but partitions that are moved, which may take
+/// hours and shows in nothing that is looked at, there is nothing to wait for in vain: Cruise Control tells when it gives up.
 fn stalled(facts: &Facts) -> Option<Decision> {
+    let mut active = facts.progress.iter().filter(|progress| progress.is_active(facts.pods)).peekable();
+    if active.peek().is_some() && active.all(|progress| *progress == Progress::Rebalance) {
+        return None;
+    }
     let minutes = DEADLINE.as_mins();
     let why = || format!("nothing has moved for {minutes} minutes: {}", reason::under_way(facts));
     facts.memory.is_stalled(facts.now).then(|| told(Status::Degraded, why()))

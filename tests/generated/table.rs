@@ -58,7 +58,7 @@ pub const FIELDS: &[Field] = &[
     field(CLUSTER, "tags", &["null", r#"[{"key": "team", "value": "checkout"}]"#]),
     field(CLUSTER, "provisioner_name", &["null", r#""somebody""#]),
     field(CLUSTER, "deletion_protection", &["null", "true", "false"]),
-    field(CLUSTER, "advanced_config/number_of_zones", &["null", r#""3""#, "2"]),
+    field(CLUSTER, "advanced_config/number_of_zones", &["null", r#""3""#, "6"]),
     field(
         CLUSTER,
         "advanced_config/cluster_access",
@@ -111,14 +111,14 @@ pub type Choice = (&'static str, &'static str, &'static str);
 pub const REFUSED: &[&[Choice]] = &[
     &[("Cluster", "advanced_config/profile", r#""dev""#), ("Cluster", "kafka_units", "2")],
     // A unit is three brokers.
-    &[("Cluster", "kafka_units", "1"), ("Cluster", "advanced_config/number_of_zones", "2")],
+    &[("Cluster", "kafka_units", "1"), ("Cluster", "advanced_config/number_of_zones", "6")],
     &[
         ("Cluster", "advanced_config/profile", r#""dev""#),
         ("Cluster", "advanced_config/number_of_zones", r#""3""#),
     ],
     &[
         ("Cluster", "advanced_config/profile", r#""dev""#),
-        ("Cluster", "advanced_config/number_of_zones", "2"),
+        ("Cluster", "advanced_config/number_of_zones", "6"),
     ],
     &[
         ("Cluster", "advanced_config/private_access", "true"),

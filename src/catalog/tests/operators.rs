@@ -63,3 +63,30 @@ fn a_version_that_cannot_be_installed_is_a_problem_of_the_fleets_line() {
         ]
     );
 }
+
+#[test]
+fn an_operator_that_no_longer_runs_the_kafka_of_a_cluster_is_refused_until_the_cluster_is_upgraded() {
+    let mut world = world(&["1.2.0", "1.3.0"]);
+    world.edit("acme/orders.yaml", "4.3.1", "4.2.1").apply();
+    assert_eq!(messages(&world), [""; 0], "what it runs with already is left alone");
+    world.put("acme/later.yaml", &cluster("acme", "later", 1, ""));
+    let refusal = [
+        "acme/base.yaml:11: operator-without-kafka: Strimzi 1.3.0 doesn't run the Kafka of cluster acme/orders (4.2.1)",
+    ];
+    world.edit("acme/base.yaml", "strimzi: 1.2.0", "strimzi: 1.3.0");
+    assert_eq!(messages(&world), refusal);
+    world.edit("acme/orders.yaml", "4.2.1", "4.3.1");
+    assert_eq!(messages(&world), refusal, "the cluster runs what was applied");
+    let hints: Vec<String> =
+        world.resolve().problems.into_iter().filter_map(|problem| problem.hint).collect();
+    assert_eq!(
+        hints,
+        [
+            "it runs 4.2.0, 4.3.1: first write one of these in `advanced_config.version` of the clusters, and change the operator \
+          when they are Healthy with it"
+        ]
+    );
+    world.edit("acme/base.yaml", "strimzi: 1.3.0", "strimzi: 1.2.0").apply();
+    world.edit("acme/base.yaml", "strimzi: 1.2.0", "strimzi: 1.3.0");
+    assert_eq!(messages(&world), [""; 0]);
+}

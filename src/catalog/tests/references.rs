@@ -66,8 +66,9 @@ held cluster acme/orders: invalid (1)"
     let cases = [
         (zones(1, 5), refused("5 zones", "3 brokers can't be in 5 zones", "1, 3")),
         (zones(1, 2), refused("2 zones", "3 brokers can't be spread evenly over 2 zones", "1, 3")),
-        (zones(2, 4), refused("4 zones", "6 brokers can't be spread evenly over 4 zones", "1, 2, 3, 6")),
-        (zones(2, 2), String::new()),
+        (zones(2, 4), refused("4 zones", "6 brokers can't be spread evenly over 4 zones", "1, 3, 6")),
+        (zones(2, 2), refused("2 zones", TOO_FEW_ZONES, "1, 3, 6")),
+        (zones(2, 6), String::new()),
     ];
     for (spec, expected) in cases {
         World::new().put("acme/orders.yaml", &spec).check(&expected);
@@ -79,6 +80,28 @@ held cluster acme/orders: invalid (1)"
 = use fewer `kafka_units`, or larger brokers in the `units` of the settings
 held cluster acme/orders: invalid (1)",
     );
+}
+
+/// What is said of a cluster whose copies don't all get a zone of their own.
+const TOO_FEW_ZONES: &str = "3 copies of a partition can't be in 2 zones, each in another one, so Cruise Control would move \
+                             nothing: brokers that are added would stay empty, and none could be removed";
+
+#[test]
+fn a_cluster_that_has_fewer_zones_than_copies_already_goes_on_at_its_size() {
+    let zones =
+        |units: u32, more: &str| cluster("acme", "orders", units, &format!("  number_of_zones: 2\n{more}"));
+    let mut world = World::new();
+    let standard = world.config.units.standard.clone();
+    world.config.units.standard.replication_factor = 2;
+    world.config.units.standard.min_insync_replicas = 1;
+    world.put("acme/orders.yaml", &zones(2, "")).apply().check("");
+    world.config.units.standard = standard;
+    world.put("acme/orders.yaml", &zones(2, "  operations: {metrics: true}\n")).check("");
+    world.put("acme/orders.yaml", &zones(4, "")).check(&format!(
+        "error unfit-zones acme/orders.yaml:11 [2 zones] {TOO_FEW_ZONES}
+= use other `kafka_units`, or one of these for `number_of_zones`: 1, 3, 4, 6
+held cluster acme/orders: invalid (1), rendered"
+    ));
 }
 
 #[test]

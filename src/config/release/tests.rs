@@ -23,6 +23,7 @@ fn published_manifests_are_taken_definitions_apart() {
     let settings = settings(MANIFESTS);
     let release = settings.strimzi("1.2.0").unwrap();
     assert_eq!((release.definitions.len(), release.objects.len()), (1, 13));
+    assert!(release.kafka_versions.iter().eq(["4.2.0", "4.3.1"]), "{:?}", release.kafka_versions);
     assert_eq!(settings, settings.clone());
 }
 

@@ -10,6 +10,12 @@ fn change(lab: &mut Lab) {
     assert_eq!(lab.status(), Status::Updating);
 }
 
+/// Cruise Control moves partitions onto brokers that were added.
+fn rebalance(lab: &mut Lab) {
+    lab.objects.get_mut("Kafka/orders").unwrap()["status"]["autoRebalance"] =
+        json!({"state": "RebalanceOnScaleUp"});
+}
+
 #[test]
 fn a_moment_of_trouble_is_not_told_and_trouble_that_lasts_is() {
     let mut lab = Lab::healthy();
@@ -127,4 +133,26 @@ fn a_change_whose_end_is_not_announced_is_done_when_all_is_still() {
     lab.objects.remove("Pod/orders-broker-2");
     assert_eq!(lab.after(SETTLE - MOMENT).status.status, Status::Updating);
     assert_eq!(lab.after(MOMENT).status.status, Status::Healthy);
+}
+
+/// Moving partitions may take hours, in which nothing of what is looked at moves.
+#[test]
+fn partitions_may_be_moved_for_longer_than_any_deadline() {
+    let mut lab = Lab::healthy();
+    rebalance(&mut lab);
+    let status = lab.after(DEADLINE + DEADLINE).status;
+    assert_eq!(status.status, Status::Updating);
+    assert_eq!(status.reason.unwrap(), "partitions are being moved");
+    lab.broker(json!({}));
+    assert_eq!(
+        lab.after(DEADLINE).status.status,
+        Status::Degraded,
+        "a pod that is away is told all the same"
+    );
+
+    // What else is under way has to move.
+    let mut lab = Lab::healthy();
+    rebalance(&mut lab);
+    change(&mut lab);
+    assert_eq!(lab.after(DEADLINE).status.status, Status::Degraded);
 }

@@ -1,7 +1,7 @@
 //! What is disrupted while clusters change or can't be seen.
 
 use super::*;
-use crate::plan::Waiting;
+use crate::plan::{Cause, Waiting};
 
 /// Says of a cluster that the role of the fleet's user lacks what is needed to see how it is.
 fn hide(lab: &mut Lab, name: &str) -> Waiting {
@@ -48,4 +48,18 @@ fn a_cluster_that_is_being_changed_is_changed_further_only_where_it_alone_is() {
     assert_eq!(running(&lab.plan()), ["acme/b"]);
     lab.judged("a", Status::Updating);
     assert_eq!(running(&lab.plan()), [""; 0]);
+}
+
+#[test]
+fn quotas_that_somebody_changed_by_hand_are_put_back_one_cluster_after_another() {
+    let mut lab = Lab::with(&["a", "b"]);
+    for name in ["a", "b"] {
+        let kafka = lab.target().objects.get_mut(&object("Kafka", name, name)).unwrap();
+        kafka.unchanged = false;
+        let quotas = json!({"type": "strimzi", "producerByteRate": 1});
+        kafka.manifest.as_mut().unwrap().edit(|kafka| kafka["spec"]["kafka"]["quotas"] = quotas);
+    }
+    let plan = lab.plan();
+    assert!(matches!(change(&plan, "Cluster/acme/a").cause, Cause::Drift { .. }));
+    assert_eq!(running(&plan), ["acme/a"]);
 }

@@ -26,6 +26,7 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
     let controller = |key: &str, value: Value| json!({"spec": {"roles": ["controller"], key: value}});
     let disk = |value: Value| broker("storage", json!({"type": "jbod", "volumes": [value]}));
     let kafka = |key: &str, value: Value| json!({"spec": {"kafka": {key: value}}});
+    let rate = |value: u32| kafka("quotas", json!({"producerByteRate": value}));
     let tls = |value: &str| json!({"type": "kubernetes.io/tls", "data": {"tls.crt": value}});
     let named = |value: &str| json!({"metadata": {"labels": {"a": value}}, "spec": {}});
     let cases = [
@@ -98,7 +99,9 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
         ),
         ("Kafka", kafka("rack", json!(1)), kafka("rack", json!(2)), RollingRestart),
         ("Kafka", kafka("template", json!(1)), kafka("template", json!(2)), RollingRestart),
-        ("Kafka", kafka("quotas", json!(1)), kafka("quotas", json!({"a": 2})), InPlace),
+        ("Kafka", kafka("quotas", json!(1)), kafka("quotas", json!({"a": 2})), RollingRestart),
+        ("Kafka", rate(2), rate(1), RollingRestart),
+        ("Kafka", rate(1), rate(2), RollingRestart),
         (
             "Kafka",
             kafka("authorization", json!({"superUsers": ["a"]})),
@@ -111,6 +114,8 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
             json!({"spec": {"cruiseControl": {"a": 1}}}),
             InPlace,
         ),
+        ("Kafka", json!({"spec": {}}), json!({"spec": {"cruiseControl": {}}}), RollingRestart),
+        ("Kafka", json!({"spec": {"cruiseControl": {}}}), json!({"spec": {}}), RollingRestart),
         ("Kafka", json!({"spec": {}}), json!({"spec": {"entityOperator": {}}}), InPlace),
         ("Kafka", named("1"), named("2"), NoOp),
         ("Secret", tls("a"), tls("b"), RollingRestart),
