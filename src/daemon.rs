@@ -32,7 +32,7 @@ use schedule::{Order, Schedule};
 use work::Work;
 
 pub use feed::Source;
-pub use schedule::Outlook;
+pub use schedule::{Outlook, Ready};
 
 /// How long a resource has to be missing from the files before it counts as removed: a checkout, or an editor that saves,
 /// is over by then.
@@ -61,8 +61,6 @@ pub enum Event {
     Ended {
         /// The fleet.
         fleet: FleetKey,
-        /// Whether anything of it failed.
-        failed: bool,
     },
     /// No plan can be made any more.
     Lost(Lost),
@@ -207,6 +205,8 @@ struct Process {
     round: Option<Arc<Round>>,
     vitals: Arc<Vitals>,
     reload: Box<dyn FnMut() -> Option<Config>>,
+    /// Why it can't go on, once it can't.
+    lost: Option<Lost>,
 }
 
 impl Process {
@@ -237,6 +237,7 @@ impl Process {
             round: None,
             vitals,
             reload,
+            lost: None,
         })
     }
 
@@ -245,13 +246,13 @@ impl Process {
         loop {
             let event = self.next();
             let orders = self.schedule.step(&event, Instant::now());
-            self.hear(event)?;
+            self.hear(event);
             for order in orders {
                 match order {
                     Order::Fetch => self.feed.hurry(),
                     Order::Plan => self.plan()?,
                     Order::Start(fleet) => self.begin(&fleet)?,
-                    Order::Leave => return Ok(()),
+                    Order::Leave => return self.lost.take().map_or(Ok(()), Err),
                 }
             }
         }
@@ -271,7 +272,7 @@ impl Process {
     }
 
     /// Keeps the plan that was made, and says what nobody else does.
-    fn hear(&mut self, event: Event) -> Result<(), Lost> {
+    fn hear(&mut self, event: Event) {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
@@ -285,7 +286,12 @@ impl Process {
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }
             Event::HangUp => self.reload(),
-            Event::Lost(lost) => return Err(lost),
+            Event::Lost(lost) => {
+                self.vitals.stopping();
+                let number = self.schedule.running();
+                tracing::error!(fleets = number, error = %lost, "no plan can be made any more: what is being done is finished first");
+                self.lost.get_or_insert(lost);
+            }
             Event::Specs
             | Event::Target
             | Event::Asked
@@ -293,7 +299,6 @@ impl Process {
             | Event::Due
             | Event::Ended { .. } => {}
         }
-        Ok(())
     }
 
     /// Reads the settings anew, for the next plan.
@@ -322,10 +327,8 @@ impl Process {
         let (fleet, tell) = (fleet.clone(), self.tell.clone());
         thread("fleet", move || {
             // Whatever becomes of it, it is over then.
-            let failed = fleet.clone();
-            let tell = Telling::new(tell, move || Event::Ended { fleet: failed, failed: true });
-            let failed = work.run();
-            tell.send(Event::Ended { fleet, failed });
+            let _tell = Telling::new(tell, move || Event::Ended { fleet });
+            work.run();
         })
     }
 }

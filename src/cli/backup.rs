@@ -97,7 +97,7 @@ fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     let state = settings.state_dir.canonicalize_utf8();
     let state = state.unwrap_or_else(|_| settings.state_dir.clone());
     let holds = |own: &Utf8Path| folder.starts_with(own);
-    if holds(&settings.tree) || holds(&state) {
+    if holds(&settings.real_tree) || holds(&state) {
         return Err(Failure::new(format!("{}: it would lie in the tree or the state that it saves", attempt()))
             .hint(format!(
                 "name a file elsewhere, best on another disk: what is in `{OWN_FOLDER}` is lost together, and what is in \

@@ -11,15 +11,36 @@ const PREFIX: &str = "$CREDENTIALS_DIRECTORY/";
 /// such folder; the paths stay, and whoever needs what is there says that it is missing.
 pub fn resolve(config: &mut Config) {
     let Ok(folder) = std::env::var("CREDENTIALS_DIRECTORY") else { return };
+    paths(config).for_each(|path| resolve_in(path, Utf8Path::new(&folder)));
+}
+
+/// The paths that may lead to a credential.
+fn paths(config: &mut Config) -> impl Iterator<Item = &mut Utf8PathBuf> {
     let Config { secrets_dir, source, .. } = config;
-    let SourceConfig { token_file, ssh_key, known_hosts, webhook_secret_file, .. } = source;
-    for path in [secrets_dir, token_file, ssh_key, known_hosts, webhook_secret_file].into_iter().flatten() {
-        resolve_in(path, Utf8Path::new(&folder));
-    }
+    let SourceConfig { token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file, .. } = source;
+    [secrets_dir, token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file].into_iter().flatten()
 }
 
 fn resolve_in(path: &mut Utf8PathBuf, folder: &Utf8Path) {
     if let Some(name) = path.as_str().strip_prefix(PREFIX) {
         *path = folder.join(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_a_secret_or_of_keys_may_be_a_credential() {
+        let names = ["token_file", "ssh_key", "known_hosts", "signed_by", "signing_key"];
+        let source: String =
+            names.iter().map(|name| format!("{name} = \"$CREDENTIALS_DIRECTORY/{name}\"\n")).collect();
+        let text = format!("secrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n[source]\n{source}");
+        let mut config: Config = toml::from_str(&text).unwrap();
+        paths(&mut config).for_each(|path| resolve_in(path, Utf8Path::new("/run/c")));
+        let found: Vec<String> = paths(&mut config).map(|path| path.to_string()).collect();
+        let names = ["secrets"].into_iter().chain(names);
+        assert_eq!(found, names.map(|name| format!("/run/c/{name}")).collect::<Vec<_>>());
     }
 }

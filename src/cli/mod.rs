@@ -52,6 +52,8 @@ pub mod exit {
     pub const PROBLEM: u8 = 1;
     /// Something waits.
     pub const WAITING: u8 = 3;
+    /// The state folder was taken away from under a running process: to start again would begin a new installation.
+    pub const STATE_GONE: u8 = 4;
     /// The command line could not be understood (`EX_USAGE` of sysexits.h).
     pub const USAGE: u8 = 64;
     /// The reader of our output went away: what a shell reports for a process ended by SIGPIPE.

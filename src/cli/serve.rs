@@ -16,6 +16,7 @@ use crate::cli::round::{self, Access};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::daemon::{self, Lost, Setup, Source};
 use crate::source::git::GitError;
+use crate::state::StateError;
 use crate::vitals::Vitals;
 
 /// Keep everything as the specs say, until a signal ends it.
@@ -25,7 +26,7 @@ use crate::vitals::Vitals;
 /// happens, and corrected. What waits, waits. One line is logged for each decision, and for each change of how a fleet or a
 /// cluster is.
 ///
-/// Exit codes: 0 ended by a signal, 1 a problem.
+/// Exit codes: 0 ended by a signal, 1 a problem, 4 the state folder was taken away.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// The folder of spec files. By default the git repository that the settings name, and else this folder.
@@ -75,8 +76,24 @@ fn webhook_secret(settings: &Settings) -> Result<Option<SecretString>, Failure> 
 
 fn failure(lost: Lost) -> Failure {
     match lost {
+        Lost::State(error @ StateError::Gone { .. }) => {
+            Failure { code: exit::STATE_GONE, ..round::unreadable_state(error) }
+        }
         Lost::State(error) => round::unreadable_state(error),
         Lost::Closed(closed) => Failure::during(closed.to_string(), &closed).hint(closed.hint()),
         lost => Failure::new(lost.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_was_taken_away_is_told_by_a_code_of_its_own_for_which_the_unit_starts_nothing_anew() {
+        let unit = include_str!("../../systemd/streamfleet.service");
+        let gone = failure(Lost::State(StateError::Gone { dir: "state".into() }));
+        assert!(unit.contains(&format!("\nRestartPreventExitStatus={}\n", gone.code)));
+        assert_eq!((gone.code, failure(Lost::Died).code), (exit::STATE_GONE, exit::PROBLEM));
     }
 }

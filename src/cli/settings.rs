@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use clap::Args;
 use secrecy::SecretString;
 
@@ -62,8 +62,11 @@ pub struct Settings {
     pub arguments: String,
     /// What names the installation alone.
     pub flags: String,
-    /// The tree, absolute and without links. Where specs are fetched, the folder that the command runs in.
+    /// The tree, absolute. A link in it may lead elsewhere later, where others put a new tree in its place. Where specs are
+    /// fetched, the folder that the command runs in.
     pub tree: Utf8PathBuf,
+    /// The same without links.
+    pub real_tree: Utf8PathBuf,
     /// Whether specs are fetched from the git repository of the settings.
     pub from_git: bool,
     /// The folder of the state.
@@ -85,7 +88,8 @@ impl Settings {
     /// When the tree is not a folder, or the config file can't be read or understood.
     pub fn settle(args: &TreeArgs) -> Result<Settings, Failure> {
         let given = args.tree.as_deref().unwrap_or(Utf8Path::new("."));
-        let tree = canonical_tree(given)?;
+        let real_tree = canonical_tree(given)?;
+        let tree = absolute(given).unwrap_or_else(|| real_tree.clone());
         let InstallationArgs { config, state_dir, output_dir, secrets_dir } = &args.installation;
         let file = config.as_deref();
         let mut config = file.map(read_config).transpose()?.map(|(_, config)| config).unwrap_or_default();
@@ -93,7 +97,7 @@ impl Settings {
         let by_file = file.filter(|_| args.tree.is_none() && config.source.git.is_some());
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
             let given = flag.as_ref().or(file.as_ref()).cloned();
-            given.unwrap_or_else(|| tree.join(OWN_FOLDER).join(name))
+            given.unwrap_or_else(|| real_tree.join(OWN_FOLDER).join(name))
         };
         let chosen = choose(state_dir, &config.state_dir, "state");
         // A daemon with another state is another one.
@@ -108,6 +112,7 @@ impl Settings {
             arguments: command::arguments((by_file.is_none()).then_some(given), &args.installation),
             flags: command::arguments(None, &args.installation),
             tree,
+            real_tree,
             from_git: by_file.is_some(),
             config,
         };
@@ -158,10 +163,10 @@ impl Settings {
 
     /// A folder of a tree has no installation of its own: a second state would not know what the first made.
     fn refuse_part_of_a_tree(&self) -> Result<(), Failure> {
-        if self.state_dir != self.tree.join(OWN_FOLDER).join("state") || self.state_dir.is_dir() {
+        if self.state_dir != self.real_tree.join(OWN_FOLDER).join("state") || self.state_dir.is_dir() {
             return Ok(());
         }
-        let mut above = self.tree.ancestors().skip(1);
+        let mut above = self.real_tree.ancestors().skip(1);
         match above.find(|folder| State::remembers(&folder.join(OWN_FOLDER).join("state"))) {
             None => Ok(()),
             Some(whole) => Err(Failure::new(format!(
@@ -177,7 +182,8 @@ impl Settings {
     /// Manifests among the specs would be read as specs.
     fn refuse_output_among_specs(&self) -> Result<(), Failure> {
         let output = std::path::absolute(&self.output_dir).unwrap_or_else(|_| self.output_dir.clone().into());
-        let Ok(inner) = output.strip_prefix(&self.tree) else { return Ok(()) };
+        let inner = [&self.tree, &self.real_tree].into_iter().find_map(|tree| output.strip_prefix(tree).ok());
+        let Some(inner) = inner else { return Ok(()) };
         if inner.components().any(|name| name.as_os_str().to_string_lossy().starts_with('.')) {
             return Ok(());
         }
@@ -193,7 +199,7 @@ impl Settings {
     /// # Errors
     /// When the folder or the file can't be written.
     pub fn ignore_own_folder(&self) -> io::Result<()> {
-        let own = self.tree.join(OWN_FOLDER);
+        let own = self.real_tree.join(OWN_FOLDER);
         if ![&self.state_dir, &self.output_dir, &self.secrets_dir].iter().any(|dir| dir.starts_with(&own)) {
             return Ok(());
         }
@@ -216,6 +222,15 @@ fn canonical_tree(tree: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
             .hint("name the folder that holds the file"));
     }
     Ok(canonical)
+}
+
+/// A path as it was named, so that it leads where its links lead whenever it is gone. What is above a folder in which a link
+/// leads can't be told by its name: none then.
+fn absolute(path: &Utf8Path) -> Option<Utf8PathBuf> {
+    let path = Utf8PathBuf::from_path_buf(std::path::absolute(path).ok()?).ok()?;
+    let is_above = path.components().any(|part| part == Utf8Component::ParentDir);
+    // Without a slash at its end.
+    (!is_above).then(|| path.components().collect())
 }
 
 /// What to do about one folder for two purposes.

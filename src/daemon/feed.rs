@@ -1,7 +1,7 @@
 //! Where a running process has its specs from, and what says that there may be others.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -145,6 +145,8 @@ struct Fetches {
     tried: Arc<AtomicBool>,
     /// Why there is no fetching, as it was told last.
     trouble: Option<String>,
+    /// The commit in force, as whoever fetches last found it: to look may take long.
+    in_force: Arc<Mutex<Option<String>>>,
     /// Who is told when a fetch came back with an answer.
     vitals: Arc<Vitals>,
 }
@@ -158,7 +160,8 @@ struct Running {
 
 impl Fetches {
     fn new(mirror: Arc<Mirror>, interval: Duration, tried: Arc<AtomicBool>, vitals: Arc<Vitals>) -> Self {
-        Self { mirror, interval, running: None, due: Instant::now(), tried, trouble: None, vitals }
+        let (running, due, trouble, in_force) = (None, Instant::now(), None, Arc::default());
+        Self { mirror, interval, running, due, tried, trouble, in_force, vitals }
     }
 
     fn hurry(&mut self) {
@@ -208,10 +211,17 @@ impl Fetches {
         // From the beginning of one to the beginning of the next, if that one is over by then.
         self.due = Instant::now() + self.interval;
         let (tell, done) = oneshot::channel();
-        let mirror = Arc::clone(&self.mirror);
+        let (mirror, in_force) = (Arc::clone(&self.mirror), Arc::clone(&self.in_force));
         let fetch = move || {
+            let look = || {
+                let found = mirror.commit();
+                *in_force.lock().unwrap_or_else(PoisonError::into_inner) = found;
+            };
+            look();
+            let fetched = mirror.fetch();
+            look();
             // Nobody hears it when the process is about to end.
-            let _ = tell.send(mirror.fetch());
+            let _ = tell.send(fetched);
         };
         match std::thread::Builder::new().name("fetch".to_owned()).spawn(fetch) {
             Ok(_) => {
@@ -246,7 +256,8 @@ impl Fetches {
         if self.trouble.as_ref() == Some(&error) {
             return;
         }
-        let (source, in_force) = (self.mirror.source().0, self.mirror.commit());
+        let source = self.mirror.source().0;
+        let in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let what = match &in_force {
             Some(_) => "nothing is fetched, and the commit that was fetched last stays in force",
             None => "nothing is fetched, and nothing was before, so that nothing is done",

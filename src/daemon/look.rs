@@ -8,10 +8,11 @@ use tokio::runtime::Handle;
 
 use super::feed::Specs;
 use super::log::Log;
+use super::schedule::Ready;
 use super::{Event, Lost, Outlook, Planned, until};
 use crate::api::{Desk, Given, Made, Question, Unanswered, Wants};
 use crate::execute::{Progress, Report};
-use crate::plan::{FleetPlan, LONG, Verb, Waiting};
+use crate::plan::{Change, FleetPlan, LONG, Verb, Waiting};
 use crate::round::{Approved, Clerk, Installation, Memory, Round, Waits};
 use crate::spec::{self, Documents};
 use crate::state::{State, StateError};
@@ -190,10 +191,6 @@ fn refuse(questions: Vec<Question>, why: &str) {
 
 /// What a plan leaves to be done on fleets, and when it is time for another one.
 fn outlook(round: &Round, now: Timestamp) -> Outlook {
-    let is_ready = |plan: &&FleetPlan| {
-        plan.changes.iter().any(|change| change.waiting.is_empty() && change.verb != Verb::Keep)
-    };
-    let fleets = round.plan.fleets.iter().filter(is_ready);
     let waits = round.plan.changes().flat_map(|change| &change.waiting);
     let times = waits.filter_map(|waiting| match waiting {
         Waiting::Absence { until } | Waiting::Flapping { until, .. } | Waiting::Retry { until, .. } => {
@@ -205,9 +202,24 @@ fn outlook(round: &Round, now: Timestamp) -> Outlook {
     });
     let next = times.chain(round.health.values().filter_map(|health| health.again)).min();
     Outlook {
-        fleets: fleets.map(|plan| (plan.fleet.clone(), plan.digest().to_string())).collect(),
+        fleets: round.plan.fleets.iter().filter_map(ready).collect(),
         next: next.map(|next| until(next, now)),
     }
+}
+
+/// What a plan leaves to be done on a fleet; none where nothing is to be done there now.
+fn ready(plan: &FleetPlan) -> Option<Ready> {
+    let is_ready = |change: &&Change| change.waiting.is_empty() && change.verb != Verb::Keep;
+    let deletes = |verb| matches!(verb, Verb::Delete | Verb::Recreate);
+    let harms = |change: &Change| {
+        change.guarded || deletes(change.verb) || change.steps.iter().any(|step| deletes(step.verb))
+    };
+    let ready: Vec<&Change> = plan.changes.iter().filter(is_ready).collect();
+    (!ready.is_empty()).then(|| Ready {
+        fleet: plan.fleet.clone(),
+        what: plan.digest().to_string(),
+        is_harmless: !ready.into_iter().any(harms),
+    })
 }
 
 /// Whether there is anything to do that is no fleet's matter, or that has to be noted before fleets are changed.

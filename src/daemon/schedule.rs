@@ -1,8 +1,8 @@
 //! What is due, decided on data alone: when to plan, which fleets to work on, and when to leave.
 //!
 //! Plans are made one at a time, and of all fleets. Work goes on beside them, fleet by fleet and as much at a time as the
-//! settings say, and only begins with a plan that was just made: what an older one said is forgotten, and what is under way
-//! when a plan is begun is left out of it. So no fleet is worked on by two plans, and one that hangs holds up nobody else. Time
+//! settings say, and only with the last plan that was made and while no other is being made: what an older one said is forgotten,
+//! and so is a plan while which the specs may have changed. What is under way when a plan is begun is left out of it. So no fleet is worked on by two plans, and one that hangs holds up nobody else. Time
 //! is the time that passes, so that nobody who sets a clock hurries or delays anything.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,13 +21,28 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How long what is being done may go on after a signal to stop. What isn't done then is found by the next start.
 const GRACE: Duration = Duration::from_secs(20);
 
+/// How many plans in a row may be forgotten because other specs came while they were made. Where somebody saves again and
+/// again, only what can do no harm begins with the next one.
+const FORGOTTEN: u32 = 3;
+
 /// What a plan leaves to be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outlook {
-    /// The fleets on which something is to be done now, each with the hash of that.
-    pub fleets: Vec<(FleetKey, String)>,
+    /// The fleets on which something is to be done now.
+    pub fleets: Vec<Ready>,
     /// How long until something may go on that waits for a time.
     pub next: Option<Duration>,
+}
+
+/// Something to be done on a fleet now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    /// The fleet.
+    pub fleet: FleetKey,
+    /// The hash of what is done.
+    pub what: String,
+    /// Whether nothing of it is deleted, and nobody could have had to approve it.
+    pub is_harmless: bool,
 }
 
 /// What the process does about an event.
@@ -49,12 +64,16 @@ pub(super) struct Schedule {
     /// How many fleets are worked on at a time.
     at_once: usize,
     is_planning: bool,
-    /// Whether something has happened since the plan was begun that is being made.
+    /// Whether something has happened since the plan was begun that is being made, so that another one has to follow.
     is_outdated: bool,
+    /// Whether that may be that something else is wanted, so that nothing of the plan counts.
+    is_superseded: bool,
+    /// How many plans in a row were forgotten for that.
+    forgotten: u32,
     /// The fleets that are worked on, each with the hash of what is done.
     running: BTreeMap<FleetKey, String>,
     /// What the last plan says beyond what can be done at once.
-    queue: VecDeque<(FleetKey, String)>,
+    queue: VecDeque<Ready>,
     /// What was done last on each fleet, and when that was over.
     done: BTreeMap<FleetKey, (String, Instant)>,
     /// When there is a plan whatever happens.
@@ -70,6 +89,8 @@ impl Schedule {
             at_once,
             is_planning: false,
             is_outdated: false,
+            is_superseded: false,
+            forgotten: 0,
             running: BTreeMap::new(),
             queue: VecDeque::new(),
             done: BTreeMap::new(),
@@ -109,15 +130,20 @@ impl Schedule {
             return self.step_out(event, now);
         }
         match event {
-            Event::Stop => {
+            Event::Stop | Event::Lost(_) => {
+                self.is_planning &= matches!(event, Event::Stop);
                 self.leaves = Some(now + GRACE);
                 self.queue.clear();
                 self.step_out(event, now)
             }
             Event::Pushed => vec![Order::Fetch],
-            Event::HangUp => [Order::Fetch].into_iter().chain(self.plan()).collect(),
-            Event::Specs | Event::Target | Event::Asked | Event::Due => self.plan(),
-            Event::Lost(_) => Vec::new(),
+            Event::HangUp => [Order::Fetch].into_iter().chain(self.supersede()).collect(),
+            Event::Specs => self.supersede(),
+            // Who asks, or approves, wants nothing else than the specs do.
+            Event::Target | Event::Asked => self.plan(),
+            // Nothing has happened. What takes longer to be planned than that isn't planned without end.
+            Event::Due if self.is_planning => Vec::new(),
+            Event::Due => self.plan(),
             Event::Planned(planned) => self.planned(&planned.outlook, now),
             Event::Ended { fleet, .. } => {
                 self.ended(fleet, now);
@@ -135,13 +161,19 @@ impl Schedule {
         }
     }
 
-    /// The same after a signal to stop: what is being done may end, and nothing begins.
+    /// The same after a signal to stop, or when no plan can be made any more: what is being done may end, and nothing begins.
     fn step_out(&mut self, event: &Event, now: Instant) -> Vec<Order> {
         if let Event::Ended { fleet, .. } = event {
             self.ended(fleet, now);
         }
         let is_over = self.running.is_empty() || self.pause(now).is_zero();
         if is_over { vec![Order::Leave] } else { Vec::new() }
+    }
+
+    /// Somebody may want something else than what is being planned.
+    fn supersede(&mut self) -> Vec<Order> {
+        self.is_superseded = self.is_planning;
+        self.plan()
     }
 
     fn plan(&mut self) -> Vec<Order> {
@@ -153,16 +185,23 @@ impl Schedule {
         self.is_planning = false;
         self.due = now + outlook.next.map_or(EVERY, |next| next.min(EVERY));
         self.queue.clear();
-        for (fleet, what) in &outlook.fleets {
-            if self.running.contains_key(fleet) {
+        let is_superseded = std::mem::take(&mut self.is_superseded);
+        if is_superseded && self.forgotten < FORGOTTEN {
+            self.forgotten += 1;
+            self.is_outdated = false;
+            return self.plan();
+        }
+        self.forgotten = 0;
+        for ready in outlook.fleets.iter().filter(|ready| ready.is_harmless || !is_superseded) {
+            if self.running.contains_key(&ready.fleet) {
                 continue;
             }
             // What was done a moment ago and is to be done again has time.
-            let last = self.done.get(fleet).filter(|(last, _)| last == what);
+            let last = self.done.get(&ready.fleet).filter(|(last, _)| *last == ready.what);
             let again = last.map(|(_, over)| *over + AGAIN);
             match again.filter(|again| *again > now) {
                 Some(again) => self.due = self.due.min(again),
-                None => self.queue.push_back((fleet.clone(), what.clone())),
+                None => self.queue.push_back(ready.clone()),
             }
         }
         let mut orders = self.start();
@@ -175,9 +214,9 @@ impl Schedule {
     /// Begins what there is room for.
     fn start(&mut self) -> Vec<Order> {
         let room = self.at_once.saturating_sub(self.running.len()).min(self.queue.len());
-        let begun: Vec<_> = self.queue.drain(..room).collect();
-        self.running.extend(begun.iter().cloned());
-        begun.into_iter().map(|(fleet, _)| Order::Start(fleet)).collect()
+        let begun: Vec<Ready> = self.queue.drain(..room).collect();
+        self.running.extend(begun.iter().map(|ready| (ready.fleet.clone(), ready.what.clone())));
+        begun.into_iter().map(|ready| Order::Start(ready.fleet)).collect()
     }
 
     fn ended(&mut self, fleet: &FleetKey, now: Instant) {
@@ -192,7 +231,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::daemon::Planned;
+    use crate::daemon::{Lost, Planned};
 
     fn at(milliseconds: u64) -> Instant {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -204,12 +243,16 @@ mod tests {
     }
 
     fn planned(fleets: &[(&str, &str)]) -> Event {
-        let fleets = fleets.iter().map(|(name, what)| (fleet(name), (*what).to_owned())).collect();
+        let ready = |&(name, what): &(&str, &str)| {
+            let is_harmless = !what.starts_with("delete");
+            Ready { fleet: fleet(name), what: what.to_owned(), is_harmless }
+        };
+        let fleets = fleets.iter().map(ready).collect();
         Event::Planned(Box::new(Planned { outlook: Outlook { fleets, next: None }, round: None }))
     }
 
     fn ended(name: &str) -> Event {
-        Event::Ended { fleet: fleet(name), failed: false }
+        Event::Ended { fleet: fleet(name) }
     }
 
     fn start(name: &str) -> Order {
@@ -234,10 +277,9 @@ mod tests {
     fn what_happens_while_a_plan_is_made_makes_another_one_and_no_more() {
         let mut schedule = Schedule::new(8, at(0));
         assert_eq!(schedule.step(&Event::Specs, at(0)), [Order::Plan]);
-        for event in [Event::Target, Event::Specs, Event::Asked, Event::Due] {
+        for event in [Event::Target, Event::Asked, Event::Due] {
             assert_eq!(schedule.step(&event, at(1)), []);
         }
-        assert_eq!(schedule.step(&Event::HangUp, at(2)), [Order::Fetch]);
         assert_eq!(schedule.step(&Event::Pushed, at(2)), [Order::Fetch]);
         assert_eq!(schedule.step(&planned(&[("eu", "a")]), at(3)), [start("eu"), Order::Plan]);
         // Nothing begins while a plan is made: it would not know of that.
@@ -245,6 +287,50 @@ mod tests {
         assert_eq!(schedule.step(&planned(&[]), at(5)), [Order::Plan]);
         assert_eq!(schedule.step(&planned(&[]), at(6)), []);
         assert_eq!(schedule.pause(at(6)), EVERY);
+    }
+
+    #[test]
+    fn nothing_begins_with_a_plan_while_which_somebody_wanted_something_else() {
+        for event in [Event::Specs, Event::HangUp] {
+            let mut schedule = Schedule::new(8, at(0));
+            schedule.step(&Event::Due, at(0));
+            schedule.step(&planned(&[("eu", "a"), ("us", "b")]), at(0));
+            // Two come, and one of what is only on a target.
+            let fetches = if matches!(event, Event::HangUp) { vec![Order::Fetch] } else { vec![] };
+            schedule.step(&Event::Target, at(1));
+            assert_eq!(schedule.step(&event, at(2)), fetches);
+            assert_eq!(schedule.step(&event, at(2)), fetches);
+            schedule.step(&Event::Target, at(2));
+            assert_eq!(schedule.step(&planned(&[("ap", "delete")]), at(3)), [Order::Plan]);
+            assert_eq!(schedule.step(&planned(&[("ap", "c")]), at(4)), [start("ap")]);
+        }
+    }
+
+    #[test]
+    fn whoever_saves_again_and_again_holds_up_only_what_could_do_harm() {
+        let mut schedule = Schedule::new(8, at(0));
+        schedule.step(&Event::Due, at(0));
+        for _ in 0..2 {
+            for _ in 0..FORGOTTEN {
+                schedule.step(&Event::Specs, at(1));
+                assert_eq!(schedule.step(&planned(&[("eu", "a"), ("us", "delete")]), at(2)), [Order::Plan]);
+            }
+            schedule.step(&Event::Specs, at(3));
+            let orders = schedule.step(&planned(&[("eu", "a"), ("us", "delete")]), at(4));
+            assert_eq!(orders, [start("eu"), Order::Plan]);
+            schedule.step(&ended("eu"), at(5));
+            schedule.done.clear();
+        }
+        assert_eq!(schedule.step(&planned(&[("us", "delete")]), at(6)), [start("us"), Order::Plan]);
+    }
+
+    #[test]
+    fn a_plan_that_takes_long_is_not_made_again_for_that() {
+        let mut schedule = Schedule::new(8, at(0));
+        schedule.step(&Event::Due, at(0));
+        assert_eq!(schedule.step(&Event::Due, at(30_000)), []);
+        assert_eq!(schedule.step(&planned(&[]), at(31_000)), []);
+        assert_eq!(schedule.pause(at(31_000)), EVERY);
     }
 
     #[test]
@@ -287,6 +373,16 @@ mod tests {
 
         let mut schedule = Schedule::new(1, at(0));
         assert_eq!(schedule.step(&Event::Stop, at(0)), [Order::Leave]);
+
+        // So does that no plan can be made any more.
+        let mut schedule = Schedule::new(1, at(0));
+        schedule.step(&Event::Due, at(0));
+        schedule.step(&planned(&[("eu", "a"), ("us", "b")]), at(0));
+        schedule.step(&Event::Specs, at(0));
+        assert_eq!(schedule.step(&Event::Lost(Lost::Died), at(10)), []);
+        assert!(!schedule.is_planning());
+        assert_eq!(schedule.pause(at(10)), GRACE);
+        assert_eq!(schedule.step(&ended("eu"), at(30)), [Order::Leave]);
 
         // What takes too long is found by the next start.
         let mut schedule = Schedule::new(1, at(0));

@@ -41,7 +41,7 @@ impl Work {
     }
 }
 
-/// What is done on one fleet.
+/// What is done on one fleet. However it ends, plans look at the fleet again.
 pub(super) struct Task {
     work: Work,
     round: Arc<Round>,
@@ -49,10 +49,10 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Does it, and says whether anything failed.
-    pub(super) fn run(&self) -> bool {
+    /// Does it. Whoever tells that it ended does so afterwards.
+    pub(super) fn run(self) {
         let plan = self.round.plan.fleets.iter().find(|plan| plan.fleet == self.fleet);
-        let Some(plan) = plan else { return false };
+        let Some(plan) = plan else { return };
         // Who dies over one fleet leaves the others alone.
         let report = catch_unwind(AssertUnwindSafe(|| self.execute(plan)));
         let report = report.unwrap_or_else(|_| died(&self.fleet));
@@ -63,7 +63,6 @@ impl Task {
             let (fleet, until) = (&self.fleet, until.map(tracing::field::display));
             tracing::error!(%fleet, hint = failed.hint, again = until, "{failed}");
         }
-        !report.failed.is_empty()
     }
 
     fn execute(&self, plan: &FleetPlan) -> Report {
@@ -72,6 +71,12 @@ impl Task {
         let clerk = Clerk { state, clock: &Timestamp::now, actor };
         let mut progress = |progress: Progress<'_>| vitals.progress(&progress);
         runtime.block_on(self.round.execute_fleet(plan, clerk, &mut progress))
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.work.memory.ended(&self.fleet);
     }
 }
 

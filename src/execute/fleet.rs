@@ -139,7 +139,7 @@ impl<'a, 'r> Round<'a, 'r> {
             Some((&change.resource, record))
         });
         let begun: Vec<_> = begun.collect();
-        Ok(self.run.state.put_resources(begun.iter().map(|(resource, record)| (*resource, record)))?)
+        Ok(self.run.put_resources(begun.iter().map(|(resource, record)| (*resource, record)))?)
     }
 
     /// Records the changes that need no step on the target.

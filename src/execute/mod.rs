@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 
-use crate::catalog::{RecordedResource, Secrets};
+use crate::catalog::{Recorded, RecordedResource, Secrets};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{Cause, Change, FleetPlan, Plan, Verb, Waiting};
 use crate::state::{AuditEntry, Event, Outcome, State, StateError};
@@ -32,6 +32,8 @@ const FLEETS_AT_ONCE: usize = 8;
 pub struct Desk<'a> {
     /// What is done.
     pub plan: &'a Plan,
+    /// What the plan found recorded.
+    pub recorded: &'a Recorded,
     /// Where.
     pub targets: &'a Targets,
     /// Where book is kept.
@@ -107,6 +109,7 @@ fn is_ready(change: &Change) -> bool {
 /// What every part of a run needs.
 struct Run<'a> {
     plan: &'a Plan,
+    recorded: &'a Recorded,
     targets: &'a Targets,
     state: &'a State,
     secrets: &'a Secrets,
@@ -119,9 +122,9 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn begin(desk: Desk<'a>, progress: &'a mut dyn FnMut(Progress<'_>), report: &mut Report) -> Self {
-        let Desk { plan, targets, state, secrets, clock, actor } = desk;
+        let Desk { plan, recorded, targets, state, secrets, clock, actor } = desk;
         let (progress, interrupted) = (RefCell::new(progress), BTreeSet::new());
-        let mut run = Run { plan, targets, state, secrets, clock, actor, progress, interrupted };
+        let mut run = Run { plan, recorded, targets, state, secrets, clock, actor, progress, interrupted };
         match state.journal_unfinished() {
             Ok(entries) => run.interrupted = entries.into_iter().map(|entry| entry.fleet).collect(),
             Err(error) => run.fail(report, failure(None, error.into())),
@@ -208,8 +211,9 @@ impl Run<'_> {
         let (state, now) = (self.state, (self.clock)());
         // First: nothing may be done that the audit trail doesn't know of.
         self.audit(changes.iter().map(|change| format!("{} {}", past(change.verb), change.resource)))?;
-        let records = changes.iter().filter_map(|change| Some((&change.resource, change.record.as_ref()?)));
-        state.put_resources(records)?;
+        self.put_resources(
+            changes.iter().filter_map(|change| Some((&change.resource, change.record.as_ref()?))),
+        )?;
         let forgotten = |change: &&&Change| change.record.is_none() && change.verb == Verb::Delete;
         for change in changes.iter().filter(forgotten) {
             state.remove_resource(&change.resource, now)?;
@@ -221,6 +225,18 @@ impl Run<'_> {
             |change: &&Change| self.event(fleet, change, Outcome::Done, past(change.verb), why(change));
         state.record_events(changes.iter().map(done).collect());
         Ok(())
+    }
+
+    /// Records resources as this plan has them. A later one may have been made meanwhile, and what it found to guard them
+    /// against deletion holds.
+    fn put_resources<'r>(
+        &self,
+        records: impl IntoIterator<Item = (&'r ResourceKey, &'r RecordedResource)>,
+    ) -> Result<(), StateError> {
+        let before =
+            |key: &ResourceKey| self.plan.remember.get(key).or_else(|| self.recorded.resources.get(key));
+        let records: Vec<_> = records.into_iter().map(|(key, record)| (key, record, before(key))).collect();
+        self.state.put_planned(records)
     }
 
     /// Records that changes begin.

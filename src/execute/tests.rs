@@ -78,7 +78,8 @@ impl Place {
 
     async fn execute(&self, plan: &Plan, state: &State, secrets: &Secrets) -> Report {
         let (targets, actor) = (self.targets(), "ann@example.com");
-        let desk = Desk { plan, targets: &targets, state, secrets, clock: &now, actor };
+        let recorded = &state.recorded().unwrap();
+        let desk = Desk { plan, recorded, targets: &targets, state, secrets, clock: &now, actor };
         execute(desk, &mut |_| {}).await
     }
 

@@ -14,6 +14,10 @@ use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, gi
 /// How long a deletion counts against what a fleet may lose.
 const WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
+/// How far from now an approval may lie in the future: clocks differ a little, and one that was set back by more would let it
+/// hold for longer than it should.
+const SLACK: SignedDuration = SignedDuration::from_mins(5);
+
 /// How much of a digest names a guard: 48 bits, for a person to copy.
 const ID_LENGTH: usize = 12;
 
@@ -41,7 +45,9 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
     }
     let needed = id(guarded.iter().map(|(change, _)| &**change));
     // With time the policy allows more, and fewer changes need approval. A word given for all of them still holds.
-    let approval = [&needed, &all].into_iter().find_map(|id| approval(world, fleet, id));
+    let valid = [&needed, &all];
+    let approval = valid.into_iter().find_map(|id| approval(world, fleet, id));
+    let early = valid.into_iter().find_map(|id| early(world, fleet, id));
     let mut approved = BTreeSet::new();
     let guard = match approval {
         Some(approval) => {
@@ -50,6 +56,12 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
         }
         None => {
             for (change, why) in guarded {
+                let why = why.map(|why| match early {
+                    Some(Approval { by, at, .. }) => {
+                        format!("{why}; what {by} approved at {at} doesn't hold, since that is yet to come by the clock of this host")
+                    }
+                    None => why,
+                });
                 change.waiting.extend(why.map(|why| Waiting::Approval { id: needed.clone(), why }));
             }
             Guard { id: needed.clone(), approved_by: None, rest: None }
@@ -108,7 +120,9 @@ pub(super) struct Guarded {
 
 fn void(world: &World, fleet: &FleetKey, valid: &[String]) -> Vec<String> {
     let given = world.recorded.approvals.iter().filter(|approval| approval.fleet == *fleet);
-    given.map(|approval| approval.id.clone()).filter(|id| !valid.contains(id)).collect()
+    let is_void =
+        |approval: &&Approval| !valid.contains(&approval.id) || age(world.policy.now, approval.at) < -SLACK;
+    given.filter(is_void).map(|approval| approval.id.clone()).collect()
 }
 
 /// How many clusters the fleet may still lose within the hour. A deletion that seems to lie in the future counts: a
@@ -226,14 +240,24 @@ pub(super) fn moves_the_log(cause: &Cause, steps: &[Step]) -> bool {
 /// An approval that still holds.
 fn approval<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
     let holds = |approval: &&Approval| {
-        approval.fleet == *fleet
-            && approval.id == id
-            && age(world.policy.now, approval.at) <= world.policy.approval_lifetime
+        let age = age(world.policy.now, approval.at);
+        (-SLACK..=world.policy.approval_lifetime).contains(&age)
     };
-    world.recorded.approvals.iter().find(holds)
+    given(world, fleet, id).find(holds)
 }
 
-/// The hash of what is approved: whose objects, what is done to them, which very objects, and what becomes of them.
+/// An approval that seems to have been given in the future. It is void.
+fn early<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
+    given(world, fleet, id).find(|approval| age(world.policy.now, approval.at) < -SLACK)
+}
+
+fn given<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> impl Iterator<Item = &'a Approval> {
+    let approvals = world.recorded.approvals.iter();
+    approvals.filter(move |approval| approval.fleet == *fleet && approval.id == id)
+}
+
+/// The hash of what is approved: whose objects, what is done to them, which very objects, and what becomes of them; and what
+/// else the specs say of the resource, some of which no object shows.
 fn id<'a>(changes: impl Iterator<Item = &'a Change>) -> String {
     let step = |step: &Step| {
         let before = step.before.as_ref().map(Json::digest);
@@ -242,7 +266,12 @@ fn id<'a>(changes: impl Iterator<Item = &'a Change>) -> String {
     };
     let change = |change: &Change| {
         let steps: Vec<_> = change.steps.iter().map(step).collect();
-        serde_json::json!([change.resource, change.verb, steps])
+        let spec = change.record.as_ref().and_then(|record| Some(record.last_good.as_ref()?.spec.digest()));
+        // What became of secrets that were recorded is among the fields.
+        let new = change.record.as_ref().filter(|_| change.verb == Verb::Create);
+        let sealed: Vec<_> =
+            new.iter().flat_map(|new| new.secrets.values()).map(|mark| &mark.sealed).collect();
+        serde_json::json!([change.resource, change.verb, steps, change.fields, spec, sealed])
     };
     let digest = Digest::of_json(&changes.map(change).collect());
     digest.as_str().chars().take(ID_LENGTH).collect()

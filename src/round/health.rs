@@ -252,7 +252,9 @@ impl Book<'_> {
         let clusters = judged.clusters.iter().zip(memory.clusters.values());
         let clusters =
             clusters.map(|((key, judgement), memory)| state.put_status(key, &judgement.status, memory));
-        for error in std::iter::once(fleet).chain(clusters).filter_map(Result::err) {
+        // Such a fleet was reached, though nothing may be done on it for months.
+        let seen = state.put_seen(self.fleet, self.desk.now);
+        for error in [fleet, seen].into_iter().chain(clusters).filter_map(Result::err) {
             tracing::warn!(fleet = %self.fleet, %error, "could not remember how it is");
         }
         self.desk.now

@@ -7,7 +7,7 @@ mod corrections;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -49,12 +49,32 @@ pub struct Memory {
 #[derive(Default)]
 struct State {
     /// Since when resources are missing from the specs.
-    absent: BTreeMap<ResourceKey, Timestamp>,
+    absent: BTreeMap<ResourceKey, Since>,
     corrections: Corrections,
     /// The fleets on which something failed.
     failed: BTreeMap<FleetKey, Failed>,
     /// The fleets on which a plan is being carried out, each with since when.
     under_way: BTreeMap<FleetKey, Timestamp>,
+}
+
+/// When something began, by the clock and by the time that passes: a clock that is set forward brings no end nearer.
+#[derive(Debug, Clone, Copy)]
+struct Since {
+    time: Timestamp,
+    instant: Instant,
+}
+
+impl Since {
+    fn now(time: Timestamp) -> Self {
+        Self { time, instant: Instant::now() }
+    }
+
+    /// When it has lasted so long, by both.
+    fn until(self, long: SignedDuration, now: Self) -> Option<Timestamp> {
+        let passed = now.instant.saturating_duration_since(self.instant);
+        let left = long.checked_sub(SignedDuration::try_from(passed).ok()?)?.max(SignedDuration::ZERO);
+        Some(self.time.checked_add(long).ok()?.max(now.time.checked_add(left).ok()?))
+    }
 }
 
 /// Something failed on a fleet.
@@ -102,14 +122,15 @@ impl Memory {
         let mut state = self.state();
         state.failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
         state.absent.retain(|key, _| catalog.absent.contains_key(key));
+        let this = Since::now(now);
         for key in catalog.absent.keys() {
-            let since = state.absent.entry(key.clone()).or_insert(now);
-            *since = now.min(*since);
+            let since = state.absent.entry(key.clone()).or_insert(this);
+            since.time = now.min(since.time);
         }
         let absent = state
             .absent
             .iter()
-            .filter_map(|(key, since)| Some((key.clone(), since.checked_add(self.absence).ok()?)));
+            .filter_map(|(key, since)| Some((key.clone(), since.until(self.absence, this)?)));
         Pauses {
             absent: absent.collect(),
             flapping: state.corrections.flapping(now),
@@ -130,6 +151,11 @@ impl Memory {
     /// The fleets on which a plan is being carried out.
     pub(super) fn under_way(&self) -> BTreeMap<FleetKey, Timestamp> {
         self.state().under_way.clone()
+    }
+
+    /// Nothing is carried out on a fleet any more, whatever came of it.
+    pub fn ended(&self, fleet: &FleetKey) {
+        self.state().under_way.remove(fleet);
     }
 
     /// A plan was carried out on a fleet. Where something failed, gives when it is tried again.
@@ -198,6 +224,26 @@ fn wanted(catalog: &Catalog, fleet: &FleetKey) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_missing_is_missing_for_so_long_by_the_clock_and_by_the_time_that_passes() {
+        let second = SignedDuration::from_secs;
+        let begun = Since::now("2026-11-21T12:00:00Z".parse().unwrap());
+        let after = |clock: i64, passed: u64| {
+            let now = begun.time + second(clock);
+            let this = Since { time: now, instant: begun.instant + Duration::from_secs(passed) };
+            begun.until(second(30), this).unwrap().duration_since(now)
+        };
+        assert_eq!(after(0, 0), second(30));
+        assert_eq!(after(10, 10), second(20));
+        assert_eq!(after(30, 30), second(0));
+        // The clock is set forward by an hour.
+        assert_eq!(after(3610, 10), second(20));
+        // It goes slower than time does.
+        assert_eq!(after(10, 40), second(20));
+        // A commit is never half written.
+        assert_eq!(begun.until(second(0), begun), Some(begun.time));
+    }
 
     #[test]
     fn what_fails_is_tried_again_after_pauses_that_grow_until_it_is_mended() {

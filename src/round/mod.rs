@@ -152,7 +152,7 @@ impl Installation {
         runtime: &Handle,
     ) -> Result<Option<String>, StateError> {
         let checked = self.check(documents, now)?;
-        let kept = kubeconfigs::open(self.state.as_deref(), self.secrets.keyring(), &checked)?;
+        let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
         let targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         let Some(Target::Kubernetes(cluster)) = targets.get(fleet) else { return Ok(None) };
         let found = runtime.block_on(cluster.inventory());
@@ -172,13 +172,14 @@ impl Installation {
         runtime: &Handle,
         memory: Option<&Memory>,
     ) -> Result<Round, StateError> {
+        // Before anything is read: who ends meanwhile wrote records of which these would be the older ones. Nobody begins.
+        let under_way = memory.map(Memory::under_way).unwrap_or_default();
         let mut checked = self.check(documents, now)?;
-        let kept = kubeconfigs::open(self.state.as_deref(), self.secrets.keyring(), &checked)?;
+        let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
         let mut targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         if let Some(memory) = memory {
             memory.targets.connect(&mut targets, runtime);
         }
-        let under_way = memory.map(Memory::under_way).unwrap_or_default();
         let unread = remember_ids(&mut checked, (&targets, &under_way), runtime);
         if !checked.recorded.remembered_ids.is_empty() {
             let Checked { recorded, secrets, .. } = &checked;

@@ -55,8 +55,8 @@ impl Round {
     }
 
     fn desk<'a>(&'a self, Clerk { state, clock, actor }: Clerk<'a>) -> Desk<'a> {
-        let Round { plan, targets, checked: Checked { secrets, .. }, .. } = self;
-        Desk { plan, targets, state, secrets, clock, actor }
+        let Round { plan, targets, checked: Checked { recorded, secrets, .. }, .. } = self;
+        Desk { plan, recorded, targets, state, secrets, clock, actor }
     }
 
     /// Without them, nobody could remove later what is made now.

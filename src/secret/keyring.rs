@@ -5,6 +5,7 @@ mod files;
 mod tests;
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
 use std::str::FromStr as _;
 
 use age::x25519::Identity;
@@ -37,6 +38,20 @@ pub struct Keyring {
     fingerprint_key: Zeroizing<[u8; KEY_LENGTH]>,
     /// Where they are kept; none for keys that go with the process.
     dir: Option<Utf8PathBuf>,
+    /// What the file of the identities was like when they were read.
+    stamp: Option<Stamp>,
+}
+
+/// What of the file of the identities is another one when somebody replaced it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp(u64, u64, i64, i64);
+
+impl Stamp {
+    /// None where there is none, or it can't be looked at.
+    fn of(dir: &Utf8Path) -> Option<Stamp> {
+        let found = std::fs::symlink_metadata(dir.join(IDENTITIES)).ok()?;
+        Some(Stamp(found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+    }
 }
 
 /// Says how many keys there are, and nothing of them.
@@ -56,6 +71,8 @@ impl Keyring {
         if !require_private(dir)? {
             return Ok(None);
         }
+        // Before it is read: one that is replaced meanwhile is read once more.
+        let stamp = Stamp::of(dir);
         let identities = read_private(&dir.join(IDENTITIES))?;
         let fingerprint = read_private(&dir.join(FINGERPRINT))?;
         match (identities, fingerprint) {
@@ -66,6 +83,7 @@ impl Keyring {
                 fingerprint_key: parse_fingerprint_key(&fingerprint)
                     .ok_or_else(|| damaged(&dir.join(FINGERPRINT), "it is not 64 hexadecimal characters"))?,
                 dir: Some(dir.to_owned()),
+                stamp,
             })),
             // A first start was killed between the two.
             _ if !was_used(dir)? => Ok(None),
@@ -111,7 +129,18 @@ impl Keyring {
                 "look at the system's log, and start again",
             )
         })?;
-        Ok(Keyring { identities: vec![Identity::generate()], fingerprint_key, dir: None })
+        Ok(Keyring { identities: vec![Identity::generate()], fingerprint_key, dir: None, stamp: None })
+    }
+
+    /// The keys as they are now, where another process added some since they were read.
+    ///
+    /// # Errors
+    /// Those of [`Keyring::load`].
+    pub fn news(&self) -> Result<Option<Keyring>, SecretError> {
+        match self.dir.as_deref().filter(|dir| Stamp::of(dir) != self.stamp) {
+            Some(dir) => Self::load(dir),
+            None => Ok(None),
+        }
     }
 
     /// What secrets are sealed to: `age1…`, the public half of the newest identity. It is no secret.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -25,7 +26,8 @@ type Environment = Box<dyn Fn(&str) -> Option<SecretString> + Send + Sync>;
 pub struct SecretStore {
     secrets_dir: Utf8PathBuf,
     environment: Environment,
-    keyring: Keyring,
+    /// Those that were read last: another process may add some.
+    keyring: Mutex<Arc<Keyring>>,
 }
 
 /// Says where files are looked for, and nothing of keys or variables.
@@ -33,7 +35,7 @@ impl fmt::Debug for SecretStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SecretStore")
             .field("secrets_dir", &self.secrets_dir)
-            .field("keyring", &self.keyring)
+            .field("keyring", &self.keyring())
             .finish_non_exhaustive()
     }
 }
@@ -46,16 +48,33 @@ impl SecretStore {
         environment: impl Fn(&str) -> Option<SecretString> + Send + Sync + 'static,
         keyring: Keyring,
     ) -> Self {
-        Self { secrets_dir, environment: Box::new(environment), keyring }
+        Self { secrets_dir, environment: Box::new(environment), keyring: Mutex::new(Arc::new(keyring)) }
     }
 
     /// The keys that open sealed blocks.
-    pub fn keyring(&self) -> &Keyring {
-        &self.keyring
+    pub fn keyring(&self) -> Arc<Keyring> {
+        Arc::clone(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Keyring>> {
+        // Only whole keyrings are put in.
+        self.keyring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the keys anew where somebody added one. Those that were read before stay where they can't be.
+    fn refresh(&self) {
+        match self.keyring().news() {
+            Ok(Some(keyring)) => *self.lock() = Arc::new(keyring),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "could not read the keys anew, and those from before are used")
+            }
+        }
     }
 
     /// Opens every secret of a tree. Where two documents describe the same resource, the first one counts.
     pub fn open_all(&self, documents: &Documents) -> Secrets {
+        self.refresh();
         let mut secrets = Secrets::default();
         let mut told = BTreeSet::new();
         for document in documents.documents() {
@@ -106,10 +125,9 @@ impl SecretStore {
 
     fn unseal(&self, reference: &SecretRef, armour: &str) -> Result<OpenedSecret, SecretError> {
         let sealed = sealed_digest(armour);
-        match self.keyring.open(armour, reference) {
-            Ok(value) => {
-                Ok(OpenedSecret::Value { mark: self.keyring.mark(reference, &value, sealed), value })
-            }
+        let keyring = self.keyring();
+        match keyring.open(armour, reference) {
+            Ok(value) => Ok(OpenedSecret::Value { mark: keyring.mark(reference, &value, sealed), value }),
             Err(NotOpened::NoIdentity) => Ok(OpenedSecret::Opaque {
                 mark: SecretMark { fingerprint: None, sealed },
                 reason: "no identity here opens it".to_owned(),
@@ -140,7 +158,7 @@ impl SecretStore {
     }
 
     fn opened(&self, reference: &SecretRef, value: SecretString) -> OpenedSecret {
-        OpenedSecret::Value { mark: self.keyring.mark(reference, &value, None), value }
+        OpenedSecret::Value { mark: self.keyring().mark(reference, &value, None), value }
     }
 }
 

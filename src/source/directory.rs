@@ -57,7 +57,8 @@ fn scan_anew(root: &Utf8Path, known: &Known) -> Result<(Snapshot, Seen), SourceE
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     let revision = revision(&entries);
-    Ok((Snapshot { source: SourceId(real.to_string()), revision, commit: None, skipped, entries }, seen))
+    // By its name: where others put another folder in its place, as a link that they change, it is the same source.
+    Ok((Snapshot { source: SourceId(root.to_string()), revision, commit: None, skipped, entries }, seen))
 }
 
 /// What changes in a tree when a file or folder of it does, told without opening a file.

@@ -15,6 +15,7 @@ pub mod write;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -61,6 +62,8 @@ pub struct Mirror {
     signing_key: Option<Utf8PathBuf>,
     /// The file of the secret that is shown by who tells of a push.
     webhook_secret_file: Option<Utf8PathBuf>,
+    /// The commit that was found whole last in the clone that is in place: to read all of it at each fetch takes long.
+    whole: Mutex<Option<Oid>>,
 }
 
 /// What a fetch brought.
@@ -107,6 +110,7 @@ impl Mirror {
             signed_by: config.signed_by.clone(),
             signing_key: config.signing_key.clone(),
             webhook_secret_file: config.webhook_secret_file.clone(),
+            whole: Mutex::default(),
         })
     }
 
@@ -185,6 +189,15 @@ impl Mirror {
     /// # Errors
     /// When there is none yet, or it can't be read.
     pub fn snapshot(&self) -> Result<Snapshot, GitError> {
+        let snapshot = self.read_in_force();
+        if snapshot.is_err() {
+            // The next fetch looks at everything, and finds what is missing.
+            *self.whole() = None;
+        }
+        snapshot
+    }
+
+    fn read_in_force(&self) -> Result<Snapshot, GitError> {
         let _there = self.reading()?;
         // Both before and after, since somebody may be putting another commit in force.
         let earlier = self.kept()?;
@@ -241,6 +254,9 @@ impl Mirror {
 
     /// The clone stays where it is until the result is dropped.
     fn reading(&self) -> Result<Lock, GitError> {
+        if !self.place.exists() {
+            self.adopt();
+        }
         locks::reading(&self.place).map_err(|error| match error.kind() {
             ErrorKind::NotFound => GitError::Nothing { url: self.url.clone() },
             _ => clone(&self.place, &error),
@@ -257,10 +273,13 @@ impl Mirror {
         let names = self.names();
         let found = self.download(&repository, &names, until)?;
         self.trust(&repository, found)?;
-        // It may have been put there by a remote that has lost half of it.
-        self.read(&repository, found)?;
+        if names.in_force(&repository) != Some(found) || *self.whole() != Some(found) {
+            // It may have been put there by a remote that has lost half of it.
+            self.read(&repository, found)?;
+        }
         let follows_last = self.keep(&repository, found)?;
         names.put_in_force(&repository, found).map_err(|error| clone(place, &error))?;
+        *self.whole() = Some(found);
         let is_new = before != Some(found.to_string().as_str());
         let follows_it = before.is_none_or(|before| follows(&repository, found, before));
         Ok(Fetched { commit: found.to_string(), is_new, rewritten: is_new && !(follows_last && follows_it) })
@@ -283,13 +302,36 @@ impl Mirror {
 
     /// Fetches everything into a new clone, which takes the place of the old one when it is whole.
     fn fetch_anew(&self, until: Instant, before: Option<&str>) -> Result<Fetched, GitError> {
-        let fresh = Utf8PathBuf::from(format!("{}.new", self.place));
+        let (fresh, old) = (self.beside("new"), self.beside("old"));
         remove(&fresh).map_err(|error| clone(&fresh, &error))?;
+        remove(&old).map_err(|error| clone(&old, &error))?;
         let fetched = self.fetch_into(&fresh, until, before)?;
         let _nobody_reads = locks::swapping(&self.place).map_err(|error| clone(&self.place, &error))?;
-        let moved = remove(&self.place).and_then(|()| fs::rename(&fresh, &self.place));
+        // Whoever is killed in between leaves two of them, one of which is adopted.
+        let moved = fs::rename(&self.place, &old).and_then(|()| fs::rename(&fresh, &self.place));
         moved.map_err(|error| clone(&self.place, &error))?;
+        // Where that fails, the next one does it.
+        let _ = remove(&old);
         Ok(fetched)
+    }
+
+    /// Puts a clone in its place that was there, or about to be, when somebody was killed. It goes without where that fails:
+    /// everything is fetched then.
+    fn adopt(&self) {
+        let Ok(_nobody_reads) = locks::swapping(&self.place) else { return };
+        let is_whole = |clone: &Utf8PathBuf| {
+            Repository::open_bare(clone).is_ok_and(|found| self.names().in_force(&found).is_some())
+        };
+        let found = [self.beside("new"), self.beside("old")].into_iter().find(is_whole);
+        if let Some(found) = found.filter(|_| !self.place.exists())
+            && let Err(error) = fs::rename(&found, &self.place)
+        {
+            tracing::debug!(%error, clone = %found, "could not put it in its place");
+        }
+    }
+
+    fn beside(&self, end: &str) -> Utf8PathBuf {
+        Utf8PathBuf::from(format!("{}.{end}", self.place))
     }
 
     fn open(&self, place: &Utf8Path) -> Result<Repository, GitError> {
@@ -390,6 +432,11 @@ impl Mirror {
         let prefix: String =
             "refs/streamfleet/".chars().chain(digest.as_str().chars().take(16)).chain(['/']).collect();
         Names { fetched: format!("{prefix}fetched"), in_force: format!("{prefix}in-force"), prefix }
+    }
+
+    fn whole(&self) -> MutexGuard<'_, Option<Oid>> {
+        // It is one value, which nobody leaves half written.
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_crowded(&self) -> bool {

@@ -11,7 +11,8 @@
 //! | `restored/` | a restore that was decided and not finished | restore again |
 //!
 //! The age identities and the fingerprint key, which are not this module's, lie in the same folder; `backup` saves them
-//! with the rest. Nothing in the folder may be a link, but the folder itself may be one.
+//! with the rest. So does the clone of the specs' repository, which it leaves out. Nothing in the folder may be a link, but
+//! the folder itself may be one.
 
 mod activity;
 mod archive;
@@ -162,14 +163,43 @@ impl State {
     ) -> Result<(), StateError> {
         let halves: Vec<_> =
             resources.into_iter().map(|(key, resource)| records::split(key, resource)).collect();
-        let mut registry = locked(&self.registry);
+        self.put_halves(locked(&self.registry), &halves)
+    }
+
+    /// Records several resources as a plan has them that may be older than what guards them: of that, what came after the
+    /// plan's own record stays. With it comes what the plan found recorded.
+    ///
+    /// # Errors
+    /// When the registry or the cache can't be written.
+    pub fn put_planned<'a>(
+        &self,
+        resources: impl IntoIterator<Item = (&'a ResourceKey, &'a RecordedResource, Option<&'a RecordedResource>)>,
+    ) -> Result<(), StateError> {
+        let registry = locked(&self.registry);
+        let guarded =
+            |(key, resource, before): (&ResourceKey, &RecordedResource, Option<&RecordedResource>)| {
+                let (identity, detail) = records::split(key, resource);
+                match registry.facts.resources.get(key) {
+                    Some(known) => (identity.guarded_since(before, known), detail),
+                    None => (identity, detail),
+                }
+            };
+        let halves: Vec<_> = resources.into_iter().map(guarded).collect();
+        self.put_halves(registry, &halves)
+    }
+
+    fn put_halves(
+        &self,
+        mut registry: MutexGuard<'_, Registry>,
+        halves: &[(records::Identity, records::Detail)],
+    ) -> Result<(), StateError> {
         let is_new =
             |identity: &&records::Identity| registry.facts.resources.get(&identity.key) != Some(identity);
         let entries = halves.iter().map(|(identity, _)| identity).filter(is_new).cloned();
         let entries = entries.map(Entry::Resource).collect();
         registry.add(entries)?;
         drop(registry);
-        for (identity, detail) in &halves {
+        for (identity, detail) in halves {
             self.cache.put(Table::Resources, text(identity.key.clone()).as_bytes(), detail)?;
         }
         Ok(())

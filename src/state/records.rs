@@ -84,6 +84,18 @@ impl Identity {
         let is_cluster = self.key.kind == Kind::Cluster && self.key.organization == fleet.organization;
         self.key == fleet.resource() || (is_cluster && named == Some(fleet.fleet.as_str()))
     }
+
+    /// The same with whatever guards it against deletion that was recorded since it was as `before`.
+    pub(super) fn guarded_since(self, before: Option<&RecordedResource>, known: &Identity) -> Self {
+        let had = |guard: fn(&RecordedResource) -> bool| before.is_some_and(guard);
+        let suspicion = known.suspicion.clone().filter(|_| !had(|before| before.suspicion.is_some()));
+        Identity {
+            protected: self.protected || (known.protected && !had(|before| before.protected)),
+            suspended: self.suspended || (known.suspended && !had(|before| before.suspended)),
+            suspicion: self.suspicion.or(suspicion),
+            ..self
+        }
+    }
 }
 
 /// The rest of what is remembered of a resource: all of it can be had again from the specs.

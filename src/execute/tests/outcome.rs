@@ -15,6 +15,16 @@ fn done(report: &Report) -> Vec<(Verb, String)> {
     report.done.iter().map(|done| (done.verb, done.resource.name.clone())).collect()
 }
 
+fn desk<'a>(
+    plan: &'a Plan,
+    recorded: &'a Recorded,
+    targets: &'a Targets,
+    state: &'a State,
+    secrets: &'a Secrets,
+) -> Desk<'a> {
+    Desk { plan, recorded, targets, state, secrets, clock: &now, actor: "ann" }
+}
+
 #[tokio::test]
 async fn a_plan_is_done_recorded_and_told() {
     let place = Place::new();
@@ -195,11 +205,9 @@ async fn a_run_without_a_target_says_so() {
     let place = Place::new();
     let wish = Wish::new(&[("a", "eu", "1")]);
     let state = place.state();
-    let (plan, ..) = place.plan(&state, &wish).await;
-    let (secrets, targets) = (wish.secrets(), Targets::default());
-    let desk =
-        Desk { plan: &plan, targets: &targets, state: &state, secrets: &secrets, clock: &now, actor: "ann" };
-    let report = execute(desk, &mut |_| {}).await;
+    let (plan, recorded, _) = place.plan(&state, &wish).await;
+    let report =
+        execute(desk(&plan, &recorded, &Targets::default(), &state, &wish.secrets()), &mut |_| {}).await;
     assert_eq!(
         texts(&report),
         [
@@ -213,7 +221,7 @@ async fn progress_is_told_step_by_step() {
     let place = Place::new();
     let wish = Wish::new(&[("a", "eu", "1")]);
     let state = place.state();
-    let (plan, ..) = place.plan(&state, &wish).await;
+    let (plan, recorded, _) = place.plan(&state, &wish).await;
     let mut told = Vec::new();
     let mut progress = |progress: Progress<'_>| match progress {
         Progress::Fleet { fleet, steps } => told.push(format!("{fleet}: {steps}")),
@@ -222,10 +230,7 @@ async fn progress_is_told_step_by_step() {
         Progress::Done(done) => told.push(format!("done {}", done.resource)),
         Progress::Failed(failure) => told.push(failure.to_string()),
     };
-    let (targets, secrets) = (place.targets(), wish.secrets());
-    let desk =
-        Desk { plan: &plan, targets: &targets, state: &state, secrets: &secrets, clock: &now, actor: "ann" };
-    execute(desk, &mut progress).await;
+    execute(desk(&plan, &recorded, &place.targets(), &state, &wish.secrets()), &mut progress).await;
     told.retain(|text| text != "acme/us: 0");
     let steps = told.len();
     told.retain(|text| text != "create true");
@@ -238,4 +243,47 @@ async fn progress_is_told_step_by_step() {
         "done cluster acme/a",
     ];
     assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn what_a_later_plan_found_to_guard_a_resource_outlasts_the_run() {
+    let first = [Wish::new(&[]), Wish::new(&[("a", "eu", "1")])];
+    let second = Wish::new(&[("a", "eu", "2")]);
+    for first in first {
+        let mut guarded = 0;
+        for polls in 1.. {
+            let place = Place::new();
+            place.apply(&first).await;
+            let state = place.state();
+            let (plan, ..) = place.plan(&state, &second).await;
+            let secrets = second.secrets();
+            let mut run = std::pin::pin!(place.execute(&plan, &state, &secrets));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            let mut is_over = false;
+            for _ in 0..polls {
+                is_over = is_over || run.as_mut().poll(&mut context).is_ready();
+                tokio::task::yield_now().await;
+            }
+            if is_over {
+                break;
+            }
+            let known = state.recorded().unwrap().resources.remove(&cluster("a"));
+            // Nothing of one is known until it begins to be made.
+            let Some(known) = known else { continue };
+            let suspicion = Some("its folder was emptied".to_owned());
+            let by = RecordedResource { protected: true, suspended: true, suspicion, ..known };
+            state.guard(&cluster("a"), &by).unwrap();
+            assert_eq!(run.await.failed, []);
+            let (_, recorded, observed) = place.plan(&state, &second).await;
+            let after = &recorded.resources[&cluster("a")];
+            assert!(after.protected && after.suspended, "guarded after {polls} polls");
+            assert_eq!(after.suspicion, by.suspicion, "guarded after {polls} polls");
+            assert_eq!(after.last_good, plan.fleets[0].changes[0].record.as_ref().unwrap().last_good);
+            if guarded == 0 {
+                assert!(observed.protected().contains(&cluster("a")), "its target knows");
+            }
+            guarded += 1;
+        }
+        assert!(guarded > 5, "{guarded}");
+    }
 }

@@ -29,6 +29,22 @@ fn with_approve_everything_on_a_fleet_waits_for_one_word_that_is_good_once() {
     assert_eq!((waiting(&plan).len(), &plan.fleets[0].void_approvals), (3, &vec![id]));
 }
 
+#[test]
+fn with_approve_a_word_covers_no_other_edit_of_what_only_is_recorded() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.policy.mode = Mode::Approve;
+    lab.unprotected("orders");
+    let plan = lab.plan();
+    let orders = change(&plan, "Cluster/acme/orders");
+    assert_eq!((orders.steps.len(), orders.fields.len(), waiting(&plan).len()), (0, 1, 1));
+    lab.approve(&guard_of(&plan));
+    assert_eq!(waiting(&lab.plan()), [""; 0]);
+    let tags = json!([{"key": "team", "value": "sales"}]);
+    lab.cluster("orders", json!({"deletion_protection": false, "tags": tags}));
+    assert_ne!(guard_of(&lab.plan()), guard_of(&plan));
+    assert_eq!(waiting(&lab.plan()), ["acme/orders"]);
+}
+
 /// A cluster on each of two fleets behind one base domain, whose certificate was just renewed.
 fn renewed() -> Lab {
     let mut lab = Lab::new();

@@ -142,6 +142,29 @@ fn an_approval_ends() {
 }
 
 #[test]
+fn an_approval_from_the_future_is_void_and_said_to_be() {
+    let mut lab = three_removed();
+    let id = lab.plan().fleets[0].guard.as_ref().unwrap().id.clone();
+    lab.approve(&id);
+    lab.policy.now -= SignedDuration::from_mins(5);
+    assert_eq!(waiting(&lab.plan()), [""; 0], "clocks differ a little");
+    lab.policy.now -= SignedDuration::from_secs(1);
+    let plan = lab.plan();
+    assert_eq!((waiting(&plan).len(), &plan.fleets[0].void_approvals), (2, &vec![id]));
+    let [Waiting::Approval { why, .. }] = &change(&plan, "Cluster/acme/b").waiting[..] else {
+        panic!("it waits for approval alone")
+    };
+    let at = lab.recorded.approvals[0].at;
+    assert_eq!(
+        *why,
+        format!(
+            "a fleet may lose 1 cluster an hour without it, and it goes by itself when the hour is over; what ada approved at \
+             {at} doesn't hold, since that is yet to come by the clock of this host"
+        )
+    );
+}
+
+#[test]
 fn a_deletion_that_has_begun_goes_on() {
     let mut lab = three_removed();
     let first = lab.plan();

@@ -338,3 +338,19 @@ fn a_service_finds_files_among_its_credentials() {
     );
     assert!(place.told("acme", file("../x")).starts_with("secret-file-name: "));
 }
+
+#[test]
+fn what_another_process_seals_to_a_key_that_it_adds_opens_at_once() {
+    let place = Place::new();
+    let dir = Utf8PathBuf::from_path_buf(place.dir.path().join("state")).unwrap();
+    let store =
+        SecretStore::new(place.store.secrets_dir.clone(), |_| None, Keyring::load_or_create(&dir).unwrap());
+    let mut other = Keyring::load(&dir).unwrap().unwrap();
+    drop(other.add_identity().unwrap());
+    let place = Place { recipient: other.recipient(), store, ..place };
+    assert_eq!(place.told("acme", place.sealed(REFERENCE)), "value: hunter2");
+    assert_eq!(place.store.keyring().recipient(), other.recipient());
+    // Without any keys, those that were read are used.
+    std::fs::remove_file(dir.join("identity.age-keys")).unwrap();
+    assert_eq!(place.told("acme", place.sealed(REFERENCE)), "value: hunter2");
+}

@@ -7,11 +7,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -37,6 +39,9 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// How much longer the time between two looks is than a look takes.
 const PATIENCE: u32 = 10;
+
+/// How many links are followed on the way to a tree, as many as the kernel does.
+const MAX_LINKS: usize = 40;
 
 /// What of a folder is told. A folder that is looked at, or whose files are read, tells nothing.
 const EVENTS: WatchFlags = WatchFlags::CLOSE_WRITE
@@ -76,6 +81,9 @@ pub struct Watch {
     inotify: Option<OwnedFd>,
     /// The folders that are watched, by the number of the watch.
     folders: BTreeMap<i32, PathBuf>,
+    /// The folders in which links on the way to the tree are, with the links' names: whoever changes one puts another tree in
+    /// the place of this one.
+    links: BTreeMap<i32, BTreeSet<OsString>>,
     /// Whether there may be other folders than those.
     is_stale: bool,
     /// Why the tree is looked at again and again.
@@ -105,6 +113,7 @@ impl Watch {
             root: root.to_owned(),
             inotify: None,
             folders: BTreeMap::new(),
+            links: BTreeMap::new(),
             is_stale: true,
             polls: None,
             told: None,
@@ -177,12 +186,21 @@ impl Watch {
                 }
             };
             let flags = event.events();
+            let name = event.file_name().map(|name| name.to_bytes());
+            if !self.folders.contains_key(&event.wd())
+                && let Some(links) = self.links.get(&event.wd())
+                && let Some(name) = name
+            {
+                // What else is beside the tree is nobody's business here.
+                let is_link = links.iter().any(|link| link.as_bytes() == name);
+                (self.is_stale, matters) = (self.is_stale || is_link, matters || is_link);
+                continue;
+            }
             let lost = ReadFlags::QUEUE_OVERFLOW;
             let own = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
             if flags.intersects(lost | own | ReadFlags::ISDIR) {
                 self.is_stale = true;
             }
-            let name = event.file_name().map(|name| name.to_bytes());
             matters |= flags.intersects(lost | own) || name.is_none_or(is_spec_or_volume);
         }
     }
@@ -213,20 +231,29 @@ impl Watch {
         let inotify = match self.inotify.take() {
             Some(inotify) => inotify,
             None => {
-                self.folders.clear();
+                (self.folders, self.links) = Default::default();
                 init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(refused)?
             }
         };
         let mut cover = Cover { inotify: &inotify, folders: BTreeMap::new(), device: None, remote: None };
-        let root = self.root.as_std_path();
-        let covered = cover.folder(root, 0);
+        // Before the tree: where a link leads elsewhere afterwards, that is told.
+        let mut links: BTreeMap<i32, BTreeSet<OsString>> = BTreeMap::new();
+        for (folder, link) in links_to(self.root.as_std_path()) {
+            // What can't be watched is looked at now and then.
+            if let Ok(watch) = add_watch(&inotify, &folder, EVENTS) {
+                links.entry(watch).or_default().insert(link);
+            }
+        }
+        let root = fs::canonicalize(&self.root).unwrap_or_else(|_| self.root.clone().into());
+        let covered = cover.folder(&root, 0);
         let Cover { folders, remote, .. } = cover;
-        for watch in self.folders.keys().filter(|watch| !folders.contains_key(watch)) {
+        let is_watched = |watch: &i32| folders.contains_key(watch) || links.contains_key(watch);
+        for watch in self.folders.keys().chain(self.links.keys()).filter(|watch| !is_watched(watch)) {
             // It went by itself where the folder did.
             let _ = remove_watch(&inotify, *watch);
         }
         let is_missing = folders.is_empty();
-        (self.inotify, self.folders) = (Some(inotify), folders);
+        (self.inotify, self.folders, self.links) = (Some(inotify), folders, links);
         match (covered, remote) {
             (Err(error), _) => Err(refused(error)),
             (Ok(()), _) if is_missing => Err(Polls::Missing),
@@ -238,12 +265,37 @@ impl Watch {
     /// Looks at the tree, and says whether it is another one than before.
     fn has_other_glance(&mut self) -> bool {
         let begin = Instant::now();
-        let now = glance(&self.root).ok();
+        let now = self.root.canonicalize_utf8().ok().and_then(|root| glance(&root).ok());
         self.took = begin.elapsed();
         let differs = now != self.glance;
         self.glance = now;
         differs
     }
+}
+
+/// The links on the way to a folder, each with the folder in which it is.
+fn links_to(path: &Path) -> Vec<(PathBuf, OsString)> {
+    let mut links = Vec::new();
+    let mut here = PathBuf::from("/");
+    let mut left: Vec<PathBuf> = parts(path);
+    while let Some(part) = left.pop() {
+        match fs::read_link(here.join(&part)) {
+            // More than that, and the kernel follows no further either.
+            Ok(target) if links.len() < MAX_LINKS => {
+                links.push((here.clone(), part.into_os_string()));
+                left.extend(parts(&target));
+            }
+            _ if part == Path::new("..") => drop(here.pop()),
+            // An absolute target begins anew.
+            _ => here.push(part),
+        }
+    }
+    links
+}
+
+/// The parts of a path, the last one first.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
 /// A walk through the folders of a tree.

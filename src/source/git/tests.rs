@@ -229,6 +229,60 @@ fn a_remote_that_lost_half_of_a_commit_changes_nothing_and_a_damaged_clone_is_ma
 }
 
 #[test]
+fn what_is_in_force_and_was_found_whole_is_read_again_only_when_somebody_finds_it_damaged() {
+    let place = Place::new();
+    let first = place.commit(None, &[("a.yaml", Put::File("a"))]);
+    place.push(first);
+    let mirror = place.mirror(None);
+    mirror.fetch().unwrap();
+    // The same clone without the file's text.
+    let path = place.path("clone");
+    let clone = Repository::open_bare(&path).unwrap();
+    let (odb, mut kept) = (clone.odb().unwrap(), vec![]);
+    odb.foreach(|id| {
+        let object = odb.read(*id).unwrap();
+        kept.push((object.kind(), object.data().to_vec()));
+        true
+    })
+    .unwrap();
+    fs::remove_dir_all(path.join("objects/pack")).unwrap();
+    let odb = Repository::open_bare(&path).unwrap();
+    let odb = odb.odb().unwrap();
+    for (kind, data) in kept.iter().filter(|(kind, _)| *kind != git2::ObjectType::Blob) {
+        odb.write(*kind, data).unwrap();
+    }
+    let same = Fetched { commit: first.to_string(), is_new: false, rewritten: false };
+    assert_eq!(mirror.fetch().unwrap(), same);
+    assert!(matches!(mirror.snapshot(), Err(GitError::Damaged { .. })), "nobody looked for it");
+    assert_eq!(mirror.fetch().unwrap(), same);
+    assert_eq!(mirror.snapshot().unwrap().entries.len(), 1);
+}
+
+#[test]
+fn a_clone_that_was_being_replaced_when_somebody_was_killed_is_adopted() {
+    let place = Place::new();
+    let first = place.push(place.commit(None, &[("a.yaml", Put::File("a"))]));
+    place.mirror(None).fetch().unwrap();
+    let (clone, old, new) = (place.path("clone"), place.path("clone.old"), place.path("clone.new"));
+    let commit = || place.mirror(None).commit();
+    for aside in [&old, &new] {
+        fs::rename(&clone, aside).unwrap();
+        assert_eq!(commit(), Some(first.clone()));
+        assert!(clone.exists() && !aside.exists());
+    }
+    // Of one that is not whole nothing is taken.
+    fs::rename(&clone, &old).unwrap();
+    Repository::init_bare(&new).unwrap();
+    assert_eq!(commit(), Some(first.clone()));
+    let mirror = place.mirror(None);
+    mirror.fetch_anew(Instant::now() + mirror.timeout(), None).unwrap();
+    assert!(!new.exists() && !old.exists());
+    assert_eq!(mirror.snapshot().unwrap().entries.len(), 1);
+    remove(&clone).unwrap();
+    assert_eq!(commit(), None);
+}
+
+#[test]
 fn a_source_sees_nothing_of_what_another_fetched_and_shows_no_token() {
     let place = Place::new();
     place.push(place.commit(None, &[("specs/a.yaml", Put::File("a"))]));

@@ -61,6 +61,41 @@ fn what_is_in_folders_that_were_not_there_is_told() {
 }
 
 #[test]
+fn another_tree_in_the_place_of_the_one_that_was_there_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().canonicalize().unwrap();
+    let at = |name: &str| folder.join(name);
+    for tree in ["first/specs", "second/specs"] {
+        fs::create_dir_all(at(tree)).unwrap();
+    }
+    // As git-sync does it: the link is replaced, and nothing in either tree changes.
+    let link = |to: &str| {
+        std::os::unix::fs::symlink(to, at("next")).unwrap();
+        fs::rename(at("next"), at("now")).unwrap();
+    };
+    link("first");
+    let path = Utf8PathBuf::from_path_buf(at("now/specs")).unwrap();
+    assert_eq!(links_to(path.as_std_path()), [(folder.clone(), OsString::from("now"))]);
+    let mut watch = Watch::new(&path);
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        while tell.send(()).is_ok() {
+            watch.changed();
+        }
+    });
+    told.recv_timeout(LONG).unwrap();
+    let watched = Watched { root: place, told };
+    watched.write("something beside it");
+    assert!(watched.told.recv_timeout(LONGEST * 2).is_err());
+    link("second");
+    watched.is_told();
+    fs::write(at("second/specs/x.yaml"), "a: 1\n").unwrap();
+    watched.is_told();
+    fs::write(at("first/specs/x.yaml"), "a: 1\n").unwrap();
+    assert!(watched.told.recv_timeout(LONGEST * 2).is_err(), "it is no part of the tree any more");
+}
+
+#[test]
 fn what_editors_keep_beside_a_file_is_not_told() {
     let watched = Watched::new();
     watched.write(".x.yaml.swp");
