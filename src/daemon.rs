@@ -14,7 +14,7 @@ mod work;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -35,7 +35,7 @@ pub use schedule::Outlook;
 
 /// How long a resource has to be missing from the files before it counts as removed: a checkout, or an editor that saves,
 /// is over by then.
-const ABSENCE: SignedDuration = SignedDuration::from_secs(30);
+const ABSENCE: Duration = Duration::from_secs(30);
 
 /// How long is waited for more of the same: a client that writes one object often writes several.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -192,7 +192,7 @@ impl Process {
         events: UnboundedReceiver<Event>,
     ) -> Result<Self, Lost> {
         // A commit is never half written.
-        let absence = if source.is_git() { SignedDuration::ZERO } else { ABSENCE };
+        let absence = if source.is_git() { Duration::ZERO } else { ABSENCE };
         let installation = Arc::new(installation);
         let watcher = Arc::clone(&vitals);
         let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));

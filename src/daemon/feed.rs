@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Event, Lost, thread};
 use crate::source::SourceError;
-use crate::source::directory::{self, Watch};
+use crate::source::directory::{self, Unfinished, Watch};
 use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::Snapshot;
 use crate::vitals::Vitals;
@@ -35,7 +35,7 @@ impl Source {
 
 /// What gives the specs as they are now.
 pub(super) enum Specs {
-    Folder(Utf8PathBuf, Arc<Vitals>),
+    Folder(Utf8PathBuf, Unfinished, Arc<Vitals>),
     Git {
         mirror: Arc<Mirror>,
         /// Whether a fetch of this process has ended, or took too long. Before, what an earlier one fetched may be long
@@ -50,8 +50,8 @@ impl Specs {
     /// The specs as they are now; none where nothing was fetched yet.
     pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
         match self {
-            Specs::Folder(tree, vitals) => {
-                let snapshot = directory::scan(tree)?;
+            Specs::Folder(tree, unfinished, vitals) => {
+                let snapshot = directory::scan_watched(tree, unfinished)?;
                 vitals.read(Timestamp::now());
                 Ok(Some(snapshot))
             }
@@ -104,6 +104,7 @@ pub(super) fn start(
         Source::Folder(tree) => {
             // Before the first scan: what happens after that is told.
             let mut watch = Watch::new(&tree);
+            let unfinished = watch.unfinished();
             thread("watch", move || {
                 loop {
                     watch.changed();
@@ -113,7 +114,7 @@ pub(super) fn start(
                     }
                 }
             })?;
-            Ok((feed, Specs::Folder(tree, vitals)))
+            Ok((feed, Specs::Folder(tree, unfinished, vitals)))
         }
         Source::Git(mirror, interval) => {
             let (mirror, tried) = (Arc::new(*mirror), Arc::new(AtomicBool::new(false)));

@@ -84,13 +84,14 @@ impl Look {
         let documents = spec::read(&snapshot, self.documents.as_ref());
         let mut now = Timestamp::now();
         let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
+        let begun = Instant::now();
         let mut round = plan(now)?;
         if approvals::answer(state, &round) {
             now = Timestamp::now();
             round = plan(now)?;
         }
         self.documents = Some(documents);
-        tracing::debug!(plan = round.plan.id, looked = round.looked, "planned");
+        tracing::debug!(plan = round.plan.id, looked = round.looked, took = ?begun.elapsed(), "planned");
         self.log.decisions(&round);
         self.vitals.planned(&round, now);
         self.waits.record(&round, state, &self.actor, now);

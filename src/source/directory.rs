@@ -22,7 +22,7 @@ use super::rules::{
 use crate::names::{Digest, SpecPath};
 use crate::spec::{Entry, Snapshot, SourceId};
 
-pub use watch::Watch;
+pub use watch::{Unfinished, Watch};
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;
@@ -51,6 +51,23 @@ pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     let revision = revision(&entries);
     Ok(Snapshot { source: SourceId(real.to_string()), revision, commit: None, skipped, entries })
+}
+
+/// The same of a tree that is watched: a file that somebody still writes can't be read.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_watched(root: &Utf8Path, unfinished: &Unfinished) -> Result<Snapshot, SourceError> {
+    let mut snapshot = scan(root)?;
+    for file in unfinished.files() {
+        let path = file.strip_prefix(root).ok().and_then(|path| path.to_str()?.parse::<SpecPath>().ok());
+        if let Some(entry @ Entry::File { .. }) = path.and_then(|path| snapshot.entries.get_mut(&path)) {
+            let hint = "wait until it is written, or write it beside and rename it";
+            *entry = unreadable("unfinished-file", "somebody is still writing this".to_owned(), hint);
+        }
+    }
+    snapshot.revision = revision(&snapshot.entries);
+    Ok(snapshot)
 }
 
 /// What changes in a tree when a file or folder of it does, told without opening a file.
