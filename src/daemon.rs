@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -36,7 +36,7 @@ pub use schedule::{Outlook, Ready};
 
 /// How long a resource has to be missing from the files before it counts as removed: a checkout, or an editor that saves,
 /// is over by then.
-const ABSENCE: SignedDuration = SignedDuration::from_secs(30);
+const ABSENCE: Duration = Duration::from_secs(30);
 
 /// How long is waited for more of the same: a client that writes one object often writes several.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -146,7 +146,7 @@ fn runtime() -> Result<Runtime, Lost> {
 /// Where those who ask leave their questions.
 fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSender<Event>) -> Arc<Desk> {
     // A commit is never half written.
-    let absence = if source.is_git() { SignedDuration::ZERO } else { ABSENCE };
+    let absence = if source.is_git() { Duration::ZERO } else { ABSENCE };
     let (watcher, tell) = (Arc::clone(vitals), tell.clone());
     let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
     // Nobody hears it when the process is about to end.

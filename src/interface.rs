@@ -4,13 +4,15 @@
 
 mod client;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Catalog, Condition, Hold, Recorded, ResolvedCluster, Resource, ResourceStatus, Status};
 use crate::health;
-use crate::names::{Kind, ResourceKey};
-use crate::plan::{Change, Plan, Verb, Waiting};
+use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting};
 use crate::spec::{DnsProvider, Spec};
 
 pub use client::{ClientProperties, client_properties};
@@ -55,12 +57,60 @@ pub fn standing(
     plan: &Plan,
     judged: Option<&ResourceStatus>,
 ) -> Standing {
+    let host = host(key, catalog);
+    let host = plan.fleets.iter().find(|plan| Some(&plan.fleet) == host.as_ref());
+    stands(key, (catalog, recorded), plan.change(key), host, judged)
+}
+
+/// A plan by resources, for whoever asks how all of them stand.
+pub struct Index<'p> {
+    changes: BTreeMap<&'p ResourceKey, &'p Change>,
+    fleets: BTreeMap<&'p FleetKey, &'p FleetPlan>,
+}
+
+impl<'p> Index<'p> {
+    /// Of a plan.
+    pub fn of(plan: &'p Plan) -> Self {
+        let changes = plan.changes().map(|change| (&change.resource, change));
+        Self { changes: changes.collect(), fleets: plan.fleets.iter().map(|it| (&it.fleet, it)).collect() }
+    }
+
+    /// The same as [`standing`].
+    pub fn standing(
+        &self,
+        key: &ResourceKey,
+        catalog: &Catalog,
+        recorded: &Recorded,
+        judged: Option<&ResourceStatus>,
+    ) -> Standing {
+        let host = host(key, catalog).and_then(|fleet| self.fleets.get(&fleet)).copied();
+        stands(key, (catalog, recorded), self.changes.get(key).copied(), host, judged)
+    }
+}
+
+/// The fleet that a resource is, or is on.
+fn host(key: &ResourceKey, catalog: &Catalog) -> Option<FleetKey> {
+    match key.kind {
+        Kind::Fleet => {
+            Some(FleetKey { organization: key.organization.clone(), fleet: key.name.parse().ok()? })
+        }
+        _ => catalog.resources.get(key)?.fleet(),
+    }
+}
+
+/// `host` is what is planned for the fleet that the resource is or is on.
+fn stands(
+    key: &ResourceKey,
+    (catalog, recorded): (&Catalog, &Recorded),
+    change: Option<&Change>,
+    host: Option<&FleetPlan>,
+    judged: Option<&ResourceStatus>,
+) -> Standing {
     let record = recorded.resources.get(key);
-    let change = plan.change(key);
-    let conditions = conditions(key, plan, judged);
+    let conditions = conditions(key, host, judged);
     let hold = catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
     let ailing = judged.filter(|judged| judged.status != Status::Healthy);
-    let unreached = unreached(key, catalog, plan);
+    let unreached = unreached(key, host);
     let (status, reason) = match (record, change, hold) {
         (Some(record), _, _) if record.deleting => {
             let going = judged.filter(|judged| judged.status == Status::Deleting);
@@ -115,13 +165,10 @@ fn changing(change: &Change) -> (Status, Option<String>) {
 
 /// What a resource is, and why, while the fleet that it is, or is on, can't be reached; none where it can. A fleet whose target
 /// may not be used has failed.
-fn unreached(key: &ResourceKey, catalog: &Catalog, plan: &Plan) -> Option<(Status, String)> {
-    let resource = catalog.resources.get(key);
-    let fleet = resource.and_then(Resource::fleet).map_or_else(|| key.clone(), |fleet| fleet.resource());
-    let plan = plan.fleets.iter().find(|plan| plan.fleet.resource() == fleet)?;
-    let waiting = plan.reach.waiting().filter(|it| matches!(it, Waiting::Unreachable { .. }))?;
+fn unreached(key: &ResourceKey, host: Option<&FleetPlan>) -> Option<(Status, String)> {
+    let waiting = host?.reach.waiting().filter(|it| matches!(it, Waiting::Unreachable { .. }))?;
     let refused = matches!(waiting, Waiting::Unreachable { refused: true, .. });
-    let status = if refused && fleet == *key { Status::Failed } else { Status::Unreachable };
+    let status = if refused && key.kind == Kind::Fleet { Status::Failed } else { Status::Unreachable };
     Some((status, waiting.to_string()))
 }
 
@@ -129,8 +176,12 @@ fn first_waiting(change: &Change) -> Option<String> {
     change.waiting.first().map(ToString::to_string)
 }
 
-fn conditions(key: &ResourceKey, plan: &Plan, judged: Option<&ResourceStatus>) -> Vec<Condition> {
-    let fleet = plan.fleets.iter().find(|plan| plan.fleet.resource() == *key);
+fn conditions(
+    key: &ResourceKey,
+    host: Option<&FleetPlan>,
+    judged: Option<&ResourceStatus>,
+) -> Vec<Condition> {
+    let fleet = host.filter(|_| key.kind == Kind::Fleet);
     let of_fleet = fleet.into_iter().flat_map(|fleet| &fleet.conditions);
     of_fleet.chain(judged.into_iter().flat_map(|judged| &judged.conditions)).cloned().collect()
 }

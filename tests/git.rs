@@ -1,6 +1,7 @@
 //! Specs from a git repository: what is pushed is done, and what can't be fetched changes nothing.
 
 mod https;
+mod limits;
 mod ssh;
 mod webhook;
 mod write;
@@ -102,7 +103,12 @@ fn what_is_pushed_is_done_and_each_decision_names_its_commit_and_author() {
     serve.signal("HUP");
     replicas(&serve, &specs, "6");
     let named = format!("commit=\"{commit}\"");
-    serve.says(&["decided", "cluster acme/orders", &named, "author=\"Ada <ada@example.com>\""]);
+    serve.says(&[
+        "decided to update cluster acme/orders: kafka_units 1 → 2 (acme/clusters/orders.yaml:9). ",
+        "Adds 3 brokers and rebalances; clients keep their connections fleet=\"acme/eu\"",
+        " verb=update cause=\"spec\" plan=\"",
+        &format!("{named} author=\"Ada <ada@example.com>\""),
+    ]);
     serve.says(&["done", "cluster acme/orders", &named]);
     let audit = fs::read_to_string(specs.tree.beside("state/audit.jsonl")).unwrap();
     let last = audit.lines().last().unwrap();

@@ -4,6 +4,7 @@ mod clock;
 mod disk;
 mod files;
 mod modes;
+mod silent;
 mod software;
 
 use std::fs;
@@ -42,11 +43,8 @@ fn units(tree: &Tree, units: u32) -> String {
     lines.collect()
 }
 
-#[test]
-fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
-    let plane = ControlPlane::start();
-    let proxy = Proxy::before(&plane);
-    let tree = Tree::example("quickstart");
+/// Puts a fleet behind a proxy beside the example's, with one of the clusters, and settings that let it be reached.
+fn far(tree: &Tree, proxy: &Proxy) {
     let config = "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n";
     fs::write(tree.beside("config.toml"), config).unwrap();
     let fleet = tree.read("acme/fleets/eu.yaml");
@@ -59,6 +57,14 @@ fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
     );
     let sandbox = tree.read(SANDBOX).replace("infrastructure: eu", "infrastructure: far");
     tree.write(SANDBOX, sandbox.replace("cluster_type", "cloud_provider: byok\ncluster_type"));
+}
+
+#[test]
+fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
+    let plane = ControlPlane::start();
+    let proxy = Proxy::before(&plane);
+    let tree = Tree::example("quickstart");
+    far(&tree, &proxy);
     // Everything can be asked; what would change something gets no answer, and is waited for.
     proxy.inject(Rule::always(Fault::Silence).changing(true));
     let serve = Serve::start(&tree, &format!("{SERVE} --config config.toml"));

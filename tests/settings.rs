@@ -78,6 +78,20 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
              help: `streamfleet explain config` says what there is\n",
         ),
         (
+            "[policy]\nmode = \"aprove\"\n",
+            "error: could not understand the config file `settings.toml`\n\
+             TOML parse error at line 2, column 8\n  |\n2 | mode = \"aprove\"\n  |        ^^^^^^^^\n\
+             unknown variant `aprove`, expected one of `auto`, `approve`, `plan-only`\n  \
+             help: did you mean `approve`?\n",
+        ),
+        (
+            "[api]\nlisten = \"localhost\"\n",
+            "error: could not understand the config file `settings.toml`\n\
+             TOML parse error at line 2, column 10\n  |\n2 | listen = \"localhost\"\n  |          ^^^^^^^^^^^\n\
+             invalid socket address syntax\n  \
+             help: name an address of this host and a port, as `127.0.0.1:3000` or `[::1]:3000`\n",
+        ),
+        (
             "state_dir = \"made\"\noutput_dir = \"./made/\"\n",
             "error: the config file `settings.toml` is not sound\n\
              `state_dir` and `output_dir` are one folder, `made`: what is remembered, what is written for others and what \
@@ -108,7 +122,9 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
         "error: `state_dir` and `output_dir` are one folder, `made`: what is remembered",
         "help: give each of them a folder of its own",
     ]);
-    tree.run("config check gone.toml")
-        .expect(1)
-        .says(&["error: could not read the config file `gone.toml`", "because: No such file or directory"]);
+    tree.run("config check gone.toml").expect(1).says(&[
+        "error: could not read the config file `gone.toml`",
+        "because: No such file or directory",
+        "help: `streamfleet config sample` prints one to start from",
+    ]);
 }

@@ -17,8 +17,12 @@ pub fn resolve(config: &mut Config) {
 /// The paths that may lead to a credential.
 fn paths(config: &mut Config) -> impl Iterator<Item = &mut Utf8PathBuf> {
     let Config { secrets_dir, source, .. } = config;
-    let SourceConfig { token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file, .. } = source;
-    [secrets_dir, token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file].into_iter().flatten()
+    let SourceConfig {
+        token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file, ..
+    } = source;
+    [secrets_dir, token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file]
+        .into_iter()
+        .flatten()
 }
 
 fn resolve_in(path: &mut Utf8PathBuf, folder: &Utf8Path) {

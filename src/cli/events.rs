@@ -125,7 +125,7 @@ fn is_named(resource: &ResourceKey, named: &str) -> bool {
             .is_some_and(|(kind, rest)| Kind::meant_by(kind) == Some(resource.kind) && rest == path)
 }
 
-/// `2026-11-22T07:00:00Z  done     cluster acme/orders created: its spec changed: acme/orders.yaml:1 (ann, plan 7c1e90)`.
+/// `2026-11-22T07:00:00Z  done     cluster acme/orders created on acme/eu: its spec is new (acme/orders.yaml:1) [ann, plan 7c1e90]`.
 fn line(event: &Event) -> String {
     let Event { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
     let mut line = format!("{}  {:7}  ", interface::timestamp(*at), outcome.as_str());

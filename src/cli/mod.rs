@@ -42,7 +42,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
 use console::Console;
 use format::Format;
 
-use crate::vitals::Journal;
+use crate::vitals::{Journal, Lines};
 
 /// Exit codes that every verb shares. Those of a plan are [`crate::plan::Plan::exit_code`]'s.
 pub mod exit {
@@ -111,8 +111,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(&error),
     };
     // Nobody sees what a process that runs on does but by its log.
-    let least = u8::from(matches!(cli.verb, Verb::Serve(_)));
-    log_to_stderr(cli.verbose.max(least));
+    let runs_on = matches!(cli.verb, Verb::Serve(_));
+    log_to_stderr(cli.verbose.max(u8::from(runs_on)), runs_on);
     let mut console = Console::new();
     let result = match cli.verb {
         Verb::Init(verb) => init::run(&verb, &mut console),
@@ -156,8 +156,8 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Sends the log to journald where a service's standard error leads there, and else to standard error, so that standard
-/// output holds only what was asked for.
-fn log_to_stderr(verbose: u8) {
+/// output holds only what was asked for. Of a process that runs on, each line says when.
+fn log_to_stderr(verbose: u8, runs_on: bool) {
     use tracing_subscriber::EnvFilter;
     use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
     use tracing_subscriber::util::SubscriberInitExt as _;
@@ -166,16 +166,18 @@ fn log_to_stderr(verbose: u8) {
         1 => "streamfleet=info,warn",
         _ => "streamfleet=debug,info",
     };
+    // Whoever filters by modules has to see which there are.
+    let names_modules = std::env::var_os("STREAMFLEET_LOG").is_some();
     let filter = EnvFilter::try_from_env("STREAMFLEET_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     if let Some(journal) = Journal::of_service() {
         let _ = tracing_subscriber::registry().with(journal.with_filter(filter)).try_init();
         return;
     }
-    let color = console::stderr_has_color();
-    let _ = tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(color)
-        .without_time()
-        .try_init();
+        .with_ansi(console::stderr_has_color())
+        .with_target(verbose > 1 || names_modules)
+        .fmt_fields(Lines);
+    let _ = if runs_on { log.try_init() } else { log.without_time().try_init() };
 }

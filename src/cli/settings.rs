@@ -1,6 +1,6 @@
 //! Which tree, state, output and secrets a verb works with: from flags, the environment, a config file or the defaults.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use clap::Args;
@@ -264,8 +264,14 @@ pub fn refuse_shared_folder(folders: [Option<&Utf8PathBuf>; 3]) -> Result<(), St
 /// # Errors
 /// When it can't be read or understood.
 pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::during(format!("could not read the config file `{path}`"), &error))?;
+    let unread = |error: std::io::Error| {
+        let failure = Failure::during(format!("could not read the config file `{path}`"), &error);
+        match error.kind() {
+            ErrorKind::NotFound => failure.hint("`streamfleet config sample` prints one to start from"),
+            _ => failure.hint("let the user that runs this read it"),
+        }
+    };
+    let text = std::fs::read_to_string(path).map_err(unread)?;
     let not_understood = |error: &toml::de::Error| {
         let words = error.to_string();
         Failure::new(format!("could not understand the config file `{path}`\n{}", words.trim_end()))
@@ -280,14 +286,19 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     Ok((table, config))
 }
 
-/// What to do about settings that can't be understood: the key that was likely meant, where the message lists what there is.
+/// What to do about settings that can't be understood: the key or the word that was likely meant, where the message lists what
+/// there is.
 fn hint(message: &str) -> String {
     if message.contains(GIVEN_TOGETHER) {
         return "take what is lacking from what `streamfleet config sample` prints, or leave the table out"
             .to_owned();
     }
+    if message.contains("socket address") {
+        return "name an address of this host and a port, as `127.0.0.1:3000` or `[::1]:3000`".to_owned();
+    }
     let mut names = message.split('`').skip(1).step_by(2);
-    let unknown = names.next().filter(|_| message.starts_with("unknown field"));
+    let lists_names = ["unknown field", "unknown variant"].iter().any(|words| message.starts_with(words));
+    let unknown = names.next().filter(|_| lists_names);
     match unknown.and_then(|unknown| nearest(unknown, names)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`streamfleet explain config` says what there is".to_owned(),

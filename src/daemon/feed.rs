@@ -104,6 +104,7 @@ pub(super) fn start(
         Source::Folder(tree) => {
             // Before the first scan: what happens after that is told.
             let mut watch = Watch::new(&tree);
+            let unfinished = watch.unfinished();
             thread("watch", move || {
                 loop {
                     watch.changed();
@@ -113,7 +114,7 @@ pub(super) fn start(
                     }
                 }
             })?;
-            Ok((feed, Specs::Folder(tree, Scanner::default(), vitals)))
+            Ok((feed, Specs::Folder(tree, Scanner::of(unfinished), vitals)))
         }
         Source::Git(mirror, interval) => {
             let (mirror, tried) = (Arc::new(*mirror), Arc::new(AtomicBool::new(false)));

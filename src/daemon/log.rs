@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, ResourceKey};
-use crate::plan::{Cause, Change, Plan, Verb, Waiting};
+use crate::plan::{Cause, Change, Plan, Verb, Waiting, reason};
 use crate::problem;
 use crate::round::Round;
 
@@ -83,14 +83,20 @@ impl Log {
     }
 
     fn decision(&mut self, plan: &Plan, fleet: Option<&str>, change: &Change) {
-        let Change { resource, verb, cause, waiting, .. } = change;
+        let Change { resource, verb, cause, waiting, origin, effects, .. } = change;
         let (cause, by) = told(cause);
+        let (file, line) = (origin.as_ref().map(|at| at.path.as_str()), origin.as_ref().map(|at| at.line));
         let commit = plan.inputs.commit.as_ref();
         let (commit, author) = (commit.map(|commit| &commit.id), commit.map(|commit| &commit.author));
         let (made, plan) = (plan.created_at, &plan.id);
         if waiting.is_empty() {
             if *verb != Verb::Keep {
-                tracing::info!(fleet, %resource, %verb, cause, by, plan, commit, author, "decided");
+                let why = [reason(change)].into_iter().chain(effects.iter().map(|effect| sentence(effect)));
+                let why = why.collect::<Vec<_>>().join(". ");
+                tracing::info!(
+                    fleet, %resource, %verb, cause, by, file, line, plan, commit, author,
+                    "decided to {verb} {resource}: {why}"
+                );
             }
             return;
         }
@@ -105,10 +111,19 @@ impl Log {
                 Waiting::Approval { id, .. } => Some(id),
                 _ => None,
             });
-            tracing::warn!(fleet, %resource, %verb, cause, by, plan, commit, author, approve, "waits: {waits}");
+            tracing::warn!(
+                fleet, %resource, %verb, cause, by, file, line, plan, commit, author, approve,
+                "waits: {waits}"
+            );
             self.waiting.insert(resource.clone(), waits);
         }
     }
+}
+
+/// What follows from something, as a sentence of its own.
+fn sentence(effect: &str) -> String {
+    let mut letters = effect.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Why something is done, as a word, and who changed the target where that is why.

@@ -106,6 +106,7 @@ impl Look {
         let documents = Arc::new(spec::read(&snapshot, self.documents.as_deref()));
         let mut now = Timestamp::now();
         let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
+        let begun = Instant::now();
         let mut round = plan(now)?;
         let (approvals, questions): (Vec<_>, Vec<_>) =
             questions.into_iter().partition(|question| matches!(question.wants, Wants::Approve { .. }));
@@ -114,7 +115,7 @@ impl Look {
             round = plan(now)?;
         }
         self.documents = Some(Arc::clone(&documents));
-        tracing::debug!(plan = round.plan.id, looked = round.looked, "planned");
+        tracing::debug!(plan = round.plan.id, looked = round.looked, took = ?begun.elapsed(), "planned");
         self.log.decisions(&round);
         self.vitals.planned(&round, now);
         self.waits.record(&round, state, &self.actor, now);

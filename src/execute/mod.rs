@@ -17,7 +17,7 @@ use jiff::Timestamp;
 
 use crate::catalog::{Recorded, RecordedResource, Secrets};
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::{Cause, Change, FleetPlan, Plan, Verb, Waiting};
+use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting, reason};
 use crate::state::{AuditEntry, Event, Outcome, State, StateError};
 use crate::target::Targets;
 
@@ -222,7 +222,7 @@ impl Run<'_> {
             }
         }
         let done =
-            |change: &&Change| self.event(fleet, change, Outcome::Done, past(change.verb), why(change));
+            |change: &&Change| self.event(fleet, change, Outcome::Done, past(change.verb), reason(change));
         state.record_events(changes.iter().map(done).collect());
         Ok(())
     }
@@ -242,7 +242,13 @@ impl Run<'_> {
     /// Records that changes begin.
     fn decide<'c>(&self, fleet: Option<&FleetKey>, changes: impl Iterator<Item = &'c Change>) {
         let decided = |change: &Change| {
-            self.event(fleet, change, Outcome::Decided, &format!("to be {}", past(change.verb)), why(change))
+            self.event(
+                fleet,
+                change,
+                Outcome::Decided,
+                &format!("to be {}", past(change.verb)),
+                reason(change),
+            )
         };
         self.state.record_events(changes.map(decided).collect());
     }
@@ -355,19 +361,6 @@ fn past(verb: Verb) -> &'static str {
         Verb::Delete => "deleted",
         Verb::Keep => "kept",
         Verb::Recreate => "made anew",
-    }
-}
-
-fn why(change: &Change) -> String {
-    match (&change.cause, &change.origin) {
-        (Cause::Spec, Some(origin)) => format!("its spec changed: {origin}"),
-        (Cause::Spec, None) => "its spec changed".to_owned(),
-        (Cause::Reference { to }, _) => format!("{to}, which it refers to, changed"),
-        (Cause::Settings, _) => "the settings of the installation changed".to_owned(),
-        (Cause::Upgrade { version, .. }, _) => format!("its upgrade to Kafka {version} goes on"),
-        (Cause::Drift { by: Some(by) }, _) => format!("{by} changed it on the target"),
-        (Cause::Drift { by: None }, _) => "it was changed on the target".to_owned(),
-        (Cause::Software { version }, _) => format!("streamfleet {version} renders it differently"),
     }
 }
 

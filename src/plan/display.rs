@@ -2,6 +2,7 @@
 
 mod markdown;
 mod objects;
+mod reason;
 mod remarks;
 mod size;
 mod text;
@@ -19,6 +20,7 @@ use crate::plan::{
 };
 use crate::spec::InfraType;
 pub use markdown::markdown;
+pub use reason::reason;
 pub use text::plain;
 pub use words::way_out;
 

@@ -12,7 +12,7 @@ use crate::plan::world::World;
 use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, given_up};
 
 /// How long a deletion counts against what a fleet may lose.
-const WINDOW: SignedDuration = SignedDuration::from_hours(1);
+pub const DELETIONS_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
 /// How far from now an approval may lie in the future: clocks differ a little, and one that was set back by more would let it
 /// hold for longer than it should.
@@ -126,12 +126,15 @@ fn void(world: &World, fleet: &FleetKey, valid: &[String]) -> Vec<String> {
 }
 
 /// How many clusters the fleet may still lose within the hour. A deletion that seems to lie in the future counts: a
-/// clock that was set back allows nothing more.
+/// clock that was set back allows nothing more. One that was set ahead neither, where somebody knows how long ago it really was.
 fn deletions_left(world: &World, fleet: &FleetKey) -> u32 {
     let now = world.policy.now;
-    let recent = world.recorded.deletions.iter();
-    let recent = recent.filter(|deletion| deletion.fleet == *fleet && age(now, deletion.at) < WINDOW).count();
-    world.policy.cluster_deletions_per_hour.saturating_sub(u32::try_from(recent).unwrap_or(u32::MAX))
+    let is_recent = |at| age(now, at) < DELETIONS_WINDOW;
+    let deletions = world.recorded.deletions.iter();
+    let recent = deletions.filter(|deletion| deletion.fleet == *fleet && is_recent(deletion.at)).count();
+    let lost = world.policy.pauses.lost.get(fleet).copied().unwrap_or_default();
+    let recent = u32::try_from(recent).unwrap_or(u32::MAX).max(lost);
+    world.policy.cluster_deletions_per_hour.saturating_sub(recent)
 }
 
 fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
@@ -237,7 +240,7 @@ pub(super) fn moves_the_log(cause: &Cause, steps: &[Step]) -> bool {
     !drifted && steps.iter().any(|step| step.object.kind == "Kafka" && changes(step))
 }
 
-/// An approval that still holds.
+/// An approval that still holds. One from the future was given before the clock was set back, and ends, too.
 fn approval<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
     let holds = |approval: &&Approval| {
         let age = age(world.policy.now, approval.at);

@@ -50,9 +50,10 @@ use crate::render::{Desired, Manifest};
 
 pub use awaited::LONG;
 pub use contest::{Contest, take_out};
-pub use display::{Reader, display, markdown, plain, way_out};
+pub use display::{Reader, display, markdown, plain, reason, way_out};
 pub use dry_run::{DryRun, DryRuns, Questions};
 pub use fleet::{FleetPart, Quiet};
+pub use guard::DELETIONS_WINDOW;
 pub use json::{InvalidPlan, schema};
 pub use model::{
     Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,

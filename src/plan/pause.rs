@@ -20,6 +20,8 @@ pub struct Pauses {
     pub flapping: BTreeMap<(FleetKey, ObjectKey), Flapping>,
     /// The fleets on which something failed.
     pub failed: BTreeMap<FleetKey, Retry>,
+    /// How many clusters fleets lost within the hour by the time that passed, whatever the clock was set to meanwhile.
+    pub lost: BTreeMap<FleetKey, u32>,
 }
 
 /// Somebody else keeps changing an object back.

@@ -1,19 +1,18 @@
 //! What a running process remembers from round to round. All of it can be lost: a process that starts anew looks at
 //! everything.
-//!
-//! Clocks are set back: what was to be over at some time is over, too, when that is further away than it can ever have been.
 
 mod corrections;
+mod timer;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::Round;
 use super::health::Judged;
 use super::verify::Asked;
+use super::{Checked, Round};
 use crate::catalog::Catalog;
 use crate::execute::{Failure, Report};
 use crate::names::{Digest, FleetKey, ResourceKey};
@@ -21,6 +20,7 @@ use crate::plan::{Change, FleetPlan, Pauses, Retry};
 use crate::render::Renderer;
 use crate::target::{self, Pace};
 use corrections::Corrections;
+use timer::{Losses, Moment, Timer};
 
 /// The pauses before a fleet on which something failed is tried again.
 const PAUSES: Pace = Pace::around(Duration::from_secs(1), LONGEST);
@@ -38,7 +38,7 @@ pub struct Memory {
     /// What their targets would say to what is to be done.
     pub(super) asked: Asked,
     /// How long a resource has to be missing from the specs before it counts as removed.
-    absence: SignedDuration,
+    absence: Duration,
     /// Whether plans made with it are nobody's to carry out.
     pub(super) is_copy: bool,
     /// Who is told that planning goes on.
@@ -48,8 +48,9 @@ pub struct Memory {
 
 #[derive(Default)]
 struct State {
-    /// Since when resources are missing from the specs.
-    absent: BTreeMap<ResourceKey, Since>,
+    /// The resources that are missing from the specs, each until when that doesn't count.
+    absent: BTreeMap<ResourceKey, Timer>,
+    losses: Losses,
     corrections: Corrections,
     /// The fleets on which something failed.
     failed: BTreeMap<FleetKey, Failed>,
@@ -57,38 +58,20 @@ struct State {
     under_way: BTreeMap<FleetKey, Timestamp>,
 }
 
-/// When something began, by the clock and by the time that passes: a clock that is set forward brings no end nearer.
-#[derive(Debug, Clone, Copy)]
-struct Since {
-    time: Timestamp,
-    instant: Instant,
-}
-
-impl Since {
-    fn now(time: Timestamp) -> Self {
-        Self { time, instant: Instant::now() }
-    }
-
-    /// When it has lasted so long, by both.
-    fn until(self, long: SignedDuration, now: Self) -> Option<Timestamp> {
-        let passed = now.instant.saturating_duration_since(self.instant);
-        let left = long.checked_sub(SignedDuration::try_from(passed).ok()?)?.max(SignedDuration::ZERO);
-        Some(self.time.checked_add(long).ok()?.max(now.time.checked_add(left).ok()?))
-    }
-}
-
 /// Something failed on a fleet.
 struct Failed {
     /// What the fleet should be, by its specs. Whoever changes them may do so to mend it.
     wanted: Digest,
     pace: Pace,
-    retry: Retry,
+    /// What.
+    failed: String,
+    pause: Timer,
 }
 
 impl Memory {
     /// Of a process whose specs may be looked at while somebody is changing them: a resource has to be missing for so long
     /// before it counts as removed.
-    pub fn with_absence(absence: SignedDuration) -> Self {
+    pub fn with_absence(absence: Duration) -> Self {
         Self { absence, ..Self::default() }
     }
 
@@ -118,28 +101,23 @@ impl Memory {
     }
 
     /// What has to be put off in the next plan of these specs.
-    pub(super) fn pauses(&self, catalog: &Catalog, now: Timestamp) -> Pauses {
+    pub(super) fn pauses(&self, checked: &Checked, now: Timestamp) -> Pauses {
+        let (Checked { catalog, recorded, .. }, now) = (checked, Moment::now(now));
         let mut state = self.state();
-        state.failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
-        state.absent.retain(|key, _| catalog.absent.contains_key(key));
-        let this = Since::now(now);
+        let State { absent, losses, corrections, failed, .. } = &mut *state;
+        failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
+        absent.retain(|key, _| catalog.absent.contains_key(key));
         for key in catalog.absent.keys() {
-            let since = state.absent.entry(key.clone()).or_insert(this);
-            since.time = now.min(since.time);
+            absent.entry(key.clone()).or_insert_with(|| Timer::begin(self.absence, now));
         }
-        let absent = state
-            .absent
-            .iter()
-            .filter_map(|(key, since)| Some((key.clone(), since.until(self.absence, this)?)));
+        let failed = failed.iter_mut().map(|(fleet, Failed { failed, pause, .. })| {
+            (fleet.clone(), Retry { failed: failed.clone(), until: pause.until(now) })
+        });
         Pauses {
-            absent: absent.collect(),
-            flapping: state.corrections.flapping(now),
-            failed: state
-                .failed
-                .iter()
-                .filter(|(_, failed)| failed.may_be_at(now))
-                .map(Failed::retry)
-                .collect(),
+            absent: absent.iter_mut().map(|(key, pause)| (key.clone(), pause.until(now))).collect(),
+            flapping: corrections.flapping(now.clock),
+            failed: failed.collect(),
+            lost: losses.within_the_hour(&recorded.deletions, now),
         }
     }
 
@@ -174,7 +152,7 @@ impl Memory {
             state.corrections.done(&plan.fleet, change, now);
         }
         let wanted = wanted(&round.checked.catalog, &plan.fleet);
-        state.tried(&plan.fleet, wanted, report.failed.first(), now)
+        state.tried(&plan.fleet, wanted, report.failed.first(), Moment::now(now))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -190,26 +168,15 @@ impl State {
         fleet: &FleetKey,
         wanted: Digest,
         failed: Option<&Failure>,
-        now: Timestamp,
+        now: Moment,
     ) -> Option<Timestamp> {
         let before = self.failed.remove(fleet).filter(|before| before.wanted == wanted);
         let failed = failed?.to_string();
         let mut pace = before.map_or(PAUSES, |before| before.pace);
-        let pause = SignedDuration::try_from(pace.next_pause()).unwrap_or_default();
-        let until = now.checked_add(pause).unwrap_or(now);
-        self.failed.insert(fleet.clone(), Failed { wanted, pace, retry: Retry { failed, until } });
+        let mut pause = Timer::begin(pace.next_pause(), now);
+        let until = pause.until(now);
+        self.failed.insert(fleet.clone(), Failed { wanted, pace, failed, pause });
         Some(until)
-    }
-}
-
-impl Failed {
-    /// Whether this can be the time: it can't where the pause that is left is longer than the longest.
-    fn may_be_at(&self, now: Timestamp) -> bool {
-        SignedDuration::try_from(LONGEST * 2).is_ok_and(|most| self.retry.until.duration_since(now) <= most)
-    }
-
-    fn retry((fleet, failed): (&FleetKey, &Failed)) -> (FleetKey, Retry) {
-        (fleet.clone(), failed.retry.clone())
     }
 }
 
@@ -226,26 +193,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_missing_for_so_long_by_the_clock_and_by_the_time_that_passes() {
-        let second = SignedDuration::from_secs;
-        let begun = Since::now("2026-11-21T12:00:00Z".parse().unwrap());
-        let after = |clock: i64, passed: u64| {
-            let now = begun.time + second(clock);
-            let this = Since { time: now, instant: begun.instant + Duration::from_secs(passed) };
-            begun.until(second(30), this).unwrap().duration_since(now)
-        };
-        assert_eq!(after(0, 0), second(30));
-        assert_eq!(after(10, 10), second(20));
-        assert_eq!(after(30, 30), second(0));
-        // The clock is set forward by an hour.
-        assert_eq!(after(3610, 10), second(20));
-        // It goes slower than time does.
-        assert_eq!(after(10, 40), second(20));
-        // A commit is never half written.
-        assert_eq!(begun.until(second(0), begun), Some(begun.time));
-    }
-
-    #[test]
     fn what_fails_is_tried_again_after_pauses_that_grow_until_it_is_mended() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let fleet: FleetKey = "acme/eu".to_owned().try_into().unwrap();
@@ -258,15 +205,13 @@ mod tests {
             hint: String::new(),
         };
         let (mut state, specs) = (State::default(), Digest::of("specs"));
-        let pause = |until: Timestamp| until.duration_since(now).as_secs_f64();
+        let now = Moment::now(now);
+        let pause = |until: Timestamp| until.duration_since(now.clock).as_secs_f64();
         for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {
             let until = state.tried(&fleet, specs.clone(), Some(&failed("no")), now).unwrap();
             assert!((seconds * 0.79..seconds * 1.21).contains(&pause(until)), "{seconds}: {until}");
         }
-        // The clock is set back by a day: nobody waits for that.
-        let pending = &state.failed[&fleet];
-        assert!(pending.may_be_at(now) && !pending.may_be_at(now - SignedDuration::from_hours(24)));
-        assert_eq!(pending.retry.failed, "fleet acme/eu: no");
+        assert_eq!(state.failed[&fleet].failed, "fleet acme/eu: no");
         // Other specs begin anew, and so does what worked once.
         let until = state.tried(&fleet, Digest::of("others"), Some(&failed("no")), now).unwrap();
         assert!(pause(until) < 1.21);

@@ -185,7 +185,7 @@ impl Installation {
             let Checked { recorded, secrets, .. } = &checked;
             checked.catalog = catalog::resolve(documents, recorded, secrets, &self.config, now);
         }
-        let pauses = memory.map(|memory| memory.pauses(&checked.catalog, now)).unwrap_or_default();
+        let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
         let policy = self.policy(now, pauses);
         let Planned { plan, unknown, health, newer, looked } =
             self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, memory)?;

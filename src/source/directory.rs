@@ -24,7 +24,7 @@ use crate::names::{Digest, SpecPath};
 use crate::spec::{Entry, Snapshot, SourceId};
 
 pub use scanner::Scanner;
-pub use watch::Watch;
+pub use watch::{Unfinished, Watch};
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;
@@ -59,6 +59,20 @@ fn scan_anew(root: &Utf8Path, known: &Known) -> Result<(Snapshot, Seen), SourceE
     let revision = revision(&entries);
     // By its name: where others put another folder in its place, as a link that they change, it is the same source.
     Ok((Snapshot { source: SourceId(root.to_string()), revision, commit: None, skipped, entries }, seen))
+}
+
+/// Makes files unreadable that somebody still writes.
+fn hide(unfinished: &Unfinished, snapshot: &mut Snapshot, root: &Utf8Path) {
+    let files = unfinished.files();
+    let Some(root) = root.canonicalize_utf8().ok().filter(|_| !files.is_empty()) else { return };
+    for file in files {
+        let path = file.strip_prefix(&root).ok().and_then(|path| path.to_str()?.parse::<SpecPath>().ok());
+        if let Some(entry @ Entry::File { .. }) = path.and_then(|path| snapshot.entries.get_mut(&path)) {
+            let hint = "wait until it is written, or write it beside and rename it";
+            *entry = unreadable("unfinished-file", "somebody is still writing this".to_owned(), hint);
+        }
+    }
+    snapshot.revision = revision(&snapshot.entries);
 }
 
 /// What changes in a tree when a file or folder of it does, told without opening a file.

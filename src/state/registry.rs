@@ -230,7 +230,8 @@ impl Facts {
     /// The shortest list of entries that these facts follow from.
     fn entries(&self) -> Vec<Entry> {
         let newest = |times: Vec<Timestamp>| times.into_iter().max().unwrap_or(Timestamp::MIN);
-        let last_deletion = newest(self.deletions.iter().map(|deletion| deletion.at).collect());
+        // The last one, whatever the clock said at others: one that was ahead once may not make the latest seem old.
+        let last_deletion = self.deletions.last().map_or(Timestamp::MIN, |deletion| deletion.at);
         let last_approval = newest(self.approvals.iter().map(|approval| approval.at).collect());
         let is_recent = |last: Timestamp, at: Timestamp, kept| last.duration_since(at) <= kept;
 

@@ -155,7 +155,7 @@ impl Target {
     ) -> Result<Option<FleetSeen>, TargetError> {
         match self {
             Target::Directory(_) => Ok(None),
-            Target::Kubernetes(cluster) => Ok(Some(cluster.see(wanted).await?)),
+            Target::Kubernetes(cluster) => Ok(Some(cluster.while_planning(cluster.see(wanted)).await?)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::execute::{Progress, Report};
 use crate::interface;
 use crate::names::{self, ResourceKey};
 use crate::plan::{Verb, Waiting};
-use crate::round::Round;
+use crate::round::{Health, Round};
 use crate::target;
 
 /// What came of a round: of reading the specs, looking at what may have changed and planning.
@@ -83,7 +83,8 @@ pub(super) struct Figures {
 #[derive(PartialEq)]
 struct Counted {
     plan: String,
-    judged: Vec<Status>,
+    /// Of each fleet that was judged.
+    judged: Vec<Option<(Status, Vec<Status>)>>,
 }
 
 impl Figures {
@@ -129,13 +130,19 @@ impl Figures {
 
     /// Counts fleets and clusters by how they stand, where that may be another way than before.
     fn count(&mut self, round: &Round) {
-        let judged: BTreeMap<ResourceKey, &ResourceStatus> = round.judgements().collect();
-        let statuses = judged.values().map(|status| status.status).collect();
-        let counted = Some(Counted { plan: round.plan.id.clone(), judged: statuses });
+        let of_fleet = |health: &Health| {
+            let judged = health.judged.as_ref()?;
+            let clusters = judged.clusters.values().map(|judgement| judgement.status.status);
+            Some((judged.status.status, clusters.collect()))
+        };
+        let judged = round.health.values().map(of_fleet).collect();
+        let counted = Some(Counted { plan: round.plan.id.clone(), judged });
         if self.counted == counted {
             return;
         }
         self.counted = counted;
+        let judged: BTreeMap<ResourceKey, &ResourceStatus> = round.judgements().collect();
+        let index = interface::Index::of(&round.plan);
         self.fleets.clear();
         self.clusters.clear();
         let known = round.checked.catalog.resources.keys().chain(round.checked.recorded.resources.keys());
@@ -148,7 +155,7 @@ impl Figures {
             };
             let checked = &round.checked;
             let judged = judged.get(key).copied();
-            let standing = interface::standing(key, &checked.catalog, &checked.recorded, &round.plan, judged);
+            let standing = index.standing(key, &checked.catalog, &checked.recorded, judged);
             *counts.entry(standing.status).or_default() += 1;
         }
     }

@@ -1,16 +1,16 @@
 //! The log as journald keeps it: each line with its fields, so that `journalctl STREAMFLEET_FLEET=acme/prod` finds them.
 
 use std::ffi::OsStr;
-use std::fmt::{Debug, Write as _};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
-use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
+
+use super::entry::Entry;
 
 /// Where journald listens.
 const SOCKET: &str = "/run/systemd/journal/socket";
@@ -53,59 +53,27 @@ impl<S: Subscriber> Layer<S> for Journal {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut entry = Entry::default();
         event.record(&mut entry);
-        let datagram = entry.datagram(*event.metadata().level(), event.metadata().target());
+        let datagram = datagram(&entry, *event.metadata().level(), event.metadata().target());
         if let Err(error) = self.socket.send(&datagram) {
             // It ends up in the journal too, by the stream, with the level that the number says.
             eprintln!("<4>could not write to journald: {error}");
-            eprintln!("<{}>{}", priority(*event.metadata().level()), entry.line().replace('\n', " "));
+            eprintln!("<{}>{}", priority(*event.metadata().level()), entry.line(false));
         }
     }
 }
 
-/// What an event says.
-#[derive(Default)]
-struct Entry {
-    message: String,
-    fields: Vec<(&'static str, String)>,
-}
-
-impl Visit for Entry {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            "message" => value.clone_into(&mut self.message),
-            name => self.fields.push((name, value.to_owned())),
-        }
+/// An event in journald's own form.
+fn datagram(entry: &Entry, level: Level, target: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put(&mut bytes, "MESSAGE", &entry.line(false));
+    put(&mut bytes, "PRIORITY", priority(level));
+    put(&mut bytes, "SYSLOG_IDENTIFIER", "streamfleet");
+    put(&mut bytes, "STREAMFLEET_TARGET", target);
+    for (name, value) in &entry.fields {
+        let name = name.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        put(&mut bytes, &format!("STREAMFLEET_{name}"), value.as_str());
     }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.record_str(field, &format!("{value:?}"));
-    }
-}
-
-impl Entry {
-    /// What a person reads, as on a terminal.
-    fn line(&self) -> String {
-        let mut line = self.message.clone();
-        for (name, value) in &self.fields {
-            // Writing to a string can't fail.
-            let _ = write!(line, " {name}={value}");
-        }
-        line
-    }
-
-    /// The fields in journald's own form.
-    fn datagram(&self, level: Level, target: &str) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        put(&mut bytes, "MESSAGE", &self.line());
-        put(&mut bytes, "PRIORITY", priority(level));
-        put(&mut bytes, "SYSLOG_IDENTIFIER", "streamfleet");
-        put(&mut bytes, "STREAMFLEET_TARGET", target);
-        for (name, value) in &self.fields {
-            let name = name.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-            put(&mut bytes, &format!("STREAMFLEET_{name}"), value);
-        }
-        bytes
-    }
+    bytes
 }
 
 /// One field: its name, its length in 64 bits, its value. So a value may hold lines.
@@ -166,7 +134,7 @@ mod tests {
         let length = journald.recv(&mut bytes).unwrap();
         let heard = fields(&bytes[..length]);
         let expected = [
-            ("MESSAGE", "waits: a\nb fleet=acme/eu resource=cluster acme/a plan=7"),
+            ("MESSAGE", "waits: a\\nb fleet=\"acme/eu\" resource=cluster acme/a plan=7"),
             ("PRIORITY", "4"),
             ("SYSLOG_IDENTIFIER", "streamfleet"),
             ("STREAMFLEET_TARGET", "streamfleet::vitals::journal::tests"),

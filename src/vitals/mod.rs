@@ -2,6 +2,7 @@
 //!
 //! The process says what happens to it where it happens; it is told on from here. Nothing of it decides anything.
 
+mod entry;
 mod exposition;
 mod figures;
 mod journal;
@@ -19,6 +20,7 @@ use crate::round::Round;
 use figures::Figures;
 use manager::Manager;
 
+pub use entry::Lines;
 pub use figures::Outcome;
 pub use journal::Journal;
 

@@ -1,6 +1,7 @@
 //! What is saved is seen at once, however it is saved.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 
 use super::{ORDERS, SERVE, brokers, pool, units};
@@ -85,6 +86,30 @@ fn a_tree_that_goes_away_and_comes_back_changes_nothing_and_is_watched_again() {
     tree.write(ORDERS, units(&tree, 3));
     brokers(&serve, 9);
     assert!(!serve.log().contains("verb=delete"), "{}", serve.log());
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_file_that_somebody_still_writes_is_left_alone_until_it_is_whole() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    brokers(&serve, 3);
+    let text = units(&tree, 2);
+    let (begin, end) = text.split_at(text.trim_end().rfind('\n').unwrap());
+    // What is there so far would be a spec by itself.
+    let mut file = fs::File::create(tree.path().join(ORDERS)).unwrap();
+    file.write_all(begin.as_bytes()).unwrap();
+    serve.says(&["error: somebody is still writing this"]);
+    serve.says(&[
+        "waits: it may be in acme/clusters/orders.yaml:1, which can't be read",
+        "cluster acme/orders",
+    ]);
+    assert!(pool(&tree).contains("replicas: 3\n"));
+    file.write_all(end.as_bytes()).unwrap();
+    drop(file);
+    brokers(&serve, 6);
+    let log = serve.log();
+    assert_eq!(log.matches("decided to update cluster acme/orders").count(), 1, "{log}");
     assert_eq!(serve.stop(), Some(0));
 }
 

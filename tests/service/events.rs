@@ -30,7 +30,7 @@ fn decisions_and_outcomes_are_recorded_by_commands() {
     let done = &orders[1];
     assert_eq!(done["verb"], "create");
     assert_eq!(done["fleet"], "acme/eu");
-    assert!(done["why"].as_str().unwrap().starts_with("its spec changed: acme/clusters/orders.yaml:"));
+    assert!(done["why"].as_str().unwrap().starts_with("its spec is new (acme/clusters/orders.yaml:"));
     assert!(done["actor"].as_str().unwrap().ends_with("(command line)"));
     assert!(done["plan"].is_string() && done["commit"].is_null());
 

@@ -45,7 +45,7 @@ async fn a_plan_is_done_recorded_and_told() {
     assert_eq!((count("decided to be created"), count("done created"), told.len()), (2, 2, 4), "{told:?}");
     assert!(events.iter().all(|event| event.actor == "ann@example.com" && event.verb == Some(Verb::Create)));
     let first = events.iter().find(|event| event.resource == Some(cluster("a"))).unwrap();
-    assert_eq!((&first.fleet, first.why.as_str()), (&Some(fleet("eu")), "its spec changed"));
+    assert_eq!((&first.fleet, first.why.as_str()), (&Some(fleet("eu")), "its spec is new"));
     let audit = fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap();
     assert!(audit.contains("created cluster acme/a") && audit.contains("7c1e90"), "{audit}");
     let secret = place.output().join("acme/eu/kafka-a/secrets/secret-tls.yaml");

@@ -127,3 +127,42 @@ fn an_approval_outlasts_the_pause_after_a_failure() {
     lab.policy.pauses = Pauses::default();
     assert_eq!(running(&lab.plan()), ["acme/orders"]);
 }
+
+#[test]
+fn a_clock_that_is_set_lets_a_fleet_lose_no_more_clusters_and_lets_no_approval_last() {
+    let mut lab = Lab::with(&["a", "b", "c", "d"]);
+    ["a", "b"].iter().for_each(|name| lab.unprotected(name));
+    lab.settle();
+    lab.remove("Cluster/acme/a");
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/a"]);
+    lab.execute(&plan);
+    lab.remove("Cluster/acme/b");
+    let waits =
+        |lab: &Lab| matches!(change(&lab.plan(), "Cluster/acme/b").waiting[..], [Waiting::Approval { .. }]);
+    assert!(waits(&lab));
+    let deleted = lab.policy.now;
+    // It is set back by a day: nothing more is allowed for that.
+    lab.later(-24);
+    assert!(waits(&lab));
+    // It is set ahead, and somebody knows that no hour has passed.
+    lab.policy.now = deleted;
+    lab.later(24);
+    lab.policy.pauses.lost.insert(fleet_key(), 1);
+    assert!(waits(&lab));
+    lab.policy.pauses = Pauses::default();
+    assert!(!waits(&lab));
+
+    lab.policy.now = deleted;
+    let id = guard_of(&lab.plan());
+    lab.approve(&id);
+    assert!(!waits(&lab));
+    for hours in [25, -50] {
+        lab.later(hours);
+        assert!(change(&lab.plan(), "Cluster/acme/b").waiting.is_empty() == (hours > 0), "{hours}");
+        assert_eq!(
+            lab.plan().fleets[0].guard.as_ref().is_some_and(|guard| guard.approved_by.is_some()),
+            false
+        );
+    }
+}

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use camino::Utf8Path;
 
-use super::{Known, Stamp, scan_anew};
+use super::{Known, Stamp, Unfinished, hide, scan_anew};
 use crate::source::SourceError;
 use crate::spec::{Entry, Snapshot};
 
@@ -21,16 +21,23 @@ pub struct Scanner {
     /// Since when.
     since: Instant,
     settled: Duration,
+    unfinished: Unfinished,
 }
 
 impl Default for Scanner {
     fn default() -> Self {
-        Self { known: Known::new(), since: Instant::now(), settled: SETTLED }
+        let unfinished = Unfinished::default();
+        Self { known: Known::new(), since: Instant::now(), settled: SETTLED, unfinished }
     }
 }
 
 impl Scanner {
-    /// Gives what [`scan`](super::scan) gives.
+    /// Of a tree that is watched: a file that somebody still writes can't be read.
+    pub fn of(unfinished: Unfinished) -> Self {
+        Self { unfinished, ..Self::default() }
+    }
+
+    /// Gives what [`scan`](super::scan) gives, but for files that somebody still writes.
     ///
     /// # Errors
     /// As that.
@@ -40,13 +47,14 @@ impl Scanner {
         }
         // Before anything is read: what changes afterwards is younger.
         let begun = SystemTime::now();
-        let (snapshot, seen) = scan_anew(root, &self.known)?;
+        let (mut snapshot, seen) = scan_anew(root, &self.known)?;
         let settled = seen.into_iter().filter_map(|(path, stamp)| {
             let stamp = stamp.filter(|stamp| age(stamp, begun).is_some_and(|age| age > self.settled))?;
             let entry = snapshot.entries.get(&path).filter(|entry| matches!(entry, Entry::File { .. }))?;
             Some((path, (stamp, entry.clone())))
         });
         self.known = settled.collect();
+        hide(&self.unfinished, &mut snapshot, root);
         Ok(snapshot)
     }
 }

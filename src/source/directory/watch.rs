@@ -8,7 +8,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
@@ -16,6 +16,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -23,7 +24,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
 use rustix::io::Errno;
 
-use super::{Glance, MAX_FOLDERS, glance};
+use super::{Glance, MAX_FOLDERS, glance, is_spec};
 
 /// How long nothing has to happen before what happened counts as over: who saves a file, saves several.
 const QUIET: Duration = Duration::from_millis(100);
@@ -36,6 +37,9 @@ const EVERY: Duration = Duration::from_secs(30);
 
 /// How often a tree is looked at of which nothing is told. One that takes long to look at is looked at less often.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How long after the last word a file counts as written that nobody was seen to close.
+const ABANDONED: Duration = Duration::from_secs(30);
 
 /// How much longer the time between two looks is than a look takes.
 const PATIENCE: u32 = 10;
@@ -93,6 +97,41 @@ pub struct Watch {
     glance: Option<Glance>,
     /// How long the last look took.
     took: Duration,
+    unfinished: Unfinished,
+}
+
+/// The files that somebody writes and has not closed yet, as far as that is told: what they hold is half of what they should.
+/// Each with when it was last written to.
+#[derive(Debug, Clone, Default)]
+pub struct Unfinished(Arc<Mutex<BTreeMap<PathBuf, Instant>>>);
+
+impl Unfinished {
+    /// The files, by their paths without links.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.lock();
+        // One may be written to without being opened, which nobody is told the end of.
+        files.retain(|_, last| last.elapsed() < ABANDONED);
+        files.keys().cloned().collect()
+    }
+
+    fn hear(&self, file: PathBuf, flags: ReadFlags) {
+        let is_over =
+            ReadFlags::CLOSE_WRITE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
+        if flags.intersects(is_over) {
+            self.lock().remove(&file);
+        } else if flags.contains(ReadFlags::MODIFY) {
+            self.lock().insert(file, Instant::now());
+        }
+    }
+
+    /// What happens to files isn't told any more, or not all of it.
+    fn forget(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Why a tree is looked at again and again.
@@ -119,12 +158,18 @@ impl Watch {
             told: None,
             glance: None,
             took: Duration::ZERO,
+            unfinished: Unfinished::default(),
         };
         watch.cover();
         if watch.polls.is_some() {
             watch.has_other_glance();
         }
         watch
+    }
+
+    /// The files that are being written, now and later.
+    pub fn unfinished(&self) -> Unfinished {
+        self.unfinished.clone()
     }
 
     /// Waits until something may have changed and nothing more happens. By then, everything that is there is watched.
@@ -134,7 +179,8 @@ impl Watch {
             let pause = if self.polls.is_some() { TICK.max(self.took * PATIENCE) } else { EVERY };
             if self.hears(pause) && self.take() {
                 let begin = Instant::now();
-                while begin.elapsed() < LONGEST && self.hears(QUIET) {
+                let goes_on = |watch: &Self| watch.hears(QUIET) || !watch.unfinished.files().is_empty();
+                while begin.elapsed() < LONGEST && goes_on(self) {
                     self.take();
                 }
                 if self.is_stale {
@@ -182,6 +228,7 @@ impl Watch {
                 Err(error) => {
                     tracing::debug!(%error, "could not be told what changed");
                     (self.inotify, self.is_stale) = (None, true);
+                    self.unfinished.forget();
                     return true;
                 }
             };
@@ -200,6 +247,14 @@ impl Watch {
             let own = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
             if flags.intersects(lost | own | ReadFlags::ISDIR) {
                 self.is_stale = true;
+            }
+            if flags.intersects(lost | own) {
+                self.unfinished.forget();
+            } else if let (Some(folder), Some(name)) = (self.folders.get(&event.wd()), name) {
+                let name = Path::new(OsStr::from_bytes(name));
+                if name.to_str().is_some_and(is_spec) {
+                    self.unfinished.hear(folder.join(name), flags);
+                }
             }
             matters |= flags.intersects(lost | own) || name.is_none_or(is_spec_or_volume);
         }

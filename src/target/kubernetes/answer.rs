@@ -17,7 +17,6 @@ use serde_json::Value;
 
 use super::access::{CONNECT_TIMEOUT, Denied, MAX_ANSWER, TookTooLong};
 use super::error::KubeError;
-use super::retry::CALL_TIMEOUT;
 
 /// Why a call came to nothing.
 #[derive(Debug)]
@@ -32,8 +31,8 @@ pub(super) enum Failed {
     Lost(String),
     /// The answer is longer than any that is read.
     TooLong,
-    /// All the time that a call may take is over.
-    Overdue,
+    /// All the time that the call may take is over.
+    Overdue(Duration),
     /// An answer that isn't an API server's own.
     Stray {
         /// The HTTP status.
@@ -188,7 +187,7 @@ impl Failed {
 
     /// Whether nothing was heard of the server.
     pub(super) fn is_silence(&self) -> bool {
-        matches!(self, Failed::Unreached(_) | Failed::Overdue)
+        matches!(self, Failed::Unreached(_) | Failed::Overdue(_))
     }
 
     /// Whether the API server refused with this HTTP status.
@@ -204,7 +203,7 @@ impl Failed {
     /// Whether the call may have been done all the same.
     pub(super) fn may_be_done(&self) -> bool {
         match self {
-            Failed::Lost(_) | Failed::TooLong | Failed::Overdue => true,
+            Failed::Lost(_) | Failed::TooLong | Failed::Overdue(_) => true,
             Failed::Stray { code, .. } => *code < 400 || *code >= 500,
             Failed::Refused { status, .. } => status.code >= 500,
             Failed::Unreached(_) | Failed::Resting(_) | Failed::Barred(_) => false,
@@ -220,7 +219,7 @@ impl Failed {
             Failed::Barred(Barred::Stranger(reason)) => reason.clone(),
             Failed::Lost(reason) => reason.clone(),
             Failed::TooLong => format!("the answer is longer than {} MiB, which none is", MAX_ANSWER >> 20),
-            Failed::Overdue => format!("no whole answer came within {} s", CALL_TIMEOUT.as_secs()),
+            Failed::Overdue(longest) => format!("no whole answer came within {} s", longest.as_secs()),
             Failed::Stray { code, kind, .. } => stray_reason(*code, kind.as_deref()),
             Failed::Refused { status, .. } => status.message.clone(),
         }

@@ -75,9 +75,21 @@ impl Api {
     /// while because it was away.
     pub(super) async fn probe(&self) -> Result<String, KubeError> {
         let answer = timeout(CALL_TIMEOUT, attempt(&self.client, kube_system()?)).await;
-        let answer = answer.unwrap_or(Err(Failed::Overdue)).map_err(|failed| failed.told(KUBE_SYSTEM, 1))?;
+        let answer = answer
+            .unwrap_or(Err(Failed::Overdue(CALL_TIMEOUT)))
+            .map_err(|failed| failed.told(KUBE_SYSTEM, 1))?;
         self.pulse.answered(Instant::now());
         whose(answer)
+    }
+
+    /// Comes back when the server falls silent, with how that shows.
+    pub(super) async fn falls_silent(&self) -> KubeError {
+        loop {
+            self.pulse.falls_silent.notified().await;
+            if let Some(reason) = self.pulse.silence(Instant::now()) {
+                return KubeError::connection(KUBE_SYSTEM, reason);
+            }
+        }
     }
 
     /// An object; none where it, or its kind, is not there.
@@ -174,7 +186,9 @@ impl Api {
         );
         let request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
         let answer = timeout(CALL_TIMEOUT, stream(&self.client, request)).await;
-        let answer = answer.unwrap_or(Err(Failed::Overdue)).map_err(|failed| failed.told(&attempted, 1))?;
+        let answer = answer
+            .unwrap_or(Err(Failed::Overdue(CALL_TIMEOUT)))
+            .map_err(|failed| failed.told(&attempted, 1))?;
         let event = move |line: std::io::Result<String>| {
             let line = line.map_err(|error| KubeError::connection(&attempted, error.to_string()))?;
             // Without the parser's words, which may quote the answer.

@@ -69,7 +69,7 @@ impl KubernetesTarget {
             (key, run)
         });
         let asked: Vec<_> = asked.collect();
-        stream::iter(asked).buffer_unordered(AT_ONCE).collect().await
+        self.while_planning(stream::iter(asked).buffer_unordered(AT_ONCE).collect()).await
     }
 
     /// The kinds, of these, that the server doesn't have, each with what is to be done.
@@ -86,7 +86,7 @@ impl KubernetesTarget {
                 refused(&KubeError::KindNotServed { kind, api_version })
             })
         });
-        let missing = join_all(missing).await;
+        let missing = self.while_planning(join_all(missing)).await;
         kinds.iter().copied().zip(missing).filter_map(|(kind, missing)| Some((kind, missing?))).collect()
     }
 }

@@ -52,7 +52,7 @@ impl KubernetesTarget {
     /// Finds it out.
     pub(in crate::target) async fn find_facts(&self, extras: Extras) -> Option<Arc<Facts>> {
         let at = Instant::now();
-        let facts = Arc::new(self.preflight(extras).await?);
+        let facts = Arc::new(self.while_planning(self.preflight(extras)).await?);
         *self.facts.lock() = Some(Found { at, extras, facts: Arc::clone(&facts) });
         Some(facts)
     }

@@ -107,7 +107,7 @@ impl KubernetesTarget {
 
     /// What the cluster remembers of resources.
     pub(in crate::target) async fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, KubeError> {
-        self.base().await.map(|(_, inventory)| inventory.resources.all())
+        self.while_planning(self.base()).await.map(|(_, inventory)| inventory.resources.all())
     }
 
     /// Where the cluster remembers what of it is ours, for a person to find; none where nothing is. As long as it does, a later
@@ -154,6 +154,16 @@ impl KubernetesTarget {
         let found = api.cluster().await?;
         self.cluster.admit(&self.fleet, &found)?;
         Ok((found, Inventory::load(api, &self.fleet, self.installation).await?))
+    }
+
+    /// Looks at the cluster, or asks it something, for a plan. In a process that runs on, other fleets are held up by it.
+    pub(in crate::target) fn while_planning<'a, T: 'a>(
+        &'a self,
+        does: impl Future<Output = T> + 'a,
+    ) -> impl Future<Output = T> + 'a {
+        // What is under way takes more room than a thread's stack has for several of it.
+        let does = Box::pin(does);
+        async move { if self.view.is_some() { retry::hastily(does).await } else { does.await } }
     }
 
     /// The connection, which is made when it is first asked for.

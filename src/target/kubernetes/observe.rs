@@ -49,7 +49,7 @@ impl KubernetesTarget {
         desired: Option<&Objects>,
         there: &BTreeMap<ResourceKey, RecordedResource>,
     ) -> ObservedFleet {
-        self.look_at_all(recorded, desired, there).await.unwrap_or_else(|error| {
+        self.while_planning(self.look_at_all(recorded, desired, there)).await.unwrap_or_else(|error| {
             ObservedFleet::unknown(Reach::Unreachable {
                 reason: error.to_string(),
                 hint: error.hint().to_owned(),

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// How long a server that didn't answer is left alone. Whoever has many calls to make is through with them in that time.
@@ -12,6 +13,8 @@ const REST: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Pulse {
     seen: Mutex<Seen>,
+    /// For who asks a silent server until it answers.
+    pub(super) falls_silent: Notify,
 }
 
 #[derive(Default)]
@@ -41,6 +44,7 @@ impl Pulse {
         let half = began + now.duration_since(began) / 2;
         if seen.answered.is_none_or(|answered| answered < half) {
             seen.silent = Some((now, reason.to_owned()));
+            self.falls_silent.notify_one();
         }
     }
 

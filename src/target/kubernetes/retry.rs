@@ -11,6 +11,21 @@ use super::answer::Failed;
 /// itself gives a request up after 60 s, which is longer than a person waits.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The same while a process that runs on plans, since a server that is silent holds up all other fleets for so long. It is
+/// asked again beside the plans, for as long as it takes (`watch::View`). It is less than any group of calls gets, so that
+/// silence is noted.
+const HASTE: Duration = Duration::from_secs(8);
+
+tokio::task_local! {
+    /// How long the calls of a task may take, where that is another time.
+    static PATIENCE_OF_TASK: Duration;
+}
+
+/// Does something with calls that are waited for no longer than other fleets can be held up.
+pub(super) async fn hastily<T>(does: impl Future<Output = T>) -> T {
+    PATIENCE_OF_TASK.scope(HASTE, does).await
+}
+
 /// How often a call is tried at most. The waits between five tries add up to 0.75 to 1.5 s: an API server's leader, or a
 /// balancer's choice of servers, changes in that time.
 const TRIES: u32 = 5;
@@ -70,7 +85,7 @@ fn again(failed: &Failed) -> Again {
         Failed::Refused { status, .. } => of_status(status.code),
         Failed::Stray { code, .. } => of_status(*code),
         // Who may not be connected to, or isn't trusted, stays so; and what took all the time leaves none.
-        Failed::Barred(_) | Failed::TooLong | Failed::Overdue | Failed::Resting(_) => Again::Never,
+        Failed::Barred(_) | Failed::TooLong | Failed::Overdue(_) | Failed::Resting(_) => Again::Never,
     }
 }
 
@@ -98,7 +113,8 @@ pub(super) async fn persist<T, C: Future<Output = Result<T, Failed>>>(
             }
         }
     };
-    let answer = timeout(CALL_TIMEOUT, calls).await.unwrap_or(Err(Failed::Overdue));
+    let longest = PATIENCE_OF_TASK.try_with(|longest| *longest).unwrap_or(CALL_TIMEOUT);
+    let answer = timeout(longest, calls).await.unwrap_or(Err(Failed::Overdue(longest)));
     answer.map_err(|failed| (failed, tries))
 }
 
@@ -164,7 +180,7 @@ mod tests {
             (refused(422, None), None, None),
             (stray(302), None, None),
             (Failed::TooLong, None, None),
-            (Failed::Overdue, None, None),
+            (Failed::Overdue(CALL_TIMEOUT), None, None),
         ] {
             assert_eq!(first_wait(&failed, Repeatable), repeatable, "{failed:?}");
             assert_eq!(first_wait(&failed, Once), once, "{failed:?}");

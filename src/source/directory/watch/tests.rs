@@ -1,6 +1,7 @@
 //! What is told, on real folders.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use camino::Utf8PathBuf;
 use tempfile::TempDir;
 
 use super::*;
+use crate::spec::Entry;
 
 /// Longer than anything takes that is told at all.
 const LONG: Duration = Duration::from_secs(60);
@@ -121,6 +123,33 @@ fn events_that_are_lost_lose_nothing() {
     fs::create_dir(path.join("late")).unwrap();
     watch.changed();
     assert!(watch.folders.values().any(|folder| folder.ends_with("late")), "{:?}", watch.folders);
+}
+
+#[test]
+fn a_file_that_somebody_still_writes_is_known_until_it_is_closed_or_gone() {
+    let root = tempfile::tempdir().unwrap();
+    let path = Utf8PathBuf::from_path_buf(root.path().canonicalize().unwrap()).unwrap();
+    fs::write(path.join("x.yaml"), "a: 1\n").unwrap();
+    let mut watch = Watch::new(&path);
+    let mut file = File::create(path.join("x.yaml")).unwrap();
+    let mut other = File::create(path.join("y.yaml")).unwrap();
+    file.write_all(b"a: ").unwrap();
+    other.write_all(b"b: ").unwrap();
+    watch.changed();
+    let unfinished = watch.unfinished();
+    assert_eq!(unfinished.files(), [path.join("x.yaml"), path.join("y.yaml")]);
+    let snapshot = super::super::Scanner::of(unfinished.clone()).scan(&path).unwrap();
+    assert!(snapshot.entries.values().all(|entry| matches!(entry, Entry::Unreadable { .. })));
+    assert_ne!(snapshot.revision, super::super::scan(&path).unwrap().revision);
+    file.write_all(b"2").unwrap();
+    drop(file);
+    fs::remove_file(path.join("y.yaml")).unwrap();
+    watch.changed();
+    assert_eq!(unfinished.files(), [""; 0].map(PathBuf::from));
+    // What is written without being opened isn't waited for for ever.
+    let long_ago = Instant::now().checked_sub(ABANDONED).unwrap();
+    unfinished.lock().insert(path.join("x.yaml").into(), long_ago);
+    assert_eq!(unfinished.files().len(), 0);
 }
 
 #[test]

@@ -15,6 +15,9 @@ use crate::target::kubernetes::{Cluster, KubeError};
 /// How long a server may take to say which cluster it is before the fleet counts as out of reach. It is asked on.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The same where it has just been silent.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Lets through who finds the fleet's cluster there.
 pub(super) struct Gate {
     fleet: FleetKey,
@@ -74,6 +77,18 @@ impl Gate {
             }
             // Either is a reason to ask again.
             let _ = timeout(pace.next_pause(), self.again.notified()).await;
+        }
+    }
+
+    /// Asks a server that falls silent until it answers, beside whoever plans: meanwhile its fleet is out of reach, and nobody
+    /// waits for it. One that answers this at once is only slow, or has something in it that hangs.
+    pub(super) async fn attend(&self) {
+        loop {
+            let error = self.api.falls_silent().await;
+            if !matches!(timeout(GRACE, self.api.probe()).await, Ok(Ok(_))) {
+                self.say(Answer::Shut(error));
+                self.pass(Instant::now()).await;
+            }
         }
     }
 

@@ -69,6 +69,14 @@ pub(super) struct View {
     gave_up: AtomicBool,
     /// The inventory, and the revision that it was read at.
     inventory: Mutex<Option<(u64, Arc<Inventory>)>>,
+    /// Who asks the server when it falls silent.
+    attendant: AbortHandle,
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.attendant.abort();
+    }
 }
 
 /// A feed that runs until this is dropped.
@@ -101,18 +109,21 @@ impl View {
         wake: Arc<Notify>,
     ) -> View {
         let bell = Arc::new(Bell::new(wake));
-        let gate = Gate::new(fleet.clone(), cluster, Arc::clone(&api), Arc::clone(&bell));
+        let gate = Arc::new(Gate::new(fleet.clone(), cluster, Arc::clone(&api), Arc::clone(&bell)));
+        let attends = Arc::clone(&gate);
+        let attendant = runtime.spawn(async move { attends.attend().await }).abort_handle();
         let view = View {
             fleet,
             installation,
             api,
-            gate: Arc::new(gate),
+            gate,
             bell,
             runtime,
             feeds: Mutex::default(),
             unseen: Mutex::default(),
             gave_up: AtomicBool::new(false),
             inventory: Mutex::default(),
+            attendant,
         };
         view.follow([Topic::inventory()]);
         view

@@ -1,0 +1,117 @@
+//! A line of the log as a person reads it, on a terminal and in the journal alike.
+
+use std::fmt::{self, Debug, Write as _};
+
+use tracing::field::{Field, Visit};
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::Writer;
+
+use crate::plan::plain;
+
+/// A place in a file, for whoever searches by it. It isn't repeated where the words of the line say it already.
+const PLACE: [&str; 2] = ["file", "line"];
+
+/// Writes the fields of lines for [`tracing_subscriber::fmt`].
+pub struct Lines;
+
+impl<'w> FormatFields<'w> for Lines {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut entry = Entry::default();
+        fields.record(&mut entry);
+        let color = writer.has_ansi_escapes();
+        writer.write_str(&entry.line(color))
+    }
+}
+
+/// What an event says.
+#[derive(Default)]
+pub(super) struct Entry {
+    pub(super) message: String,
+    pub(super) fields: Vec<(&'static str, Value)>,
+}
+
+/// The value of a field.
+pub(super) enum Value {
+    /// Text, which is quoted in a line.
+    Text(String),
+    /// Something else.
+    Other(String),
+}
+
+impl Value {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Value::Text(value) | Value::Other(value) => value,
+        }
+    }
+}
+
+impl Visit for Entry {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.message),
+            name => self.fields.push((name, Value::Text(value.to_owned()))),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            name => self.fields.push((name, Value::Other(format!("{value:?}")))),
+        }
+    }
+}
+
+impl Entry {
+    /// What a person reads. What somebody wrote commands no terminal, and is no line of its own.
+    pub(super) fn line(&self, color: bool) -> String {
+        let mut line = plain(&self.message);
+        let (faint, end) = if color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        let value =
+            |name: &str| self.fields.iter().find(|(known, _)| *known == name).map(|(_, it)| it.as_str());
+        let place = PLACE.map(|name| value(name).unwrap_or_default()).join(":");
+        for (name, value) in &self.fields {
+            let is_told = PLACE.contains(name) && self.message.contains(&place);
+            // Writing to a string can't fail.
+            let _ = match value {
+                _ if is_told => Ok(()),
+                Value::Text(value) => write!(line, " {faint}{name}={end}{value:?}"),
+                Value::Other(value) => write!(line, " {faint}{name}={end}{}", plain(value)),
+            };
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_words_say_is_not_repeated_and_nothing_commands_a_terminal() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let mut entry = Entry {
+            message: "decided to update cluster acme/a: x 1 → 2 (acme/a.yaml:9)\x1b[2J".to_owned(),
+            fields: vec![
+                ("fleet", text("acme/eu")),
+                ("resource", Value::Other("cluster acme/a".to_owned())),
+                ("verb", Value::Other("update".to_owned())),
+                ("file", text("acme/a.yaml")),
+                ("line", Value::Other("9".to_owned())),
+                ("author", text("\u{202e}Ada \"A\"\x07")),
+            ],
+        };
+        let said = "decided to update cluster acme/a: x 1 → 2 (acme/a.yaml:9)\\u{1b}[2J fleet=\"acme/eu\" \
+                    resource=cluster acme/a verb=update";
+        let author = r#"author="\u{202e}Ada \"A\"\u{7}""#;
+        assert_eq!(entry.line(false), format!("{said} {author}"));
+        entry.message = "waits: deletion_protection is on".to_owned();
+        entry.fields.truncate(5);
+        let line = "waits: deletion_protection is on fleet=\"acme/eu\" resource=cluster acme/a verb=update \
+                    file=\"acme/a.yaml\" line=9";
+        assert_eq!(entry.line(false), line);
+        entry.fields.truncate(1);
+        assert_eq!(entry.line(true), "waits: deletion_protection is on \x1b[2mfleet=\x1b[0m\"acme/eu\"");
+    }
+}

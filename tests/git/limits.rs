@@ -1,0 +1,62 @@
+//! What a fleet may lose in an hour, in a process that runs on.
+
+use std::fs;
+
+use super::{SANDBOX, SERVE, Specs};
+use crate::support::serve::Serve;
+
+/// The id that the log names for the approval that a deletion waits for.
+fn asked(serve: &Serve<'_>, cluster: &str) -> String {
+    let words = [
+        "waits: approval, since a fleet may lose 1 cluster an hour without it, and it goes by itself",
+        cluster,
+    ];
+    serve.says(&words);
+    let log = serve.log();
+    let line = log.lines().rfind(|line| words.iter().all(|word| line.contains(word))).unwrap();
+    line.split("approve=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_fleet_loses_one_cluster_an_hour_in_however_many_rounds_and_processes() {
+    let specs = Specs::new();
+    let sandbox = specs.tree.read(SANDBOX);
+    let file = |name: &str| format!("acme/clusters/{name}.yaml");
+    for name in ["one", "two"] {
+        specs.tree.write(&file(name), sandbox.replace("identifier: sandbox", &format!("identifier: {name}")));
+    }
+    specs.push("more");
+    let removed = |name: &str| {
+        specs.tree.remove(&file(name));
+        specs.push(name);
+    };
+    let is_there =
+        |name: &str| specs.target().iter().any(|(path, _)| path.contains(&format!("kafka-acme--{name}/")));
+    let is_gone = |serve: &Serve<'_>, name: &str| {
+        serve.until(&format!("{name} is gone"), || (!is_there(name)).then_some(()));
+        serve.says(&["done", &format!("cluster acme/{name} "), "verb=delete"]);
+    };
+    let serve = Serve::start(&specs.tree, SERVE);
+    serve.says(&["done", "cluster acme/two"]);
+    removed("one");
+    serve.signal("HUP");
+    is_gone(&serve, "one");
+    removed("two");
+    serve.signal("HUP");
+    asked(&serve, "cluster acme/two");
+    assert_eq!(serve.stop(), Some(0));
+
+    // Nothing of that was in the cache, or in the process.
+    fs::remove_dir_all(specs.tree.beside("state/cache-v1")).unwrap();
+    let serve = Serve::start(&specs.tree, SERVE);
+    let id = asked(&serve, "cluster acme/two");
+    assert!(is_there("two"));
+    specs.tree.run(&format!("approve {id} --config config.toml")).expect(0);
+    is_gone(&serve, "two");
+    // What somebody approved counts, too.
+    removed("sandbox");
+    serve.signal("HUP");
+    asked(&serve, "cluster acme/sandbox");
+    assert!(is_there("sandbox"));
+    assert_eq!(serve.stop(), Some(0));
+}
