@@ -31,8 +31,8 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 /// How often is looked whether a manifest was written.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What may at most be so, each against what is measured in the same run.
-const LIMITS: &str = "limits: a saved file is done within the debounce and 6 times what reading and hashing all specs takes; a \
+/// What is aimed at, each against what is measured in the same run.
+const LIMITS: &str = "aims: a saved file is done within the debounce and 6 times what reading and hashing all specs takes; a \
                       start is ready within 8 times what reading and hashing specs and manifests takes; an idle process takes \
                       less than 2 % of one processor; memory grows by less than a tenth over the rounds";
 
