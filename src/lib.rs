@@ -41,6 +41,7 @@ pub mod api;
 pub mod cli;
 #[allow(clippy::disallowed_methods, reason = "it goes on with time")]
 pub mod daemon;
+#[allow(clippy::disallowed_methods, reason = "what it remembers lasts by the time that passes")]
 pub mod round;
 pub mod views;
 #[allow(clippy::disallowed_methods, reason = "the environment names the service manager, and time passes")]
