@@ -80,8 +80,9 @@ impl Round {
     /// Executes the plan to its end.
     pub async fn execute(&self) -> Report {
         let clock = || self.now;
-        let Round { plan, targets, secrets, .. } = self;
-        let desk = Desk { plan, targets, state: self.state(), secrets, clock: &clock, actor: "ann" };
+        let Round { plan, recorded, targets, secrets, .. } = self;
+        let state = self.state();
+        let desk = Desk { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
         execute(desk, &mut |_| {}).await
     }
 

@@ -63,6 +63,10 @@ struct Since {
 }
 
 impl Since {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "nothing is decided by it alone: it only holds against the clock"
+    )]
     fn now(time: Timestamp) -> Self {
         Self { time, instant: Instant::now() }
     }
