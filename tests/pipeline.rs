@@ -81,8 +81,8 @@ impl Round {
     pub async fn execute(&self) -> Report {
         let clock = || self.now;
         let Round { plan, recorded, targets, secrets, .. } = self;
-        let desk =
-            Desk { plan, recorded, targets, state: self.state(), secrets, clock: &clock, actor: "ann" };
+        let state = self.state();
+        let desk = Desk { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
         execute(desk, &mut |_| {}).await
     }
 
