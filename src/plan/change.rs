@@ -91,6 +91,9 @@ fn wanted(
     }
     let mut effects = sentences(&judgement, &cause, verb, &found);
     effects.extend(stage.filter(|_| differs).and_then(Stage::foresees));
+    if has_a_single_broker(world, resource) {
+        effects::of_a_single_broker(&mut effects);
+    }
     let steps = steps(found);
     let mut waits: Vec<Waiting> =
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();
@@ -111,7 +114,8 @@ fn wanted(
         verb,
         guarded: needs_a_person(&cause, verdict)
             || guard::cuts_off(&cause, &steps)
-            || guard::moves_the_log(&cause, &steps),
+            || guard::moves_the_log(&cause, &steps)
+            || guard::asks_otherwise(&cause, &steps),
         cause,
         fields: current.fields.clone(),
         verdict,
@@ -123,6 +127,12 @@ fn wanted(
         ..mention(&resource.key, Some(origin(world, resource, current)))
     };
     Some((change, judgement.refusals))
+}
+
+fn has_a_single_broker(world: &World, resource: &Resource) -> bool {
+    let Spec::Cluster(cluster) = &resource.spec else { return false };
+    let sizes = world.catalog.config.units.sizes(cluster.advanced_config.profile);
+    sizes.brokers(cluster.kafka_units) == 1
 }
 
 /// What the spec confirms counts for the edit that lowers the units, and for nothing that happens otherwise: a word that was
