@@ -123,7 +123,7 @@ pub(super) const OTHER_LISTENERS: &str =
     "brokers restart one by one with other listeners; clients may need other settings to connect";
 pub(super) const OTHER_BALANCERS: &str = "load balancers are asked for otherwise; where the cloud's controller changes those \
     that are there, they may get other addresses";
-const OTHER_RECORDS: &str = "external-dns is told of other records for the brokers; nothing restarts";
+const OTHER_RECORDS: &str = "external-dns is told of other records for the brokers";
 const OTHER_AUTHORITY: &str = "brokers restart one by one with a certificate of another authority; clients that trust only \
     the old one's can't connect until they trust the new one, too";
 const NEW_CLUSTER: &str = "make a new cluster and move the topics to it";
