@@ -13,7 +13,7 @@ use crate::catalog::{Catalog, Condition, Hold, Recorded, ResolvedCluster, Resour
 use crate::health;
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting};
-use crate::spec::{DnsProvider, Spec};
+use crate::spec::{DnsProvider, InfraType, Spec};
 
 pub use client::{ClientProperties, client_properties};
 
@@ -137,11 +137,18 @@ fn stands(
         (Some(_), Some(change), _) => changing(change),
         (Some(_), None, _) => match conditions.iter().find(|condition| condition.degraded) {
             Some(condition) => (Status::Degraded, Some(condition.message.clone())),
-            None => (Status::Healthy, None),
+            None => (Status::Healthy, unobserved(key, catalog)),
         },
     };
     let since = judged.filter(|judged| judged.status == status).map(|judged| judged.since);
     Standing { status, reason, conditions, since }
+}
+
+/// What is said of a cluster whose manifests are written to a folder, for somebody else to apply.
+fn unobserved(key: &ResourceKey, catalog: &Catalog) -> Option<String> {
+    let fleet = catalog.resources.get(key).filter(|_| key.kind == Kind::Cluster).and_then(Resource::fleet)?;
+    let is_folder = catalog.fleets.get(&fleet)?.spec.infra_type == InfraType::Directory;
+    is_folder.then(|| "its manifests are written; how it runs isn't seen from here".to_owned())
 }
 
 fn changing(change: &Change) -> (Status, Option<String>) {

@@ -4,7 +4,7 @@
 mod documents;
 mod pairs;
 mod schema;
-mod table;
+pub mod table;
 
 use std::thread;
 

@@ -4,8 +4,9 @@ mod identity_provider;
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::generated::table::OPTIONS;
 use crate::kubernetes::{SANDBOX, on};
 use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, Writer};
@@ -20,6 +21,17 @@ const OUTSIDE: [&str; 2] = ["sandbox.kafka.acme.example.com", "broker-0--sandbox
 const ADMIN: (&str, &str) = ("sandbox-admin", "open-sesame");
 /// Somebody whom nobody gave any right.
 const STRANGER: (&str, &str) = ("stranger", "let-me-in");
+
+/// What of the options that a spec may set would keep the test's own clients from what they do: small batches, no time for
+/// transactions, and keys in all records.
+const HARMFUL: [&str; 6] = [
+    "auto.create.topics.enable",
+    "log.cleanup.policy",
+    "message.max.bytes",
+    "producer.id.expiration.ms",
+    "transaction.max.timeout.ms",
+    "transactional.id.expiration.ms",
+];
 
 const TOPICS: &str = "org.apache.kafka.tools.TopicCommand";
 const RIGHTS: &str = "org.apache.kafka.tools.AclCommand";
@@ -102,7 +114,13 @@ impl Stage {
 
 #[test]
 fn a_broker_takes_every_option_and_clients_reach_it_as_they_are_told() {
-    let stage = Stage::set(|_| {});
+    let mut options: serde_json::Map<String, Value> = serde_json::from_str(OPTIONS).unwrap();
+    HARMFUL.iter().for_each(|option| drop(options.remove(*option).unwrap()));
+    assert!(options.len() > 20, "{options:?}");
+    let options = serde_json::to_string(&options).unwrap();
+    let stage = Stage::set(|tree| {
+        tree.edit(SANDBOX, "  profile: dev", &format!("  profile: dev\n  config: {options}"));
+    });
     let admin = stage.admin();
     every_option_is_in_force(&stage);
 

@@ -213,10 +213,10 @@ const GIB: u128 = 1 << 30;
 
 impl UnitSizes {
     /// The room for the operating system and Kafka's own files on a broker's disk, in GiB.
-    const STORAGE_MARGIN_GIB: u128 = 10;
+    const STORAGE_MARGIN_GIB: u64 = 10;
     /// How long producers may go on at full rate when a disk is counted as full but its quota has not yet taken hold,
     /// in seconds.
-    const FULL_DISK_REACTION_SECONDS: u128 = 60;
+    const FULL_DISK_REACTION_SECONDS: u64 = 60;
 
     /// The brokers of a cluster of so many units, at least one.
     pub fn brokers(&self, units: u32) -> u32 {
@@ -233,16 +233,21 @@ impl UnitSizes {
         each.saturating_mul(u64::from(units)).div_ceil(u64::from(self.brokers(units)))
     }
 
+    /// What of a broker's disk is no room for records, in a cluster of so many units: margin, and what is written before a
+    /// quota takes hold.
+    pub fn reserve_bytes(&self, units: u32) -> u64 {
+        let copies = u64::from(self.copies(units));
+        let written_per_second = self.share(units, self.ingress_bytes_per_second).saturating_mul(copies);
+        let written = written_per_second.saturating_mul(Self::FULL_DISK_REACTION_SECONDS);
+        written.saturating_add(Self::STORAGE_MARGIN_GIB << 30)
+    }
+
     /// The disk of a broker in a cluster of so many units, in whole GiB: its share of the records, margin and what is
     /// written before a quota takes hold, plus 5 % for the file system's own use.
     pub fn disk_gib(&self, units: u32) -> u32 {
         let brokers = self.brokers(units);
-        let copies = u128::from(self.copies(units));
         let records = u128::from(self.storage_gib) * u128::from(units) * GIB / u128::from(brokers);
-        let written_per_second = u128::from(self.share(units, self.ingress_bytes_per_second)) * copies;
-        let content = records
-            + Self::STORAGE_MARGIN_GIB * GIB
-            + written_per_second.saturating_mul(Self::FULL_DISK_REACTION_SECONDS);
+        let content = records + u128::from(self.reserve_bytes(units));
         u32::try_from(content.saturating_mul(105).div_ceil(100 * GIB)).unwrap_or(u32::MAX)
     }
 }

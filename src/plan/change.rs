@@ -93,6 +93,9 @@ fn wanted(
     let mut effects = sentences(&judgement, &cause, verb, &found);
     effects.extend(stage.filter(|_| differs).and_then(Stage::foresees));
     let mut remarks = unreadable(&found);
+    if has_a_single_broker(world, resource) {
+        effects::of_a_single_broker(&mut effects);
+    }
     let steps = steps(found);
     let mut waits: Vec<Waiting> =
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();
@@ -114,6 +117,7 @@ fn wanted(
         guarded: needs_a_person(&cause, verdict)
             || guard::cuts_off(&cause, &steps)
             || guard::moves_the_log(&cause, &steps)
+            || guard::asks_otherwise(&cause, &steps)
             || remarks.iter().any(|remark| remark.unknown().is_some()),
         cause,
         fields: current.fields.clone(),
@@ -126,6 +130,12 @@ fn wanted(
         ..mention(&resource.key, Some(origin(world, resource, current)))
     };
     Some((change, judgement.refusals))
+}
+
+fn has_a_single_broker(world: &World, resource: &Resource) -> bool {
+    let Spec::Cluster(cluster) = &resource.spec else { return false };
+    let sizes = world.catalog.config.units.sizes(cluster.advanced_config.profile);
+    sizes.brokers(cluster.kafka_units) == 1
 }
 
 /// What the spec confirms counts for the edit that lowers the units, and for nothing that happens otherwise: a word that was

@@ -196,11 +196,11 @@ fn outcome(
     }
     let (verdict, effect) = match (data.goes, kept.is_empty()) {
         (true, true) if going.is_empty() => {
-            (Verdict::DataLoss, "the cluster goes, and all its data with it".to_owned())
+            (Verdict::DataLoss, "the cluster goes, and all data on its disks with it".to_owned())
         }
         (true, true) => {
             let effect = format!(
-                "the cluster goes, and with it all its data and everything else in Namespace {}",
+                "the cluster goes, and with it all data on its disks and everything else in Namespace {}",
                 going.join(", ")
             );
             (Verdict::DataLoss, effect)
@@ -218,7 +218,19 @@ fn outcome(
             (Verdict::ServiceLoss, effect)
         }
     };
-    (verdict, vec![effect])
+    let in_bucket = differences.found.iter().filter_map(left_in_bucket);
+    (verdict, [effect].into_iter().chain(in_bucket).collect())
+}
+
+/// What a Kafka with tiered storage has moved to a bucket, which nothing here deletes.
+fn left_in_bucket(found: &Found) -> Option<String> {
+    let kafka = found.step.before.as_ref().filter(|_| found.step.object.kind == "Kafka")?.value();
+    let config = kafka.pointer("/spec/kafka/tieredStorage/remoteStorageManager/config")?;
+    let text = |option: &str| config.get(option).and_then(Value::as_str);
+    let (bucket, prefix) = (text("storage.s3.bucket.name")?, text("key.prefix").unwrap_or_default());
+    Some(format!(
+        "the older part of its log stays in bucket {bucket}, in what begins with {prefix}; delete it there where that is meant"
+    ))
 }
 
 /// What has to be gone first.

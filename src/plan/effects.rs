@@ -21,6 +21,30 @@ pub(super) fn fill(words: &str, step: &Step, difference: Option<&Difference>) ->
     words.replace("{before}", &before).replace("{after}", &after)
 }
 
+/// Says of a cluster with a single broker that it is away while that restarts: there is none to go on with.
+pub(super) fn of_a_single_broker(effects: &mut Vec<String>) {
+    const IN_TURN: &str = " one by one";
+    if !effects.iter().any(|effect| effect.contains(IN_TURN)) {
+        return;
+    }
+    let words = [
+        ("brokers and controllers restart one by one", "its only broker restarts"),
+        ("brokers and controllers may restart one by one", "its only broker may restart"),
+        ("brokers restart one by one", "its only broker restarts"),
+        (IN_TURN, ""),
+        ("; clients reconnect and go on", ""),
+        (", clients reconnect and go on", ""),
+    ];
+    for effect in std::mem::take(effects) {
+        let effect =
+            words.iter().fold(effect, |effect, (of_several, of_one)| effect.replace(of_several, of_one));
+        if !effects.contains(&effect) {
+            effects.push(effect);
+        }
+    }
+    effects.push("the cluster has a single broker: while that restarts, nobody can read or write".to_owned());
+}
+
 /// What becomes of the disks of nodes that are removed.
 fn disks(step: &Step) -> &'static str {
     let pool = step.after.as_ref().map(|manifest| manifest.body.value()).unwrap_or_default();

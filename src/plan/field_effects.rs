@@ -216,7 +216,8 @@ mod tests {
         assert_eq!(when("advanced_config", Value::Null, json!({})), None);
         for (option, effect) in [
             ("log.segment.bytes", Effect::Live),
-            ("min.insync.replicas", Effect::Controllers),
+            ("min.insync.replicas", Effect::Live),
+            ("group.max.size", Effect::Brokers),
             ("num.partitions", Effect::Restart),
         ] {
             let field = format!("advanced_config.config.{option}");
@@ -246,8 +247,8 @@ mod tests {
             told(Verdict::ClientsReconnect),
             [
                 recorded,
-                "load balancers become public: whoever can reach them from outside of the private network can now try to \
-                 log in; they may get other addresses"
+                "load balancers become public, where the cloud's controller changes those that are there: whoever can reach \
+                 them from outside of the private network can now try to log in; they may get other addresses"
             ]
         );
         let inside = change("advanced_config.cluster_access", json!("External"), json!("Internal"));

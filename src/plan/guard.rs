@@ -240,6 +240,17 @@ pub(super) fn moves_the_log(cause: &Cause, steps: &[Step]) -> bool {
     !drifted && steps.iter().any(|step| step.object.kind == "Kafka" && changes(step))
 }
 
+/// Whether this software by itself asks for another load balancer of a Gateway, by which every cluster behind it is found.
+pub(super) fn asks_otherwise(cause: &Cause, steps: &[Step]) -> bool {
+    let balancer = |gateway: &Json| gateway.value().pointer("/spec/infrastructure").cloned();
+    let changes = |step: &Step| {
+        let (before, after) = (step.before.as_ref(), step.after.as_ref());
+        before.zip(after).is_some_and(|(before, after)| balancer(before) != balancer(&after.body))
+    };
+    let by_itself = matches!(cause, Cause::Software { .. });
+    by_itself && steps.iter().any(|step| step.object.kind == "Gateway" && changes(step))
+}
+
 /// An approval that still holds. One from the future was given before the clock was set back, and ends, too.
 fn approval<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
     let holds = |approval: &&Approval| {

@@ -16,7 +16,7 @@ use crate::plan::site::Site;
 use crate::plan::verdict::Refusal;
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, ObservedObject, Remark, Step, Verb, Verdict, Waiting};
-use crate::render::is_routed;
+use crate::render::{is_private, is_routed};
 use crate::spec::InfraType;
 
 /// Takes the deletion of a Gateway out of what is to be done for a fleet as long as something needs it, and gives what it
@@ -151,7 +151,6 @@ fn hosts(kafka: &Json) -> BTreeMap<String, String> {
 
 /// A private Gateway that would become public while a cluster behind it may have said that it is private, and nobody knows.
 fn opened(world: &World, site: &Site, change: &Change) -> Option<Refusal> {
-    let is_private = |gateway: &Json| gateway.value().pointer("/spec/infrastructure/annotations").is_some();
     let opens = |step: &&Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());
         let both = before.zip(after);

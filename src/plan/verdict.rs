@@ -15,7 +15,7 @@ use crate::plan::{Step, Verb, Verdict, effects};
 pub(super) use certificate::keeps_certificate;
 pub(super) use difference::{Difference, differences};
 pub(super) use table::{Direction, PUT_VERSION_BACK};
-use table::{FEWER_BROKERS, GO_ON, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
+use table::{FEWER_BROKERS, GO_ON, OTHER_BALANCERS, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
 
 impl Verdict {
     /// The verdict in a few words: `rolling restart`.
@@ -143,6 +143,7 @@ impl Judgement {
             return self.record(Verdict::InPlace, words);
         }
         let special = table::of_broker_option(step, pointer)
+            .or_else(|| table::of_annotations(step, pointer))
             .or_else(|| certificate::of_another_authority(step, difference))
             .or_else(|| login::with_the_same_tokens(difference));
         let Some(outcome) = special.or_else(row) else {
@@ -167,7 +168,7 @@ impl Judgement {
     /// raise doubts: those about listeners, which fit all such changes, and that clients go on after a restart.
     pub(super) fn tell(&mut self, told: &[&FieldEffect]) {
         if told.iter().any(|row| row.verdict == Verdict::ClientsReconnect) {
-            self.effects.retain(|effect| effect != OTHER_LISTENERS);
+            self.effects.retain(|effect| effect != OTHER_LISTENERS && effect != OTHER_BALANCERS);
             self.keep_quiet_of_going_on();
         }
         for row in told.iter().filter(|row| row.verdict != Verdict::Refused) {

@@ -47,6 +47,11 @@ pub fn is_routed(kafka: &Json) -> bool {
     listeners.iter().any(|listener| listener.r#type == "tlsroute")
 }
 
+/// Whether a Gateway, as an object, is to have a private load balancer.
+pub fn is_private(gateway: &Json) -> bool {
+    gateway.value().pointer("/spec/infrastructure/annotations").is_some_and(hosts::is_private)
+}
+
 /// The Gateway of a fleet and its namespace; none where clients come in another way.
 ///
 /// It belongs to the fleet and depends on nothing that a cluster says: a cluster whose document is gone still runs until
@@ -57,7 +62,7 @@ pub fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
     else {
         return Vec::new();
     };
-    let mut spec = json!({
+    let spec = json!({
         "gatewayClassName": gateway.class,
         "listeners": [{
             "name": NAME,
@@ -70,11 +75,9 @@ pub fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
                 "namespaces": {"from": "Selector", "selector": cluster_namespaces(fleet)},
             },
         }],
-    });
-    if gateway.private {
         // The controller of the GatewayClass copies them to the Service that it makes.
-        spec["infrastructure"] = json!({"annotations": hosts::private_load_balancer()});
-    }
+        "infrastructure": {"annotations": hosts::load_balancer(gateway.private)},
+    });
     let gateway = json!({
         "apiVersion": format!("{GROUP}/v1"),
         "kind": "Gateway",

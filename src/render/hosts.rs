@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::catalog::{ClusterDomain, ResolvedCluster};
 use crate::spec::{DnsProvider, Exposure};
 
@@ -24,6 +26,10 @@ const PRIVATE_LOAD_BALANCER: [(&str, &str); 4] = [
     ("service.beta.kubernetes.io/azure-load-balancer-internal", "true"),
 ];
 
+/// The annotation without which AWS's own controller makes a load balancer private. Others ignore it.
+const PUBLIC_LOAD_BALANCER: [(&str, &str); 1] =
+    [("service.beta.kubernetes.io/aws-load-balancer-scheme", "internet-facing")];
+
 /// Whether clients outside of Kubernetes come in through load balancers of the cluster's own.
 pub fn has_load_balancers(cluster: &ResolvedCluster) -> bool {
     external_domain(cluster).is_some()
@@ -35,17 +41,13 @@ pub fn external_domain(cluster: &ResolvedCluster) -> Option<&ClusterDomain> {
     cluster.domain.as_ref().filter(|_| cluster.spec.advanced_config.cluster_access.is_external())
 }
 
-/// The annotations of a Service with a load balancer: its name for external-dns, and whether it is private. None
-/// where there is nothing to say.
-pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> Option<BTreeMap<String, String>> {
-    let mut annotations = BTreeMap::new();
+/// The annotations of a Service with a load balancer: its name for external-dns, and whether it is private.
+pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> BTreeMap<String, String> {
+    let mut annotations = load_balancer(private);
     if domain.dns_provider == DnsProvider::ExternalDns {
         annotations.extend(DNS_HOST.map(|key| (key.to_owned(), host.to_owned())));
     }
-    if private {
-        annotations.extend(private_load_balancer());
-    }
-    (!annotations.is_empty()).then_some(annotations)
+    annotations
 }
 
 /// The annotations of a TLSRoute. External-dns (with `--source=gateway-tlsroute`) takes its host from its spec, without being
@@ -57,7 +59,13 @@ pub fn route_annotations(domain: &ClusterDomain) -> Option<BTreeMap<String, Stri
     }
 }
 
-/// The annotations by which a load balancer is private.
-pub fn private_load_balancer() -> BTreeMap<String, String> {
-    PRIVATE_LOAD_BALANCER.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+/// The annotations by which a load balancer is private, or public.
+pub fn load_balancer(private: bool) -> BTreeMap<String, String> {
+    let annotations: &[(&str, &str)] = if private { &PRIVATE_LOAD_BALANCER } else { &PUBLIC_LOAD_BALANCER };
+    annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Whether these annotations make a load balancer private, for one cloud at least.
+pub fn is_private(annotations: &Value) -> bool {
+    PRIVATE_LOAD_BALANCER.iter().any(|(key, value)| annotations.get(key).is_some_and(|is| is == value))
 }

@@ -34,7 +34,7 @@ use crate::config::{Config, SecretsConfig};
 use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, SecretRef};
 use crate::spec::InfraType;
 pub use cluster_type::{Clients, Endpoint, Login, ServerTrust};
-pub use gateway::is_routed;
+pub use gateway::{is_private, is_routed};
 pub use labels::DEDICATED;
 use sizing::Sizing;
 

@@ -22,6 +22,8 @@ pub struct Sizing {
     pub broker_heap_mib: u32,
     /// Disk of a broker, in GiB.
     pub storage_gib: u32,
+    /// What of that disk is no room for records, in bytes.
+    pub reserve_bytes: u64,
     /// Processor of a controller, in millicores.
     pub controller_cpu_millis: u32,
     /// Memory of a controller, in MiB.
@@ -88,6 +90,7 @@ impl Sizing {
             broker_memory_mib,
             broker_heap_mib,
             storage_gib: sizes.disk_gib(units),
+            reserve_bytes: sizes.reserve_bytes(units),
             controller_cpu_millis,
             controller_memory_mib,
             controller_heap_mib,

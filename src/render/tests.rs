@@ -135,6 +135,22 @@ fn zones_have_to_be_there_and_nodes_reserved_for_others_are_none() {
     assert_eq!(spread(9, "controller"), Some(json!(3)), "three controllers can't be in more zones");
 }
 
+/// A tenth of a disk of terabytes would be far more than what writes need while a quota takes hold.
+#[test]
+fn what_is_kept_free_of_a_disk_is_what_was_never_meant_for_records() {
+    let kept = |spec: Value| {
+        let quotas = objects(cluster(spec))["Kafka/orders"]["spec"]["kafka"]["quotas"].clone();
+        [quotas["minAvailableBytesPerVolume"].clone(), quotas["minAvailableRatioPerVolume"].clone()]
+    };
+    let size = |size_gib: u32| json!({"advanced_config": {"storage": {"size_gib": size_gib}}});
+    // 10 GiB, and a minute of a third of 50 MiB a second with all three copies of it.
+    let reserve = json!((10_u64 << 30) + 60 * 3 * (50 * 1_048_576_u64).div_ceil(3));
+    assert_eq!(kept(json!({})), [reserve.clone(), Value::Null]);
+    assert_eq!(kept(size(10_000)), [reserve, Value::Null]);
+    assert_eq!(kept(size(100)), [Value::Null, json!(0.1)]);
+    assert_eq!(kept(json!({"advanced_config": {"profile": "dev"}})), [Value::Null, json!(0.1)]);
+}
+
 #[test]
 fn a_cluster_without_a_way_in_opens_no_port_to_clients() {
     let overlay = json!({"tenancy_mode": "Isolated", "advanced_config": {"cluster_access": "External"}});
@@ -173,6 +189,7 @@ fn a_cluster_with_an_identity_provider() {
                 ("Kafka/orders", "/spec/kafka/listeners/0/authentication"),
                 ("Kafka/orders", "/spec/kafka/listeners/1"),
                 ("Kafka/orders", "/spec/kafka/config/principal.builder.class"),
+                ("Kafka/orders", "/spec/entityOperator/template"),
                 ("ConfigMap/orders-oauth-ca", "/data"),
                 ("KafkaNodePool/broker", "/spec/template/kafkaContainer"),
                 ("KafkaNodePool/broker", "/spec/template/pod/metadata"),
@@ -304,7 +321,11 @@ fn a_fleet_has_one_gateway_that_is_its_own() {
     without.clusters.clear();
     assert_eq!(of_fleet(&without), objects);
     let public = of_fleet(&with_gateway(external(json!({})), false));
-    assert_eq!(public[1].body.value().pointer("/spec/infrastructure"), None);
+    let scheme = json!({"service.beta.kubernetes.io/aws-load-balancer-scheme": "internet-facing"});
+    assert_eq!(public[1].body.value().pointer("/spec/infrastructure/annotations"), Some(&scheme));
+    let private =
+        [true, false].map(|it| is_private(&of_fleet(&with_gateway(external(json!({})), it))[1].body));
+    assert_eq!(private, [true, false]);
     assert_eq!(of_fleet(&super::fixtures::catalog([external(json!({}))])), []);
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Types, bounds and update modes are those of Apache Kafka 4.3.1, as the class `kafka.server.KafkaConfig` in the jar
 //! `kafka_2.13` prints them; a bound that is narrower says why. Strimzi changes an option whose mode isn't `read-only`
-//! while brokers run. Controllers that are no brokers restart all the same for the options that Strimzi lists in
-//! `KafkaConfiguration.CONTROLLER_RELEVANT_CONFIGS`.
+//! while brokers run. For the others it restarts brokers, and controllers that are no brokers only for those that it lists in
+//! `KafkaConfigurationDiff.CONTROLLER_RELEVANT_PROPERTIES`.
 
 mod loss;
 mod lowered;
@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::Effect::{Controllers, Live, Restart};
+use self::Effect::{Brokers, Live, Restart};
 use self::Takes::{Flag, Number, Word};
 pub use self::loss::{all_deleted, deleted, keeps};
 pub use self::lowered::turned_away;
@@ -41,8 +41,8 @@ pub struct BrokerOption {
 pub enum Effect {
     /// Brokers take it while they run.
     Live,
-    /// Brokers take it while they run, and controllers restart one by one.
-    Controllers,
+    /// Brokers restart one by one; controllers that are no brokers don't.
+    Brokers,
     /// Brokers and controllers restart one by one.
     Restart,
 }
@@ -75,10 +75,10 @@ const OPTIONS: &[BrokerOption] = &[
     option("compression.type", Word(&["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]), Live, "How records are compressed on disk."),
     option("connections.max.idle.ms", Number(1_000, LONG), Restart, "After how many milliseconds an idle connection is closed."),
     option("delete.topic.enable", Flag, Restart, "Let clients delete topics."),
-    option("fetch.max.bytes", Number(1_024, INT), Restart, "The most bytes that one fetch returns."),
-    option("group.initial.rebalance.delay.ms", Number(0, INT), Restart, "How many milliseconds a new consumer group waits for more members."),
-    option("group.max.session.timeout.ms", Number(6_000, INT), Restart, "The longest session timeout that a member of a consumer group may ask for, in milliseconds."),
-    option("group.max.size", Number(1, INT), Restart, "The most members of a consumer group."),
+    option("fetch.max.bytes", Number(1_024, INT), Brokers, "The most bytes that one fetch returns."),
+    option("group.initial.rebalance.delay.ms", Number(0, INT), Brokers, "How many milliseconds a new consumer group waits for more members."),
+    option("group.max.session.timeout.ms", Number(6_000, INT), Brokers, "The longest session timeout that a member of a consumer group may ask for, in milliseconds."),
+    option("group.max.size", Number(1, INT), Brokers, "The most members of a consumer group."),
     option("log.cleaner.delete.retention.ms", Number(0, LONG), Live, "How many milliseconds a compacted topic keeps the marks of what was deleted."),
     option("log.cleaner.max.compaction.lag.ms", Number(1, LONG), Live, "After how many milliseconds a record is compacted at the latest."),
     option("log.cleaner.min.compaction.lag.ms", Number(0, LONG), Live, "For how many milliseconds a record is not compacted."),
@@ -89,23 +89,23 @@ const OPTIONS: &[BrokerOption] = &[
     option("log.message.timestamp.before.max.ms", Number(0, LONG), Live, "How many milliseconds a record's time may lie in the past."),
     option("log.message.timestamp.type", Word(&["CreateTime", "LogAppendTime"]), Live, "Whose time a record has: its producer's or its broker's."),
     option("log.retention.bytes", Number(-1, LONG), Live, "How many bytes of a partition are kept; -1 is without a limit."),
-    option("log.retention.check.interval.ms", Number(1_000, LONG), Restart, "How often it is looked for records to remove, in milliseconds."),
+    option("log.retention.check.interval.ms", Number(1_000, LONG), Brokers, "How often it is looked for records to remove, in milliseconds."),
     option("log.retention.ms", Number(-1, LONG), Live, "How many milliseconds records are kept; -1 is without a limit."),
     option("log.roll.ms", Number(60_000, LONG), Live, "After how many milliseconds a new segment begins though the last one isn't full."),
     option("log.segment.bytes", Number(1_048_576, INT), Live, "The size of a segment of a partition, in bytes."),
     option("log.segment.delete.delay.ms", Number(0, LONG), Live, "How many milliseconds a removed segment stays on the disk."),
     // A larger record couldn't be sent at all.
     option("message.max.bytes", Number(1_024, REQUEST), Live, "The largest batch of records that is taken, in bytes."),
-    option("min.insync.replicas", Number(1, 9), Controllers, "How many copies must have a record before it counts as written. There have to be more copies than that."),
+    option("min.insync.replicas", Number(1, 9), Live, "How many copies must have a record before it counts as written. There have to be more copies than that."),
     option("num.partitions", Number(1, PARTITIONS), Restart, "How many partitions a topic has that doesn't say."),
-    option("offsets.retention.minutes", Number(1, INT), Restart, "How many minutes the offsets of an empty consumer group are kept."),
+    option("offsets.retention.minutes", Number(1, INT), Brokers, "How many minutes the offsets of an empty consumer group are kept."),
     option("producer.id.expiration.ms", Number(1, INT), Live, "After how many milliseconds an idle producer's id is forgotten."),
     option("remote.log.manager.copy.max.bytes.per.second", Number(1, LONG), Live, "How many bytes a second a broker copies to tiered storage."),
     option("remote.log.manager.fetch.max.bytes.per.second", Number(1, LONG), Live, "How many bytes a second a broker reads from tiered storage."),
-    option("replica.fetch.max.bytes", Number(1_024, REQUEST), Restart, "How many bytes of a partition a broker asks another one for at once."),
-    option("replica.lag.time.max.ms", Number(1_000, LONG), Restart, "How many milliseconds a copy may lag before it counts as out of sync."),
-    option("transaction.max.timeout.ms", Number(1, INT), Restart, "The longest that a transaction may take, in milliseconds."),
-    option("transactional.id.expiration.ms", Number(1, INT), Restart, "After how many milliseconds an unused transactional id is forgotten."),
+    option("replica.fetch.max.bytes", Number(1_024, REQUEST), Brokers, "How many bytes of a partition a broker asks another one for at once."),
+    option("replica.lag.time.max.ms", Number(1_000, LONG), Brokers, "How many milliseconds a copy may lag before it counts as out of sync."),
+    option("transaction.max.timeout.ms", Number(1, INT), Brokers, "The longest that a transaction may take, in milliseconds."),
+    option("transactional.id.expiration.ms", Number(1, INT), Brokers, "After how many milliseconds an unused transactional id is forgotten."),
 ];
 
 /// Options that follow from something else, by how their names begin: what they follow from.
@@ -117,9 +117,9 @@ const FOLLOWS: &[(&[&str], &str)] = &[
     (&["authorizer.", "super.user"], "access rights are kept by Kafka's own authorizer, whose administrator is made with the cluster"),
     (&["broker.", "node.id", "process.roles", "controller.", "reserved.broker", "metadata.log"], "how nodes find each other is the operator's"),
     (&["log.dir", "zookeeper.", "inter.broker.protocol"], "the operator sets it, or Kafka 4 no longer has it"),
-    (&["default.replication.factor", "offsets.topic.replication", "transaction.state.log.", "share.coordinator.state.topic.", "replica.selector"], "the copies follow from `profile` and `number_of_zones`"),
+    (&["default.replication.factor", "offsets.topic.replication", "transaction.state.log.", "share.coordinator.state.topic.", "replica.selector"], "the copies follow from `profile`"),
     (&["max.connection", "quota.", "client.quota"], "limits follow from `kafka_units`"),
-    (&["num.io.", "num.network.", "num.replica.", "background.threads", "queued.max"], "a broker's threads and queues follow from its size; use more `kafka_units`"),
+    (&["num.io.", "num.network.", "num.replica.", "background.threads", "queued.max"], "a broker's threads and queues are those of Kafka's defaults; with more `kafka_units` there are more brokers"),
     (&["remote.log.", "rsm.config.", "rlmm.config."], "tiered storage follows from `tiered_storage_bucket_name` and `tiered_storage_provider`"),
     (&["metric", "kafka.metrics", "cruise.control."], "metrics and rebalancing are set with the cluster's other components"),
     (&["unclean.leader.election"], "it gives up records that were written; set it for one topic where that is meant"),
@@ -174,7 +174,7 @@ impl Effect {
     fn text(self) -> &'static str {
         match self {
             Live => "Brokers take it while they run.",
-            Controllers => "Brokers take it while they run; controllers restart one by one.",
+            Brokers => "Brokers restart one by one.",
             Restart => "Brokers and controllers restart one by one.",
         }
     }

@@ -79,7 +79,8 @@ pub struct Tag {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterAdvancedConfig {
-    /// Over how many zones the brokers are spread, as many in each. A zone that has no node yet is waited for.
+    /// Over how many zones the brokers are spread, as many in each: one, or at least as many as partitions have copies. A zone
+    /// that has no node yet is waited for.
     #[serde(default)]
     pub number_of_zones: ZoneCount,
     /// From where the cluster is reached.

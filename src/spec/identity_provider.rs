@@ -30,7 +30,8 @@ pub struct IdentityProvider {
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub username_claim: Option<String>,
-    /// The claim that lists the user's groups, as a JSON path. By default `$.groups`.
+    /// The claim that lists the user's groups, as a JSON path. By default `$.groups`. Kafka's own authorizer doesn't look at
+    /// groups, so that nobody has rights by them.
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub groups_claim: Option<String>,

@@ -102,6 +102,7 @@ pub const CASES: &[Case] = &[
     case(Cluster, "advanced_config.config.log.cleanup.policy", "null", "compact"),
     case(Cluster, "advanced_config.config.offsets.retention.minutes", "null", "1440"),
     case(Cluster, "advanced_config.config.min.insync.replicas", "2", "1"),
+    case(Cluster, "advanced_config.config.group.max.size", "null", "100"),
     case(Cluster, "advanced_config.config.num.partitions", "6", "null"),
 
     case(Fleet, "organization", "acme", "globex"),

@@ -27,7 +27,7 @@ const PUBLIC_GATEWAY: &str = r#"{"class": "envoy"}"#;
 const PRIVATE_GATEWAY: &str = r#"{"class": "envoy", "private": true}"#;
 
 /// Every option of brokers that needs no tiered storage.
-const OPTIONS: &str = r#"{
+pub const OPTIONS: &str = r#"{
     "auto.create.topics.enable": true, "compression.type": "zstd", "connections.max.idle.ms": 60000,
     "delete.topic.enable": false, "fetch.max.bytes": 1048576, "group.initial.rebalance.delay.ms": 0,
     "group.max.session.timeout.ms": 60000, "group.max.size": 100, "log.cleaner.delete.retention.ms": 0,

@@ -1,5 +1,6 @@
 //! Whether there are nodes where pods may go: in as many zones as a cluster says, and reserved for it where it has some to
-//! itself. Nodes may be added when they are needed, so that none of this is a reason to wait.
+//! itself. Nodes may be added when they are needed, so that none of this is a reason for a new cluster to wait. One that runs
+//! would lose what its first pod that is restarted does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +9,9 @@ use serde_json::Value;
 
 use super::checks::listed;
 use super::{Finding, Look, facts};
-use crate::names::ResourceKey;
-use crate::plan::effects;
-use crate::render::{DEDICATED, Manifest};
+use crate::names::{Json, ResourceKey};
+use crate::plan::{Change, effects};
+use crate::render::DEDICATED;
 
 /// The label of nodes that says in which zone they are.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -67,7 +68,7 @@ struct Wants {
 }
 
 impl Wants {
-    fn of(pool: &Manifest) -> Wants {
+    fn of(pool: &Json) -> Wants {
         #[derive(Deserialize)]
         struct Pod {
             #[serde(default, rename = "topologySpreadConstraints")]
@@ -88,7 +89,7 @@ impl Wants {
             #[serde(default)]
             value: Option<String>,
         }
-        let body = pool.body.value();
+        let body = pool.value();
         let pod = body.pointer("/spec/template/pod").and_then(|pod| Pod::deserialize(pod).ok());
         let Some(Pod { spread, tolerations }) = pod else { return Wants::default() };
         let over_zones = spread.iter().find(|spread| spread.topology_key == ZONE);
@@ -104,7 +105,7 @@ impl Wants {
 fn wanted<'a>(look: &Look<'a>) -> BTreeMap<&'a ResourceKey, Wants> {
     let mut all: BTreeMap<&ResourceKey, Wants> = BTreeMap::new();
     for pool in look.desired("KafkaNodePool") {
-        let wants = Wants::of(pool);
+        let wants = Wants::of(&pool.body);
         let cluster = all.entry(&pool.owner).or_default();
         cluster.zones = cluster.zones.max(wants.zones);
         cluster.tenant = wants.tenant.or(cluster.tenant.take());
@@ -112,10 +113,21 @@ fn wanted<'a>(look: &Look<'a>) -> BTreeMap<&'a ResourceKey, Wants> {
     all
 }
 
+/// Whether a change spreads pods that are there over more zones than before, and over more than there are: pods are restarted
+/// for that, and the first of them would find no place.
+fn spreads_further(change: &Change, there: usize) -> bool {
+    let mut pools = change.steps.iter().filter(|step| step.object.kind == "KafkaNodePool");
+    pools.any(|step| {
+        let zones = step.before.as_ref().zip(step.after.as_ref());
+        let zones = zones.map(|(before, after)| (Wants::of(before).zones, Wants::of(&after.body).zones));
+        zones.is_some_and(|(before, after)| after > before && after > there)
+    })
+}
+
 /// Clusters whose pods are spread over more zones than there are: some of their pods never start.
 pub(super) fn missing_zones(look: &Look) -> Vec<Finding> {
     let Some(places) = &look.facts.places else { return Vec::new() };
-    let mut short: BTreeMap<(usize, BTreeSet<&str>), Vec<String>> = BTreeMap::new();
+    let mut short: BTreeMap<(usize, BTreeSet<&str>), Vec<&ResourceKey>> = BTreeMap::new();
     for (cluster, Wants { zones, tenant }) in wanted(look) {
         let mut takes = places.iter().filter(|place| place.takes(tenant.as_deref())).peekable();
         // That there is no node at all is told by checks of its own.
@@ -124,10 +136,15 @@ pub(super) fn missing_zones(look: &Look) -> Vec<Finding> {
         }
         let there: BTreeSet<&str> = takes.filter_map(|place| place.zone.as_deref()).collect();
         if there.len() < zones {
-            short.entry((zones, there)).or_default().push(cluster.to_string());
+            short.entry((zones, there)).or_default().push(cluster);
         }
     }
-    let finding = |((zones, there), clusters): ((usize, BTreeSet<&str>), Vec<String>)| {
+    let finding = |((zones, there), clusters): ((usize, BTreeSet<&str>), Vec<&ResourceKey>)| {
+        let stopped = look
+            .changes
+            .iter()
+            .filter(|change| clusters.contains(&&change.resource) && spreads_further(change, there.len()));
+        let clusters: Vec<String> = clusters.iter().map(ToString::to_string).collect();
         let number = effects::count(there.len() as u64, "zone");
         let names: Vec<String> = there.iter().map(|&zone| zone.to_owned()).collect();
         let has = match there.len() {
@@ -140,7 +157,7 @@ pub(super) fn missing_zones(look: &Look) -> Vec<Finding> {
             listed(&clusters)
         );
         let remedy = format!("add nodes in more zones, with that label `{ZONE}`, or lower `number_of_zones`");
-        Finding::warning("ZonesMissing", why, remedy)
+        Finding::warning("ZonesMissing", why, remedy).stops(stopped.map(|change| &change.resource))
     };
     short.into_iter().map(finding).collect()
 }

@@ -63,3 +63,28 @@ fn quotas_that_somebody_changed_by_hand_are_put_back_one_cluster_after_another()
     assert!(matches!(change(&plan, "Cluster/acme/a").cause, Cause::Drift { .. }));
     assert_eq!(running(&plan), ["acme/a"]);
 }
+
+#[test]
+fn a_cluster_of_a_single_broker_is_said_to_be_away_while_that_restarts() {
+    let mut lab = Lab::new();
+    lab.cluster("orders", json!({"advanced_config.profile": "dev"}));
+    lab.settle();
+    let config = json!({"num.partitions": 3, "group.max.size": 2, "log.segment.bytes": 1_048_576});
+    lab.cluster("orders", json!({"advanced_config.profile": "dev", "advanced_config.config": config}));
+    assert_eq!(
+        change(&lab.plan(), "Cluster/acme/orders").effects,
+        [
+            "consumer groups of more than 2 members lose the others, which can't join again",
+            "its only broker restarts",
+            "brokers take new options while they run",
+            "the cluster has a single broker: while that restarts, nobody can read or write",
+        ]
+    );
+    lab.settle();
+    let config = json!({"num.partitions": 3, "group.max.size": 2, "log.segment.bytes": 2_097_152});
+    lab.cluster("orders", json!({"advanced_config.profile": "dev", "advanced_config.config": config}));
+    assert_eq!(
+        change(&lab.plan(), "Cluster/acme/orders").effects,
+        ["brokers take new options while they run"]
+    );
+}

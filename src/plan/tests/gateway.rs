@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::Waiting;
+use crate::plan::preflight::Facts;
 
 #[test]
 fn a_gateway_goes_to_another_class_only_when_a_person_says_so() {
@@ -112,10 +113,14 @@ fn a_gateway_opens_over_no_cluster_of_which_nobody_knows_what_it_said() {
     lab.settle();
     let gateway: ObjectKey = GATEWAY.to_owned().try_into().unwrap();
     edit_target(&mut lab, &gateway, |body| {
-        body["spec"]["infrastructure"] = json!({"annotations": {"internal": "true"}});
+        body["spec"]["infrastructure"] =
+            json!({"annotations": {"networking.gke.io/load-balancer-type": "Internal"}});
     });
-    let opens = lab.plan();
-    assert!(change(&opens, "Fleet/acme/eu").waiting.is_empty(), "its clusters say that they are public");
+    let refuses = |plan: &Plan| {
+        let waiting = &change(plan, "Fleet/acme/eu").waiting;
+        waiting.iter().any(|waiting| matches!(waiting, Waiting::Refused { .. }))
+    };
+    assert!(!refuses(&lab.plan()), "its clusters say that they are public");
     lab.remove("Cluster/acme/orders");
     lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().last_good = None;
     let why = "it would open cluster acme/orders to everybody, and no spec that can be used says whether that is private";
@@ -190,4 +195,25 @@ fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() 
     let record = lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap();
     record.creating = true;
     assert!(!tells(&lab), "{}", lab.look());
+}
+
+/// As a version of the software does that marks load balancers otherwise.
+#[test]
+fn a_gateway_gets_another_load_balancer_by_itself_only_when_a_person_says_so() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.exposed("tlsroute".into(), json!({"class": "envoy"}));
+    lab.settle();
+    let marked = |key: &ObjectKey, body: &mut Value| {
+        if key.kind == "Gateway" {
+            body["spec"]["infrastructure"] = json!({"annotations": {"scheme": "internet-facing"}});
+        }
+    };
+    let facts = Facts { groups: None, gateway_classes: None, ..super::preflight::complete() };
+    let plan = super::preflight::planned(&lab, &facts, marked);
+    let fleet = plan.changes.iter().find(|change| change.resource == key("Fleet/acme/eu")).unwrap();
+    assert!(
+        matches!(fleet.waiting.as_slice(), [Waiting::Approval { why, .. }] if why == "streamfleet 0.1.0 causes it, and no edit of a spec"),
+        "{:?}",
+        fleet.waiting
+    );
 }

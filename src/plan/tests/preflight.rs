@@ -318,11 +318,11 @@ fn nodes_in_too_few_zones_and_nodes_that_nobody_reserved_are_told() {
     all += &told(&[&three[..2], &["a", "b", "c"].map(|zone| reserved(zone, true))].concat(), &reserves);
     all += &told(&[&three[..], &["a", "b", "c"].map(|zone| reserved(zone, zone != "c"))].concat(), &reserves);
     insta::assert_snapshot!(all, @"
-    [warning] ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, and the nodes that take them are in 2 zones: a and b; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
-    [warning] ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, and the nodes that take them are in none by the label `topology.kubernetes.io/zone`; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
+    [holds orders] ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, and the nodes that take them are in 2 zones: a and b; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
+    [holds orders] ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, and the nodes that take them are in none by the label `topology.kubernetes.io/zone`; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
     [warning] ReservedNodesMissing: no node that takes pods is reserved for cluster acme/new, so none of its pods starts; reserve nodes for it: `kubectl label node NODE streamfleet.io/dedicated=kafka-acme--new` and `kubectl taint node NODE streamfleet.io/dedicated=kafka-acme--new:NoSchedule`
     [warning] ZonesMissing: cluster acme/new spreads its pods over 3 zones, and the nodes that take them are in 1 zone: a; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
-    [warning] ZonesMissing: cluster acme/orders spreads its pods over 3 zones, and the nodes that take them are in 2 zones: a and b; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
+    [holds orders] ZonesMissing: cluster acme/orders spreads its pods over 3 zones, and the nodes that take them are in 2 zones: a and b; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
     [warning] ReservedNodesShared: other pods may run on nodes that are reserved for cluster acme/new: they lack the taint; keep them off: `kubectl taint node NODE streamfleet.io/dedicated=kafka-acme--new:NoSchedule`
     ");
     let whole = ["a", "b", "c"].map(|zone| reserved(zone, true));

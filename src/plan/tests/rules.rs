@@ -235,6 +235,27 @@ fn an_object_that_was_only_intended_is_made_and_not_taken_for_drift() {
 }
 
 #[test]
+fn what_was_moved_to_a_bucket_stays_there_and_is_told() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.unprotected("orders");
+    lab.settle();
+    let kafka = lab.target().objects.get_mut(&object("Kafka", "orders", "orders")).unwrap();
+    kafka.unchanged = false;
+    let config = json!({"storage.s3.bucket.name": "history", "key.prefix": "acme/orders/"});
+    let storage = json!({"remoteStorageManager": {"config": config}});
+    kafka.manifest.as_mut().unwrap().edit(|kafka| kafka["spec"]["kafka"]["tieredStorage"] = storage);
+    lab.remove("Cluster/acme/orders");
+    assert_eq!(
+        change(&lab.plan(), "Cluster/acme/orders").effects,
+        [
+            "the cluster goes; its namespace and disks stay: kafka-acme--orders",
+            "the older part of its log stays in bucket history, in what begins with acme/orders/; delete it there where that is \
+             meant",
+        ]
+    );
+}
+
+#[test]
 fn disks_and_their_namespace_survive_the_cluster() {
     let mut lab = Lab::with(&["orders"]);
     lab.unprotected("orders");

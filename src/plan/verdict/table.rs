@@ -114,9 +114,13 @@ const REWRITTEN: When = When::Is(Direction::Rewritten);
 /// How sentences end about restarts that clients bear.
 pub(super) const GO_ON: &str = "; clients reconnect and go on";
 const ROLLS: &str = "brokers and controllers restart one by one; clients reconnect and go on";
+const ROLLS_BROKERS: &str = "brokers restart one by one; clients reconnect and go on";
 const ROLLS_POOL: &str = "the nodes of {object} restart one by one; clients reconnect and go on";
 pub(super) const OTHER_LISTENERS: &str =
     "brokers restart one by one with other listeners; clients may need other settings to connect";
+pub(super) const OTHER_BALANCERS: &str = "load balancers are asked for otherwise; where the cloud's controller changes those \
+    that are there, they may get other addresses";
+const OTHER_RECORDS: &str = "external-dns is told of other records for the brokers";
 const NEW_CLUSTER: &str = "make a new cluster and move the topics to it";
 const CONTROLLERS: [&str; 3] = [
     "controllers-changed",
@@ -175,10 +179,7 @@ pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
     let name = pointer.strip_prefix("/spec/kafka/config/").filter(|_| step.object.kind == "Kafka")?;
     match broker_option::find(name)?.effect {
         Effect::Live => Some(Outcome::Does(InPlace, "brokers take new options while they run")),
-        Effect::Controllers => Some(Outcome::Does(
-            RollingRestart,
-            "controllers restart one by one; brokers take new options while they run",
-        )),
+        Effect::Brokers => Some(Outcome::Does(RollingRestart, ROLLS_BROKERS)),
         Effect::Restart => None,
     }
 }
@@ -196,9 +197,10 @@ pub(super) fn deleted_records(step: &Step, before: &Value, after: &Value) -> Vec
 pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
     let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
     let option = pointer.strip_prefix("/spec/kafka/config/")?;
+    let is_live = broker_option::find(option).is_some_and(|option| option.effect == Effect::Live);
+    let verdict = if is_live { InPlace } else { RollingRestart };
     if let Some(words) = broker_option::turned_away(option, before, after) {
-        let is_live = broker_option::find(option).is_some_and(|option| option.effect == Effect::Live);
-        return Some((if is_live { InPlace } else { RollingRestart }, words));
+        return Some((verdict, words));
     }
     let (was, is) = (before.as_u64()?, after.as_u64()?);
     let copies = |number| count_of(number, "copy", "copies");
@@ -223,7 +225,7 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
         }
         _ => return None,
     };
-    Some((RollingRestart, words))
+    Some((verdict, words))
 }
 
 /// Whether brokers turn clients away by a changed option that they took before.
@@ -236,6 +238,19 @@ pub(super) fn turns_away(step: &Step, difference: Option<&Difference>) -> bool {
 
 fn count_of(number: u64, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
+}
+
+/// What other annotations of load balancers and routes come to, by which brokers aren't touched. Those for external-dns say only
+/// who keeps their records.
+pub(super) fn of_annotations(step: &Step, pointer: &str) -> Option<Outcome> {
+    let field = pointer.strip_prefix("/spec/kafka/listeners/").filter(|_| step.object.kind == "Kafka")?;
+    let (_, field) = field.split_once("/configuration/")?;
+    let annotation =
+        field.strip_prefix("bootstrap/annotations").or(field.strip_prefix("perBrokerAnnotationsTemplate"))?;
+    Some(match annotation.strip_prefix('/').is_some_and(|name| name.starts_with("external-dns.")) {
+        true => Outcome::Does(InPlace, OTHER_RECORDS),
+        false => Outcome::Does(ClientsReconnect, OTHER_BALANCERS),
+    })
 }
 
 /// The first row that fits decides; what fits none is done in place without a word.

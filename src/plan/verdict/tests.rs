@@ -27,6 +27,10 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
     let disk = |value: Value| broker("storage", json!({"type": "jbod", "volumes": [value]}));
     let kafka = |key: &str, value: Value| json!({"spec": {"kafka": {key: value}}});
     let rate = |value: u32| kafka("quotas", json!({"producerByteRate": value}));
+    let annotated = |name: &str, value: &str| {
+        let template = json!({"perBrokerAnnotationsTemplate": {name: value}});
+        kafka("listeners", json!([{"configuration": template}]))
+    };
     let tls = |value: &str| json!({"type": "kubernetes.io/tls", "data": {"tls.crt": value}});
     let named = |value: &str| json!({"metadata": {"labels": {"a": value}}, "spec": {}});
     let cases = [
@@ -89,7 +93,25 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
             "Kafka",
             kafka("config", json!({"min.insync.replicas": 1})),
             kafka("config", json!({"min.insync.replicas": 2})),
+            InPlace,
+        ),
+        (
+            "Kafka",
+            kafka("config", json!({"group.max.size": 1})),
+            kafka("config", json!({"group.max.size": 2})),
             RollingRestart,
+        ),
+        (
+            "Kafka",
+            annotated("external-dns.alpha.kubernetes.io/hostname", "a"),
+            annotated("external-dns.alpha.kubernetes.io/hostname", "b"),
+            InPlace,
+        ),
+        (
+            "Kafka",
+            annotated("service.beta.kubernetes.io/aws-load-balancer-scheme", "internal"),
+            annotated("service.beta.kubernetes.io/aws-load-balancer-scheme", "internet-facing"),
+            ClientsReconnect,
         ),
         (
             "Kafka",
@@ -208,14 +230,14 @@ fn what_an_option_of_brokers_does_to_records_is_said() {
     ];
     insta::assert_snapshot!(told.join("\n"), @"
     data loss, beside it in place: records older than 1 day are deleted, in topics without a `retention.ms` of their own (7 days before); brokers take new options while they run
-    data loss, beside it rolling restart: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these begin anew (7 days before); brokers and controllers restart one by one; clients reconnect and go on
+    data loss, beside it rolling restart: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these begin anew (7 days before); brokers restart one by one; clients reconnect and go on
     data loss, beside it rolling restart: records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; from now on Kafka's default holds); brokers and controllers restart one by one; clients reconnect and go on
     data loss, beside it rolling restart: compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted; brokers and controllers restart one by one; clients reconnect and go on
     in place, beside it in place: batches of records above 1 KiB are refused, in topics without a `max.message.bytes` of their own; producers send up to 1 MiB unless they are set otherwise; brokers take new options while they run
-    rolling restart, beside it rolling restart: producers that ask for a transaction timeout above 30 seconds can't begin transactions; they ask for 1 minute unless they are set otherwise; brokers and controllers restart one by one
-    rolling restart, beside it rolling restart: a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, when that one is lost before there are more; topics with a `min.insync.replicas` of their own keep to it; controllers restart one by one; brokers take new options while they run
-    rolling restart, beside it rolling restart: a write with `acks=all` is acknowledged with 2 copies instead of 3: it is lost, though acknowledged, when these 2 are lost before there are more; topics with a `min.insync.replicas` of their own keep to it; controllers restart one by one; brokers take new options while they run
-    rolling restart, beside it rolling restart: topics of no more than 3 copies can't be written with `acks=all` while one of their brokers is away; controllers restart one by one; brokers take new options while they run
+    rolling restart, beside it rolling restart: producers that ask for a transaction timeout above 30 seconds can't begin transactions; they ask for 1 minute unless they are set otherwise; brokers restart one by one
+    in place, beside it in place: a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, when that one is lost before there are more; topics with a `min.insync.replicas` of their own keep to it; brokers take new options while they run
+    in place, beside it in place: a write with `acks=all` is acknowledged with 2 copies instead of 3: it is lost, though acknowledged, when these 2 are lost before there are more; topics with a `min.insync.replicas` of their own keep to it; brokers take new options while they run
+    in place, beside it in place: topics of no more than 3 copies can't be written with `acks=all` while one of their brokers is away; brokers take new options while they run
     rolling restart, beside it rolling restart: new topics get 2 copies instead of 3, so that less has to be lost for their records to be gone; topics that are there keep theirs; brokers and controllers restart one by one; clients reconnect and go on
     rolling restart, beside it rolling restart: new topics get 3 copies instead of 1; topics that are there keep theirs; brokers and controllers restart one by one; clients reconnect and go on
     ");

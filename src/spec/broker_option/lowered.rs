@@ -1,4 +1,4 @@
-//! The options by which brokers turn clients away when they are lowered.
+//! The options by which brokers turn clients away when they are lowered, or are true no longer.
 //!
 //! Defaults are those that Apache Kafka 4.3.1's `kafka.server.KafkaConfig` prints; those of clients are those of Kafka's own.
 
@@ -29,17 +29,33 @@ const LOWERED: &[Lowered] = &[
     Lowered { option: "transactional.id.expiration.ms", default: 604_800_000, unit: Milliseconds, refuses: "transactional ids that are unused for longer than {} are forgotten, and producers that come back with one have to begin anew" },
 ];
 
+/// The options that allow clients something and what becomes of clients without it. Kafka's default of each is true.
+const ALLOWING: [(&str, &str); 2] = [
+    (
+        "auto.create.topics.enable",
+        "clients that name a topic which isn't there get an error instead of a new topic",
+    ),
+    ("delete.topic.enable", "clients can't delete topics any more"),
+];
+
 /// Which clients brokers turn away when an option changes, as a sentence; none where they turn away nobody more than before.
 /// Null is an option that is left out.
 pub fn turned_away(option: &str, before: &Value, after: &Value) -> Option<String> {
+    if let Some((_, refuses)) = ALLOWING.iter().find(|(allowing, _)| *allowing == option) {
+        let allows = |value: &Value| !matches!(value, Value::Bool(false)) && value != "false";
+        return (allows(before) && !allows(after)).then(|| (*refuses).to_owned());
+    }
     let lowered = LOWERED.iter().find(|lowered| lowered.option == option)?;
     let value = |value: &Value| if value.is_null() { Some(lowered.default) } else { number(value) };
     let (was, is) = (value(before)?, value(after)?);
     (is < was).then(|| lowered.refuses.replace("{}", &lowered.unit.text(is)))
 }
 
-/// What lowering an option does to clients, whatever its new value; none where it does nothing to them.
+/// What lowering an option, or making it false, does to clients, whatever its new value; none where it does nothing to them.
 pub(super) fn text(option: &str) -> Option<String> {
+    if let Some((_, refuses)) = ALLOWING.iter().find(|(allowing, _)| *allowing == option) {
+        return Some(format!("When it becomes false, {refuses}."));
+    }
     let lowered = LOWERED.iter().find(|lowered| lowered.option == option)?;
     Some(format!("When it is lowered, {}.", lowered.refuses.replace("{}", "the new limit")))
 }
@@ -66,7 +82,19 @@ mod tests {
             turned_away("group.max.size", &Value::Null, &json!(1)).unwrap(),
             "consumer groups of more than 1 member lose the others, which can't join again"
         );
+        for (before, after) in [(json!(true), json!(false)), (Value::Null, json!("false"))] {
+            assert_eq!(
+                turned_away("auto.create.topics.enable", &before, &after).unwrap(),
+                "clients that name a topic which isn't there get an error instead of a new topic"
+            );
+            assert_eq!(
+                turned_away("delete.topic.enable", &before, &after).unwrap(),
+                "clients can't delete topics any more"
+            );
+            assert_eq!(turned_away("delete.topic.enable", &after, &before), None);
+        }
         for (option, before, after) in [
+            ("delete.topic.enable", json!(true), Value::Null),
             ("message.max.bytes", Value::Null, json!(2 << 20)),
             ("message.max.bytes", json!(1_024), json!("1024")),
             ("num.partitions", json!(3), json!(1)),
@@ -77,7 +105,8 @@ mod tests {
 
     #[test]
     fn whoever_is_turned_away_is_told_of_options_that_may_be_set() {
-        for Lowered { option, .. } in LOWERED {
+        let lowered = LOWERED.iter().map(|lowered| lowered.option);
+        for option in lowered.chain(ALLOWING.map(|(option, _)| option)) {
             assert!(super::super::find(option).is_some() && text(option).is_some(), "{option}");
         }
     }

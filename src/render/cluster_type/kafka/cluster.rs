@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, config, listeners, placement, tiered_storage, user};
+use super::{Context, config, listeners, oauth, placement, tiered_storage, user};
 use crate::catalog::versions;
 use crate::names::Digest;
 use crate::render::resources::{Resources, millis};
@@ -38,14 +38,18 @@ pub fn kafka(context: &Context) -> Manifest {
     manifest::strimzi(context.cluster, "Kafka", &metadata, spec)
 }
 
-/// What all clients together may send to and read from each broker. Producers are slowed down when a tenth of a disk
-/// is left, because a broker whose disk is full can't be repaired while it runs.
+/// What all clients together may send to and read from each broker. Producers are slowed down when a disk has no more free than
+/// what was never meant for records, because a broker whose disk is full can't be repaired while it runs. Of a disk so small that
+/// this would be much of it, a tenth is kept free.
 fn quotas(context: &Context) -> Value {
+    let sizing = context.sizing;
+    let is_little = sizing.reserve_bytes < (u64::from(sizing.storage_gib) << 30) / 10;
     json!({
         "type": "strimzi",
-        "producerByteRate": context.sizing.ingress_bytes_per_second,
-        "consumerByteRate": context.sizing.egress_bytes_per_second,
-        "minAvailableRatioPerVolume": 0.1,
+        "producerByteRate": sizing.ingress_bytes_per_second,
+        "consumerByteRate": sizing.egress_bytes_per_second,
+        "minAvailableBytesPerVolume": is_little.then_some(sizing.reserve_bytes),
+        "minAvailableRatioPerVolume": (!is_little).then_some(0.1),
     })
 }
 
@@ -69,10 +73,14 @@ fn kafka_exporter(context: &Context) -> Option<Value> {
 /// KafkaTopics would pay for nothing, and finalizers of forgotten ones keep namespaces from going.
 fn entity_operator(context: &Context) -> Value {
     let operator = json!({"resources": Resources::ENTITY_OPERATOR.to_value()});
+    let mut template = placement::operator_template(context).unwrap_or_default();
+    if let Some(container) = oauth::user_operator(context) {
+        template["userOperatorContainer"] = container;
+    }
     json!({
         "topicOperator": context.operations.topic_operator.then_some(&operator),
         "userOperator": operator,
-        "template": placement::operator_template(context),
+        "template": (!template.is_null()).then_some(template),
     })
 }
 

@@ -20,6 +20,9 @@ const USERNAME_CLAIM: &str = "sub";
 const CLIENT_CLAIM: &str = "client_id";
 /// Where the groups are, where the provider's settings don't say.
 const GROUPS_CLAIM: &str = "$.groups";
+/// The names that no KafkaUser can have, with the `CN=` of one that logs in by a certificate or without: what isn't small letters,
+/// digits and dashes between dots.
+const NO_KAFKA_USER: &str = "(?!(CN=)?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$).+";
 /// How long a connection lives without a new token, in milliseconds: an hour. A token that ends sooner ends it sooner.
 const REAUTHENTICATION_MS: u32 = 3_600_000;
 
@@ -50,6 +53,13 @@ pub fn config(context: &Context) -> Map<String, Value> {
     let builder = json!("io.strimzi.kafka.oauth.server.OAuthKafkaPrincipalBuilder");
     let entry = ("principal.builder.class".to_owned(), builder);
     context.cluster.identity_provider.iter().map(|_| entry.clone()).collect()
+}
+
+/// The container of the user operator: it takes the rights away of every user without a KafkaUser of that name, but for those
+/// whose name none can have. A provider's names may be such, and their rights are given with Kafka's own tools.
+pub fn user_operator(context: &Context) -> Option<Value> {
+    let environment = json!([{"name": "STRIMZI_IGNORED_USERS_PATTERN", "value": NO_KAFKA_USER}]);
+    context.cluster.identity_provider.as_ref().map(|_| json!({"env": environment}))
 }
 
 fn options(context: &Context, provider: &IdentityProvider) -> Vec<JaasOption> {
