@@ -93,6 +93,8 @@ impl Sled {
 enum Unusable {
     /// The disk refuses; another cache wouldn't fare better.
     Refused(io::Error),
+    /// Another process has it open.
+    InUse,
     /// It is damaged or not ours: the reason, as the end of a sentence.
     SetAside(String),
 }
@@ -216,6 +218,7 @@ impl Cache {
                 let attempted = if attempted == "read" { "read the cache" } else { "write the cache" };
                 Err(StateError::Io { attempted, path: self.path.clone(), source })
             }
+            Err(Unusable::InUse) => Err(in_use(&self.path)),
             Err(Unusable::SetAside(reason)) => Err(self.failed(attempted, reason)),
         }
     }
@@ -253,6 +256,7 @@ fn open_any(path: &Utf8Path, installation: Uuid) -> Result<(Sled, Option<String>
     let reason = match open_checked(path, installation) {
         Ok(sled) => return Ok((sled, None)),
         Err(Unusable::Refused(error)) => return Err(StateError::io("open the cache", path)(error)),
+        Err(Unusable::InUse) => return Err(in_use(path)),
         Err(Unusable::SetAside(reason)) => reason,
     };
     let aside = set_aside(path)?;
@@ -263,6 +267,7 @@ fn open_any(path: &Utf8Path, installation: Uuid) -> Result<(Sled, Option<String>
     match open_checked(path, installation) {
         Ok(sled) => Ok((sled, Some(warning))),
         Err(Unusable::Refused(error)) => Err(StateError::io("open the cache", path)(error)),
+        Err(Unusable::InUse) => Err(in_use(path)),
         Err(Unusable::SetAside(reason)) => {
             Err(StateError::Cache { attempted: "open", path: path.to_owned(), reason })
         }
@@ -299,20 +304,28 @@ fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Sled, Unusable> {
     Ok(sled)
 }
 
-/// Opens sled's file. One that this process closed a moment ago may still be locked by sled's own threads; another process
-/// can't hold it, since it would hold the state folder's lock.
+/// Somebody took the folder's lock file away while a process used it, which sled's own lock tells.
+fn in_use(path: &Utf8Path) -> StateError {
+    StateError::Locked { dir: path.parent().unwrap_or(path).to_owned(), holder: None }
+}
+
+/// Opens sled's file. One that this process closed a moment ago may still be locked by sled's own threads.
 fn open_when_closed(path: &Utf8Path) -> sled::Result<Db> {
     // No thread of sled's writes by itself: whoever writes says when that has to be on disk.
     let config = sled::Config::new().path(path).cache_capacity(MEMORY).flush_every_ms(None);
     for _ in 0..LOCK_ATTEMPTS {
         match config.open() {
-            Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
-                std::thread::sleep(LOCK_PAUSE);
-            }
+            Err(sled::Error::Io(error)) if is_held(&error) => std::thread::sleep(LOCK_PAUSE),
             result => return result,
         }
     }
     config.open()
+}
+
+/// Whether sled's file is locked. What the system said is in sled's words alone.
+fn is_held(error: &io::Error) -> bool {
+    let words = error.to_string();
+    words.contains("could not acquire lock") && words.contains("WouldBlock")
 }
 
 /// Runs something on sled and turns panics and damage into values.
@@ -320,6 +333,7 @@ fn unwound<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, Unusable> {
     let damaged = |reason: String| Unusable::SetAside(format!("it is damaged ({reason})"));
     match catch_unwind(AssertUnwindSafe(action)) {
         Ok(Ok(value)) => Ok(value),
+        Ok(Err(sled::Error::Io(error))) if is_held(&error) => Err(Unusable::InUse),
         Ok(Err(sled::Error::Io(error))) => match refusal(error.kind()) {
             Some(error) => Err(Unusable::Refused(error.into())),
             None => Err(damaged(error.to_string())),

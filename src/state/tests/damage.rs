@@ -101,6 +101,21 @@ fn a_damaged_or_foreign_cache_is_set_aside_and_nothing_that_matters_is_lost() {
 }
 
 #[test]
+fn a_cache_in_use_is_left_alone_though_somebody_removed_the_lock_file() {
+    let (_dir, path, recorded) = filled();
+    let state = State::open(&path).unwrap();
+    fs::remove_file(path.join("lock")).unwrap();
+    let error = State::open(&path).err().expect("another has the cache open");
+    assert_eq!(
+        both(&error, &path),
+        "cannot use the state in `DIR`: another process is using it\n\
+         wait until it is done; only one streamfleet at a time may use a state folder"
+    );
+    assert!(!path.join("cache-v1.damaged-1").exists());
+    assert_eq!(state.recorded().unwrap(), recorded);
+}
+
+#[test]
 fn a_cache_cut_at_any_length_opens_and_can_be_filled_again() {
     let (_dir, path, recorded) = filled();
     let db = path.join("cache-v1/db");
