@@ -30,7 +30,7 @@ pub use units::{GIVEN_TOGETHER, UnitCatalogue, UnitSizes};
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The folder of the state: what was applied, the age identities, the audit trail. By default
-    /// `.streamfleet/state` in the spec tree.
+    /// `.streamfleet/state` in the spec tree. This and every other path in this file goes by the folder of the file.
     #[schemars(with = "Option<String>", example = &"/var/lib/streamfleet/state")]
     pub state_dir: Option<Utf8PathBuf>,
     /// The folder that `directory` fleets write their manifests to. By default `.streamfleet/output` in the spec tree.

@@ -95,6 +95,20 @@ fn a_checkout_is_planned_as_if_it_were_the_tree_and_nothing_is_written() {
 }
 
 #[test]
+fn a_checkout_of_a_tree_that_nobody_named_is_refused() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --state-dir state --yes").expect(0);
+    copy(&tree.path(), &tree.beside("checkout"));
+    assert_eq!(
+        tree.run("plan --state-dir state --output-dir out --secrets-dir secrets --checkout checkout")
+            .expect(64)
+            .err,
+        "error: which tree the checkout `checkout` is of is not said\n  \
+         help: name the tree that is applied: streamfleet plan TREE --checkout DIR\n"
+    );
+}
+
+#[test]
 fn a_proposed_kubeconfig_is_not_connected_with() {
     let tree = applied();
     let server = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -33,11 +33,12 @@ fn each_setting_is_shown_with_what_says_so() {
     let words = "config show tree --config settings.toml --secrets-dir hidden --format json";
     let shown = tree.run_with(words, &[("STREAMFLEET_STATE_DIR", "kept")], "").expect(0).out;
     let shown: Vec<serde_json::Value> = serde_json::from_str(&shown).unwrap();
+    let beside = |name: &str| tree.beside(name).to_str().unwrap().to_owned();
     for (name, value, from) in [
-        ("config", "settings.toml", "flag --config"),
-        ("state_dir", "kept", "variable STREAMFLEET_STATE_DIR"),
-        ("output_dir", "made", "file settings.toml"),
-        ("secrets_dir", "hidden", "flag --secrets-dir"),
+        ("config", beside("settings.toml").as_str(), "flag --config"),
+        ("state_dir", beside("kept").as_str(), "variable STREAMFLEET_STATE_DIR"),
+        ("output_dir", beside("made").as_str(), "file settings.toml"),
+        ("secrets_dir", beside("hidden").as_str(), "flag --secrets-dir"),
         ("policy.approval_hours", "12", "file settings.toml"),
         ("policy.cluster_deletions_per_hour", "1", "default"),
         ("targets.allow_addresses", "[]", "default"),
@@ -94,9 +95,22 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
         (
             "state_dir = \"made\"\noutput_dir = \"./made/\"\n",
             "error: the config file `settings.toml` is not sound\n\
-             `state_dir` and `output_dir` are one folder, `made`: what is remembered, what is written for others and what \
+             `state_dir` and `output_dir` are one folder, `DIR/made`: what is remembered, what is written for others and what \
              is secret would lie among each other\n  \
              help: give each of them a folder of its own\n",
+        ),
+        (
+            "state_dir = \"~/state\"\n",
+            "error: the config file `settings.toml` is not sound\n\
+             `state_dir` begins with `~`, which only a shell understands\n  \
+             help: write the whole path\n",
+        ),
+        (
+            "[api]\nlisten = \"localhost:3000\"\n",
+            "error: could not understand the config file `settings.toml`\n\
+             TOML parse error at line 2, column 10\n  |\n2 | listen = \"localhost:3000\"\n  |          ^^^^^^^^^^^^^^^^\n\
+             invalid socket address syntax\n  \
+             help: write an address and a port: \"127.0.0.1:3000\"\n",
         ),
         (
             half.as_str(),
@@ -116,7 +130,8 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
     let tree = Tree::empty();
     for (text, expected) in cases {
         fs::write(tree.beside("settings.toml"), text).unwrap();
-        assert_eq!(tree.run("config check settings.toml").expect(1).err, expected);
+        let said = tree.run("config check settings.toml").expect(1).err;
+        assert_eq!(said.replace(tree.beside("made").to_str().unwrap(), "DIR/made"), expected);
     }
     tree.run("plan tree --state-dir made --output-dir made").expect(1).says(&[
         "error: `state_dir` and `output_dir` are one folder, `made`: what is remembered",
@@ -127,4 +142,83 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
         "because: No such file or directory",
         "help: `streamfleet config sample` prints one to start from",
     ]);
+}
+
+#[test]
+fn paths_go_by_the_folder_of_the_settings_and_not_by_the_current_one() {
+    let tree = Tree::example("quickstart");
+    fs::create_dir(tree.beside("etc")).unwrap();
+    let settings = "state_dir = \"kept\"\noutput_dir = \"../made\"\n";
+    fs::write(tree.beside("etc/settings.toml"), settings).unwrap();
+    tree.run("apply tree --config etc/settings.toml --yes").expect(0);
+    assert!(tree.beside("etc/kept/registry.jsonl").is_file() && tree.beside("made/acme/eu").is_dir());
+    assert!(!tree.beside("kept").exists());
+}
+
+#[test]
+fn what_is_likely_not_meant_is_warned_of_and_a_tree_that_is_not_used_is_not_shown() {
+    let tree = Tree::empty();
+    let settings = "[source]\ngit = \"h.example.com/x.git\"\nsigned_by = \"signers\"\n";
+    fs::write(tree.beside("settings.toml"), settings).unwrap();
+    let signers = tree.beside("signers");
+    let run = tree.run("config check settings.toml").expect(0);
+    assert_eq!(run.out, "settings.toml is sound\n");
+    assert_eq!(
+        run.err,
+        format!(
+            "warning: `source.signed_by` names `{}`, and there is no such file\n\
+             warning: `source.git` is `h.example.com/x.git`, a path of this machine where nothing is; for the host \
+             h.example.com, write `https://h.example.com/x.git`\n",
+            signers.display()
+        )
+    );
+    let shown = tree.run("config show --config settings.toml --state-dir state --format json").expect(0).out;
+    let shown: Vec<serde_json::Value> = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown[0]["value"], serde_json::Value::Null);
+    assert_eq!(shown[0]["from"], "not used: specs are fetched from `source.git`");
+}
+
+/// The warning that a mode is laxer than it was.
+const LAXER: &str = "`policy.mode` was `approve` when this state was used last, by the settings DIR/a.toml; no settings are \
+                     named now, which makes it `auto`";
+
+#[test]
+fn a_mode_that_asked_for_approval_is_not_dropped_by_forgetting_the_settings() {
+    let tree = Tree::example("quickstart");
+    fs::write(tree.beside("a.toml"), "[policy]\nmode = \"approve\"\n").unwrap();
+    let dir = tree.beside("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let said = |run: crate::support::Run| run.err.replace(&dir, "DIR");
+    tree.run("apply tree --config a.toml --yes").expect(3);
+    let hint = "  help: give --config DIR/a.toml; to go on as it is now, run `streamfleet apply` without --yes and say yes to \
+                its plan\n";
+    let warning = format!("warning: {LAXER}\n");
+    assert_eq!(said(tree.run("plan tree").expect(2)), warning);
+    assert_eq!(said(tree.run("apply tree --yes").expect(1)), format!("{warning}error: {LAXER}\n{hint}"));
+    assert_eq!(said(tree.run("serve --specs tree").expect(1)), format!("error: {LAXER}\n{hint}"));
+    assert!(!tree.path().join(".streamfleet/output").exists());
+    // Settings that say so are no slip.
+    fs::write(tree.beside("b.toml"), "[policy]\nmode = \"auto\"\n").unwrap();
+    assert_eq!(
+        said(tree.run("apply tree --config b.toml --yes").expect(0)),
+        "warning: `policy.mode` was `approve` when this state was used last, by the settings DIR/a.toml; by the settings \
+         DIR/b.toml it is `auto` now\n"
+    );
+    assert_eq!(said(tree.run("apply tree --yes").expect(0)), "");
+}
+
+#[test]
+fn another_output_folder_is_told_with_what_stays_in_the_old_one() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --output-dir one --yes").expect(0);
+    let warning = format!(
+        "warning: the output folder was {}, and is {} now, where everything is written anew; what is in the old one stays, \
+         keys of certificates too, and is no longer kept: remove it\n",
+        tree.beside("one").display(),
+        tree.beside("two").display()
+    );
+    for words in ["plan tree --output-dir two", "apply tree --output-dir two --yes"] {
+        let run = tree.run(words);
+        assert_eq!(run.err, warning, "{words}\n{}", run.out);
+    }
+    assert_eq!(tree.run("plan tree --output-dir two").expect(0).err, "");
 }

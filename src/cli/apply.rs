@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
+use crate::cli::last_used::Compared;
 use crate::cli::round::{self, Access, Look};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::cli::{exit, report, saved};
@@ -33,6 +34,11 @@ pub struct Apply {
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved::read).transpose()?;
     let settings = settle(verb, saved.as_ref())?;
+    let mut used = Compared::of(&settings)?;
+    used.warnings.iter().for_each(|warning| console.warn(warning));
+    if verb.yes {
+        used.refuse()?;
+    }
     // Whoever says no leaves nothing behind.
     let access = match State::exists(&settings.state_dir) || verb.yes {
         true => Access::Write,
@@ -53,6 +59,7 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
         None if !ask => return Ok(exit_code(&look.round.plan, &Report::default())),
         None => begin(&look, console)?,
     };
+    used.remember(ask)?;
     let outcome = execute(&look)?;
     tell_outcome(&outcome, &look, console)?;
     Ok(exit_code(&look.round.plan, &outcome))

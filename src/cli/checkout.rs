@@ -5,10 +5,11 @@ use std::io;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::cli::failure::Failure;
-use crate::cli::settings::Settings;
+use crate::cli::settings::{OWN_FOLDER, Settings};
 use crate::source::git;
 use crate::source::{SourceError, directory};
 use crate::spec::Snapshot;
+use crate::state::State;
 
 /// How many links one path may lead through.
 const MAX_LINKS: u32 = 40;
@@ -51,6 +52,20 @@ pub fn refuse_its_folders(checkout: &Utf8Path, settings: &Settings) -> Result<()
             "name the one of the installation by its absolute path, as {flag} or in the settings"
         ))),
     }
+}
+
+/// Refuses to take the folder that the command runs in for the tree that the checkout is of, unless it is one that was applied:
+/// as another tree than the last, all deletions of it would seem to need approval.
+///
+/// # Errors
+/// When nobody named the tree.
+pub fn refuse_no_tree(checkout: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
+    let own = settings.tree.join(OWN_FOLDER).join("state");
+    if settings.from_git || (settings.state_dir == own && State::exists(&own)) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("which tree the checkout `{checkout}` is of is not said"))
+        .hint("name the tree that is applied: streamfleet plan TREE --checkout DIR"))
 }
 
 /// Reads the specs of a checkout as those of the tree that it is of.

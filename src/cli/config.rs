@@ -1,5 +1,7 @@
 //! `streamfleet config`: the settings: whether a file of them is sound, which hold and why, and a file to start from.
 
+mod doubts;
+
 use camino::Utf8PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Subcommand};
@@ -63,7 +65,7 @@ pub fn run(verb: &Config, arguments: &ArgMatches, console: &mut Console) -> Resu
 }
 
 fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
-    let (_, config) = settings::read_config(&verb.file)?;
+    let (table, config) = settings::read_config(&verb.file)?;
     let unsound = |why: &str| Failure::new(format!("the config file `{}` is not sound\n{why}", verb.file));
     settings::refuse_shared_folder(
         [&config.state_dir, &config.output_dir, &config.secrets_dir].map(Option::as_ref),
@@ -73,6 +75,7 @@ fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
         let fault = |fault: OperatorFault| unsound(&fault.message).hint(fault.hint);
         config.operators.strimzi(version).map_err(fault)?;
     }
+    doubts::of(&config, &table).iter().for_each(|doubt| console.warn(doubt));
     console.print(&format!("{} is sound\n", verb.file))?;
     Ok(exit::OK)
 }
@@ -101,11 +104,18 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     };
     let argument = |id: &str, name: &str, value: Option<&Utf8PathBuf>| Setting {
         name: id.to_owned(),
-        value: value.map(|path| path.as_str().into()).unwrap_or_default(),
+        value: value.map(|path| absolute(path).as_str().into()).unwrap_or_default(),
         from: given(arguments, id, name).unwrap_or_else(|| by_file(id)),
     };
+    let tree = match settings.from_git {
+        true => {
+            let from = "not used: specs are fetched from `source.git`".to_owned();
+            Setting { name: "tree".to_owned(), value: Value::Null, from }
+        }
+        false => argument("tree", "TREE", Some(&settings.tree)),
+    };
     let mut all = vec![
-        argument("tree", "TREE", Some(&settings.tree)),
+        tree,
         argument("config", "--config", file),
         argument("state_dir", "--state-dir", Some(&settings.state_dir)),
         argument("output_dir", "--output-dir", Some(&settings.output_dir)),
@@ -119,6 +129,11 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     rest.retain(|(name, _)| !is_folder(name));
     all.extend(rest.into_iter().map(|(name, value)| Setting { from: by_file(&name), name, value }));
     Ok(all)
+}
+
+/// A path that means the same from everywhere.
+fn absolute(path: &Utf8PathBuf) -> Utf8PathBuf {
+    camino::absolute_utf8(path).unwrap_or_else(|_| path.clone())
 }
 
 /// What gave an argument; none where nobody did.

@@ -5,7 +5,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::config::{Config, SourceConfig};
 
 /// What a path begins with that leads to a credential.
-const PREFIX: &str = "$CREDENTIALS_DIRECTORY/";
+pub const PREFIX: &str = "$CREDENTIALS_DIRECTORY/";
 
 /// Puts the service's folder of credentials into the paths that begin with its variable. Outside of the service there is no
 /// such folder; the paths stay, and whoever needs what is there says that it is missing.

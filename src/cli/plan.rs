@@ -9,6 +9,7 @@ use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
+use crate::cli::last_used::Compared;
 use crate::cli::round::{self, Access};
 use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
@@ -59,6 +60,9 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     proposed.map_or(Ok(()), |proposed| checkout::refuse_its_settings(proposed, config))?;
     let settings = Settings::settle(&verb.tree)?;
     proposed.map_or(Ok(()), |proposed| checkout::refuse_its_folders(proposed, &settings))?;
+    if let Some(proposed) = proposed.filter(|_| verb.tree.tree.is_none()) {
+        checkout::refuse_no_tree(proposed, &settings)?;
+    }
     verb.out.iter().try_for_each(|file| saved::refuse_other(file, &settings))?;
     // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
     let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
@@ -70,7 +74,10 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
         (Some(daemon), Some(proposed)) => {
             daemon.ask(Question::post("/v1/plans", &[], sent(proposed)?).at(verb.at), console)?
         }
-        (None, None) => round::look(settings, access, now, console)?.round.plan,
+        (None, None) => {
+            Compared::of(&settings)?.warnings.iter().for_each(|warning| console.warn(warning));
+            round::look(settings, access, now, console)?.round.plan
+        }
         (None, Some(proposed)) => round::look_at_checkout(settings, proposed, now, console)?.round.plan,
     };
     let text = match verb.format {

@@ -11,6 +11,7 @@ use secrecy::SecretString;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
+use crate::cli::last_used::Compared;
 use crate::cli::reload::reload;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
@@ -40,7 +41,11 @@ pub struct Serve {
 pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let tree = TreeArgs { tree: verb.specs.clone(), installation: verb.installation.clone() };
     let settings = Settings::settle(&tree)?;
+    let mut used = Compared::of(&settings)?;
+    used.refuse()?;
     let installation = round::open(&settings, Access::Write, console)?;
+    used.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    used.remember(true)?;
     let (source, actor) = (source(&settings), format!("{} (serve)", round::user()));
     let webhook_secret = webhook_secret(&settings)?;
     tracing::info!(specs = settings.shown(), mode = settings.config.policy.mode.as_str(), "serving");
@@ -48,6 +53,10 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let (socket, mut settings) = (settings.socket.clone(), settings);
     let reload = Box::new(move || {
         settings = reload(&tree, &settings)?;
+        let remembered = Compared::of(&settings).and_then(|used| used.remember(true));
+        if let Err(Failure { chain, hint, .. }) = remembered {
+            tracing::warn!(hint, "{}", chain.join(": "));
+        }
         Some(settings.config.clone())
     });
     let color = console.err_has_color();

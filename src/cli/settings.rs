@@ -7,7 +7,7 @@ use clap::Args;
 use secrecy::SecretString;
 
 use crate::cli::failure::Failure;
-use crate::cli::{command, credentials};
+use crate::cli::{command, credentials, paths};
 use crate::config::{Config, Content, GIVEN_TOGETHER};
 use crate::source::git::Mirror;
 use crate::spec::SourceId;
@@ -79,6 +79,10 @@ pub struct Settings {
     pub socket: Utf8PathBuf,
     /// The settings of the installation.
     pub config: Config,
+    /// The file of them; none where none is named.
+    pub file: Option<Utf8PathBuf>,
+    /// Whether that file says what is done without anybody saying so.
+    pub names_mode: bool,
 }
 
 impl Settings {
@@ -92,7 +96,7 @@ impl Settings {
         let tree = absolute(given).unwrap_or_else(|| real_tree.clone());
         let InstallationArgs { config, state_dir, output_dir, secrets_dir } = &args.installation;
         let file = config.as_deref();
-        let mut config = file.map(read_config).transpose()?.map(|(_, config)| config).unwrap_or_default();
+        let (table, mut config) = file.map(read_config).transpose()?.unwrap_or_default();
         credentials::resolve(&mut config);
         let by_file = file.filter(|_| args.tree.is_none() && config.source.git.is_some());
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
@@ -101,8 +105,9 @@ impl Settings {
         };
         let chosen = choose(state_dir, &config.state_dir, "state");
         // A daemon with another state is another one.
-        let socket =
-            config.api.socket.clone().filter(|_| state_dir.is_none() || *state_dir == config.state_dir);
+        let whole = |dir: &Utf8PathBuf| camino::absolute_utf8(dir).ok();
+        let same_state = state_dir.is_none() || state_dir.as_ref().and_then(whole) == config.state_dir;
+        let socket = config.api.socket.clone().filter(|_| same_state);
         let settings = Settings {
             socket: socket.unwrap_or_else(|| chosen.join("socket")),
             state_dir: chosen,
@@ -114,6 +119,8 @@ impl Settings {
             tree,
             real_tree,
             from_git: by_file.is_some(),
+            file: file.map(Utf8Path::to_owned),
+            names_mode: table.get("policy").is_some_and(|policy| policy.get("mode").is_some()),
             config,
         };
         let Settings { state_dir, output_dir, secrets_dir, .. } = &settings;
@@ -279,6 +286,9 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     };
     let mut config = Config::parse(&text).map_err(|error| not_understood(&error))?;
     let table = toml::from_str(&text).map_err(|error| not_understood(&error))?;
+    paths::settle(&mut config, path).map_err(|(why, hint)| {
+        Failure::new(format!("the config file `{path}` is not sound\n{why}")).hint(hint)
+    })?;
     let folder = path.parent().unwrap_or(Utf8Path::new(""));
     for release in config.operators.strimzi.values_mut() {
         release.content = Content::of(read_manifests(&folder.join(&release.manifests)));

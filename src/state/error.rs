@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{events, kubeconfigs};
+use super::{events, kubeconfigs, last_used};
 
 /// Something about the state that a person has to mend. The text says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
@@ -129,6 +129,9 @@ impl StateError {
             StateError::Damaged { path, .. } if path.file_name() == Some(kubeconfigs::FILE) => format!(
                 "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; without a backup it is made anew for the fleets that have a spec"
             ),
+            StateError::Damaged { path, .. } if path.file_name() == Some(last_used::FILE) => {
+                "remove it: it is made anew; until then nothing says which `policy.mode` held, so name the settings".to_owned()
+            }
             StateError::Damaged { path, line: 1, .. } => format!(
                 "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; to start anew without ids and protection, move the whole folder away"
             ),

@@ -8,6 +8,7 @@
 //! | `kubeconfigs.json` | the kubeconfigs that fleets were last reached with, sealed | kept anew by the next apply, for fleets with a spec |
 //! | `cache-v1/` | specs and objects as they were applied, status | built anew by the next rounds |
 //! | `events.jsonl` | what happened lately | begun anew |
+//! | `settings.json` | the mode, the settings and the output folder of the last use | made again |
 //! | `restored/` | a restore that was decided and not finished | restore again |
 //!
 //! The age identities and the fingerprint key, which are not this module's, lie in the same folder; `backup` saves them
@@ -22,6 +23,7 @@ mod error;
 mod events;
 mod folder;
 mod kubeconfigs;
+mod last_used;
 mod lines;
 mod open;
 mod recall;
@@ -56,6 +58,7 @@ pub use backup::back_up;
 pub use error::StateError;
 pub use events::{EVENTS_KEPT, Event, Follower, Outcome};
 pub use kubeconfigs::KeptKubeconfig;
+pub use last_used::LastUsed;
 pub use restore::{NotRestored, Restored, finish_restore, restore};
 
 /// An open state folder. It is this process's until it is dropped.

@@ -80,7 +80,8 @@ fn with_plan_only_what_would_be_done_is_told_once_and_nothing_is() {
     assert!(!tree.beside("output").exists());
 
     // What was applied before, and drifts, is left as it is.
-    tree.run("apply tree --yes --state-dir state --output-dir output").expect(0);
+    fs::write(tree.beside("auto.toml"), "[policy]\nmode = \"auto\"\n").unwrap();
+    tree.run("apply tree --yes --state-dir state --output-dir output --config auto.toml").expect(0);
     let drifted = tree.beside("output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml");
     fs::write(&drifted, pool(&tree).replace("replicas: 6", "replicas: 5")).unwrap();
     let serve = Serve::start(&tree, &words);

@@ -1,0 +1,116 @@
+//! What is sound in a file of settings, and likely not meant.
+
+use std::io::ErrorKind;
+
+use camino::Utf8Path;
+
+use crate::cli::credentials::PREFIX;
+use crate::config::{Config, SourceConfig, Transport};
+
+/// What a person should look at, each as a sentence.
+pub fn of(config: &Config, table: &toml::Table) -> Vec<String> {
+    let SourceConfig {
+        git,
+        token_file,
+        ssh_key,
+        known_hosts,
+        signed_by,
+        signing_key,
+        webhook_secret_file,
+        ..
+    } = &config.source;
+    let files = [
+        ("token_file", token_file),
+        ("ssh_key", ssh_key),
+        ("known_hosts", known_hosts),
+        ("signed_by", signed_by),
+        ("signing_key", signing_key),
+        ("webhook_secret_file", webhook_secret_file),
+    ];
+    let files = files.iter().filter_map(|(name, path)| Some((name, path.as_ref()?)));
+    let missing = files.filter(|(_, path)| !path.as_str().starts_with(PREFIX) && is_missing(path));
+    let missing =
+        missing.map(|(name, path)| format!("`source.{name}` names `{path}`, and there is no such file"));
+    missing
+        .chain(without_git(git.as_deref(), table))
+        .chain(git.as_deref().and_then(forgotten_scheme))
+        .collect()
+}
+
+/// Files that can't be looked at may be another user's.
+fn is_missing(path: &Utf8Path) -> bool {
+    std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// Keys that say how a repository is fetched, where none is named.
+fn without_git(git: Option<&str>, table: &toml::Table) -> Option<String> {
+    let source = table.get("source")?.as_table().filter(|source| git.is_none() && !source.is_empty())?;
+    let keys: Vec<String> = source.keys().map(|key| format!("`source.{key}`")).collect();
+    Some(format!(
+        "{} without effect, since `source.git` names no repository",
+        match keys.as_slice() {
+            [key] => format!("{key} is"),
+            keys => format!("{} are", keys.join(", ")),
+        }
+    ))
+}
+
+/// A path where nothing is, and whose first folder is named as a host.
+fn forgotten_scheme(git: &str) -> Option<String> {
+    let host = git.split('/').next().unwrap_or_default();
+    let is_host = host.contains('.') && !host.starts_with('.') && git.contains('/');
+    let is_local = Transport::of(git) == Ok(Transport::Local) && !git.contains("://");
+    (is_host && is_local && is_missing(Utf8Path::new(git))).then(|| {
+        format!(
+            "`source.git` is `{git}`, a path of this machine where nothing is; for the host {host}, write `https://{git}`"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubts(text: &str) -> Vec<String> {
+        of(&Config::parse(text).unwrap(), &toml::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn what_is_likely_not_meant_is_told() {
+        let cases = [
+            (
+                "[source]\ngit = \"https://h.example.com/x.git\"\ntoken_file = \"/nowhere/token\"\nsigned_by = \"/nowhere/signers\"\n",
+                vec![
+                    "`source.token_file` names `/nowhere/token`, and there is no such file",
+                    "`source.signed_by` names `/nowhere/signers`, and there is no such file",
+                ],
+            ),
+            (
+                "[source]\nbranch = \"main\"\n",
+                vec!["`source.branch` is without effect, since `source.git` names no repository"],
+            ),
+            (
+                "[source]\nbranch = \"main\"\nfolder = \"a\"\n",
+                vec![
+                    "`source.branch`, `source.folder` are without effect, since `source.git` names no repository",
+                ],
+            ),
+            (
+                "[source]\ngit = \"h.example.com/x.git\"\n",
+                vec![
+                    "`source.git` is `h.example.com/x.git`, a path of this machine where nothing is; for the host \
+                     h.example.com, write `https://h.example.com/x.git`",
+                ],
+            ),
+            (
+                "[source]\ngit = \"https://h.example.com/x.git\"\ntoken_file = \"$CREDENTIALS_DIRECTORY/token\"\n",
+                vec![],
+            ),
+            ("[source]\ngit = \"../x.git\"\n", vec![]),
+            ("", vec![]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(doubts(text), expected, "{text}");
+        }
+    }
+}

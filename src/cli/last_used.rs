@@ -1,0 +1,127 @@
+//! What is different in the settings from when the state was last used: a mode that asks less, another output folder.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::cli::command;
+use crate::cli::failure::Failure;
+use crate::cli::settings::Settings;
+use crate::config::Mode;
+use crate::state::LastUsed;
+
+/// The settings of now beside those of then.
+pub struct Compared {
+    now: LastUsed,
+    state_dir: Utf8PathBuf,
+    /// What a person should know, each as a sentence.
+    pub warnings: Vec<String>,
+    /// Why nothing may be done without a person's yes; none where it may.
+    refusal: Option<Failure>,
+}
+
+impl Compared {
+    /// Compares.
+    ///
+    /// # Errors
+    /// When what the state remembers can't be read.
+    pub fn of(settings: &Settings) -> Result<Compared, Failure> {
+        let state_dir = settings.state_dir.clone();
+        let before = LastUsed::read(&state_dir).map_err(|error| {
+            Failure::of_state("could not read with which settings the state was used last", &error)
+        })?;
+        let now = LastUsed {
+            mode: settings.config.policy.mode,
+            config: settings.file.as_deref().map(absolute),
+            output_dir: absolute(&settings.output_dir),
+        };
+        let mut compared = Compared { now, state_dir, warnings: Vec::new(), refusal: None };
+        if let Some(before) = &before {
+            compared.mode(before, settings);
+            compared.output(before);
+        }
+        Ok(compared)
+    }
+
+    /// A mode that asks less is meant where the settings say it, or are the same file, and else forgotten.
+    fn mode(&mut self, before: &LastUsed, settings: &Settings) {
+        let (was, is) = (before.mode, self.now.mode);
+        if strictness(is) >= strictness(was) {
+            return;
+        }
+        let (was, is) = (was.as_str(), is.as_str());
+        let by = match &before.config {
+            Some(file) => format!(", by the settings {file}"),
+            None => String::new(),
+        };
+        let now = match &self.now.config {
+            None => format!("no settings are named now, which makes it `{is}`"),
+            Some(file) => format!("by the settings {file} it is `{is}` now"),
+        };
+        let text = format!("`policy.mode` was `{was}` when this state was used last{by}; {now}");
+        let is_same_file = match (&self.now.config, &before.config) {
+            (Some(now), Some(before)) => is_same(now, before),
+            _ => false,
+        };
+        if !settings.names_mode && !is_same_file {
+            let name = match &before.config {
+                Some(file) => format!("--config {}", command::quoted(file)),
+                None => format!("`mode = \"{was}\"` under `[policy]`"),
+            };
+            self.refusal = Some(Failure::new(text.clone()).hint(format!(
+                "give {name}; to go on as it is now, run `streamfleet apply` without --yes and say yes to its plan"
+            )));
+        }
+        self.warnings.push(text);
+    }
+
+    /// Files that nobody keeps any more are taken for those that hold.
+    fn output(&mut self, before: &LastUsed) {
+        let old = &before.output_dir;
+        let holds_something = || std::fs::read_dir(old).is_ok_and(|mut found| found.next().is_some());
+        if !is_same(old, &self.now.output_dir) && holds_something() {
+            self.warnings.push(format!(
+                "the output folder was {old}, and is {} now, where everything is written anew; what is in the old one stays, \
+                 keys of certificates too, and is no longer kept: remove it",
+                self.now.output_dir
+            ));
+        }
+    }
+
+    /// Refuses to go on without a person's yes where settings seem to be forgotten.
+    ///
+    /// # Errors
+    /// With which ones.
+    pub fn refuse(&mut self) -> Result<(), Failure> {
+        self.refusal.take().map_or(Ok(()), Err)
+    }
+
+    /// Remembers the settings of now, unless they seem to be forgotten and nobody said yes to that.
+    ///
+    /// # Errors
+    /// When the state can't be written.
+    pub fn remember(&self, is_agreed: bool) -> Result<(), Failure> {
+        if self.refusal.is_some() && !is_agreed {
+            return Ok(());
+        }
+        self.now.write(&self.state_dir).map_err(|error| {
+            Failure::of_state("could not record with which settings the state is used", &error)
+        })
+    }
+}
+
+fn strictness(mode: Mode) -> u8 {
+    match mode {
+        Mode::Auto => 0,
+        Mode::Approve => 1,
+        Mode::PlanOnly => 2,
+    }
+}
+
+/// A path that means the same from everywhere.
+fn absolute(path: &Utf8Path) -> Utf8PathBuf {
+    camino::absolute_utf8(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether two paths lead to one place.
+fn is_same(one: &Utf8Path, other: &Utf8Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}

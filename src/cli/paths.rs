@@ -1,0 +1,101 @@
+//! The paths in a file of settings, which go by the folder of that file.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::cli::credentials::PREFIX;
+use crate::config::{ApiConfig, Config, SourceConfig};
+
+/// Makes every path whole.
+///
+/// # Errors
+/// With the setting that begins as only a shell understands it, and what to write.
+pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, String)> {
+    let folder = file.parent().unwrap_or(Utf8Path::new(""));
+    let Config { state_dir, output_dir, secrets_dir, source, api: ApiConfig { socket, .. }, .. } = config;
+    let SourceConfig {
+        token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file, ..
+    } = source;
+    let all = [
+        ("state_dir", state_dir),
+        ("output_dir", output_dir),
+        ("secrets_dir", secrets_dir),
+        ("source.token_file", token_file),
+        ("source.ssh_key", ssh_key),
+        ("source.known_hosts", known_hosts),
+        ("source.signed_by", signed_by),
+        ("source.signing_key", signing_key),
+        ("source.webhook_secret_file", webhook_secret_file),
+        ("api.socket", socket),
+    ];
+    let home = std::env::var("HOME").ok();
+    for (name, path) in all {
+        let Some(path) = path.as_mut().filter(|path| !path.as_str().starts_with(PREFIX)) else { continue };
+        refuse_shell(name, path, home.as_deref())?;
+        if let Ok(whole) = camino::absolute_utf8(folder.join(&*path)) {
+            *path = whole;
+        }
+    }
+    Ok(())
+}
+
+/// A folder named `~` is nobody's wish.
+fn refuse_shell(name: &str, path: &Utf8PathBuf, home: Option<&str>) -> Result<(), (String, String)> {
+    let first = path.as_str().split('/').next().unwrap_or_default();
+    if !first.starts_with(['~', '$']) {
+        return Ok(());
+    }
+    let rest = path.as_str()[first.len()..].trim_start_matches('/');
+    let hint = match home.filter(|_| ["~", "$HOME", "${HOME}"].contains(&first)) {
+        Some(home) => format!("write `{}`", Utf8Path::new(home).join(rest)),
+        None => "write the whole path".to_owned(),
+    };
+    Err((format!("`{name}` begins with `{first}`, which only a shell understands"), hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(text: &str) -> Result<Config, (String, String)> {
+        let mut config = Config::parse(text).unwrap();
+        settle(&mut config, Utf8Path::new("/etc/streamfleet/a.toml")).map(|()| config)
+    }
+
+    #[test]
+    fn paths_go_by_the_folder_of_the_file() {
+        let text = "state_dir = \"state\"\noutput_dir = \"/srv/out\"\nsecrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n\
+                    [source]\nsigned_by = \"signers\"\n[api]\nsocket = \"run/socket\"\n";
+        let config = settled(text).unwrap();
+        let shown = |path: &Option<Utf8PathBuf>| path.as_ref().unwrap().to_string();
+        assert_eq!(shown(&config.state_dir), "/etc/streamfleet/state");
+        assert_eq!(shown(&config.output_dir), "/srv/out");
+        assert_eq!(shown(&config.secrets_dir), "$CREDENTIALS_DIRECTORY/secrets");
+        assert_eq!(shown(&config.source.signed_by), "/etc/streamfleet/signers");
+        assert_eq!(shown(&config.api.socket), "/etc/streamfleet/run/socket");
+    }
+
+    #[test]
+    fn what_only_a_shell_understands_is_refused_with_what_to_write() {
+        for (path, why, hint) in [
+            (
+                "~/state",
+                "`state_dir` begins with `~`, which only a shell understands",
+                "write `/home/ann/state`",
+            ),
+            (
+                "$HOME/a/b",
+                "`state_dir` begins with `$HOME`, which only a shell understands",
+                "write `/home/ann/a/b`",
+            ),
+            (
+                "~bob/a",
+                "`state_dir` begins with `~bob`, which only a shell understands",
+                "write the whole path",
+            ),
+        ] {
+            let refused = refuse_shell("state_dir", &path.into(), Some("/home/ann")).unwrap_err();
+            assert_eq!(refused, (why.to_owned(), hint.to_owned()));
+        }
+        assert!(refuse_shell("state_dir", &"a~/$b".into(), None).is_ok());
+    }
+}
