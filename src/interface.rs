@@ -134,10 +134,10 @@ fn stands(
         (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. }))) => {
             (Status::Degraded, Some(hold.to_string()))
         }
-        (Some(_), Some(change), _) => changing(change),
-        (Some(_), None, _) => match conditions.iter().find(|condition| condition.degraded) {
-            Some(condition) => (Status::Degraded, Some(condition.message.clone())),
-            None => (Status::Healthy, unobserved(key, catalog)),
+        (Some(_), Some(change), _) => changing(change, &conditions),
+        (Some(_), None, _) => match as_applied(&conditions) {
+            (Status::Healthy, None) => (Status::Healthy, unobserved(key, catalog)),
+            ailing => ailing,
         },
     };
     let since = judged.filter(|judged| judged.status == status).map(|judged| judged.since);
@@ -151,7 +151,15 @@ fn unobserved(key: &ResourceKey, catalog: &Catalog) -> Option<String> {
     is_folder.then(|| "its manifests are written; how it runs isn't seen from here".to_owned())
 }
 
-fn changing(change: &Change) -> (Status, Option<String>) {
+/// How what was applied is, where nothing else ails it.
+fn as_applied(conditions: &[Condition]) -> (Status, Option<String>) {
+    match conditions.iter().find(|condition| condition.degraded) {
+        Some(condition) => (Status::Degraded, Some(condition.message.clone())),
+        None => (Status::Healthy, None),
+    }
+}
+
+fn changing(change: &Change, conditions: &[Condition]) -> (Status, Option<String>) {
     match change.verb {
         Verb::Keep => {
             let is_foreign = |waiting: &Waiting| matches!(waiting, Waiting::ForeignObject { .. });
@@ -163,11 +171,30 @@ fn changing(change: &Change) -> (Status, Option<String>) {
             let waiting = first_waiting(change).map(|waiting| format!(": {waiting}")).unwrap_or_default();
             (Status::Healthy, Some(format!("no document names it any more{waiting}")))
         }
+        Verb::Create | Verb::Update | Verb::Recreate
+            if let Some(waiting) = change.waiting.iter().find(|waiting| !goes_on(waiting)) =>
+        {
+            let waits = match waiting {
+                Waiting::Approval { why, .. } => format!("a change waits for approval: {why}"),
+                waiting => format!("a change waits: {waiting}"),
+            };
+            let (status, ails) = as_applied(conditions);
+            (status, Some(ails.unwrap_or(waits)))
+        }
         Verb::Create | Verb::Update | Verb::Recreate => {
             let unapplied = || "what its spec says now is not applied yet".to_owned();
             (Status::Updating, Some(first_waiting(change).unwrap_or_else(unapplied)))
         }
     }
+}
+
+/// Whether what waits is a part of what is being done, and goes on by itself.
+fn goes_on(waiting: &Waiting) -> bool {
+    use Waiting::{OneDisruption, Renewal, Retry, UnderWay, Unsettled, Upgrade};
+    matches!(
+        waiting,
+        OneDisruption { .. } | Renewal { .. } | Retry { .. } | UnderWay { .. } | Unsettled | Upgrade { .. }
+    )
 }
 
 /// What a resource is, and why, while the fleet that it is, or is on, can't be reached; none where it can. A fleet whose target
@@ -215,6 +242,10 @@ pub fn record(resource: &Resource, standing: &Standing, recorded: &Recorded, out
             record.insert("client_properties".into(), properties.unwrap_or_default());
         }
         _ => {}
+    }
+    // The rest is told as it was applied last; that it is suspended is what its document says, and holds already.
+    if matches!(&resource.hold, Some(Hold::Suspended { by }) if *by == resource.key) {
+        record.insert("suspend".into(), json!(true));
     }
     if matches!(resource.key.kind, Kind::Fleet | Kind::Cluster) {
         record.insert("status".into(), json!(standing.status));

@@ -196,3 +196,28 @@ fn a_reader_that_goes_away_is_no_panic() {
     assert_eq!(child.wait().unwrap().code(), Some(141), "{errors}");
     assert!(!errors.contains("panicked"), "{errors}");
 }
+
+#[test]
+fn what_waits_is_told_as_it_runs_and_its_spec_as_far_as_it_holds() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    let settings = tree.beside("settings.toml");
+    std::fs::write(&settings, "[policy]\nmode = \"approve\"\n").unwrap();
+    let orders = "acme/clusters/orders.yaml";
+    tree.edit(orders, "kafka_units: 1", "kafka_units: 2");
+    let line = || {
+        let status = tree.run("status tree --config settings.toml").expect(0).out;
+        let line = status.lines().find(|line| line.contains("acme/orders")).unwrap().trim().to_owned();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        line(),
+        "cluster acme/orders Healthy a change waits for approval: the settings want each plan approved: `policy.mode` is \
+         `approve`"
+    );
+    tree.write(orders, tree.read(orders) + "suspend: true\n");
+    assert_eq!(line(), "cluster acme/orders Suspended suspend is true on cluster acme/orders");
+    let record = tree.run("get cluster/acme/orders tree --config settings.toml --format json").expect(0).out;
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    assert_eq!((&record["status"], &record["suspend"]), (&"Suspended".into(), &true.into()), "{record}");
+}

@@ -1,7 +1,7 @@
 //! Where a running process has its specs from, and what says that there may be others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -146,10 +146,19 @@ struct Fetches {
     tried: Arc<AtomicBool>,
     /// Why there is no fetching, as it was told last.
     trouble: Option<String>,
-    /// The commit in force, as whoever fetches last found it: to look may take long.
-    in_force: Arc<Mutex<Option<String>>>,
+    /// How the clone stands, as whoever fetches last found it: to look may take long.
+    stands: Arc<Mutex<Stands>>,
     /// Who is told when a fetch came back with an answer.
     vitals: Arc<Vitals>,
+}
+
+/// What a clone holds.
+#[derive(Debug, Clone, Default)]
+struct Stands {
+    /// The commit in force.
+    in_force: Option<String>,
+    /// The one that was before signatures were asked for.
+    unsigned: Option<String>,
 }
 
 struct Running {
@@ -161,8 +170,8 @@ struct Running {
 
 impl Fetches {
     fn new(mirror: Arc<Mirror>, interval: Duration, tried: Arc<AtomicBool>, vitals: Arc<Vitals>) -> Self {
-        let (running, due, trouble, in_force) = (None, Instant::now(), None, Arc::default());
-        Self { mirror, interval, running, due, tried, trouble, in_force, vitals }
+        let (running, due, trouble, stands) = (None, Instant::now(), None, Arc::default());
+        Self { mirror, interval, running, due, tried, trouble, stands, vitals }
     }
 
     fn hurry(&mut self) {
@@ -212,11 +221,11 @@ impl Fetches {
         // From the beginning of one to the beginning of the next, if that one is over by then.
         self.due = Instant::now() + self.interval;
         let (tell, done) = oneshot::channel();
-        let (mirror, in_force) = (Arc::clone(&self.mirror), Arc::clone(&self.in_force));
+        let (mirror, stands) = (Arc::clone(&self.mirror), Arc::clone(&self.stands));
         let fetch = move || {
             let look = || {
-                let found = mirror.commit();
-                *in_force.lock().unwrap_or_else(PoisonError::into_inner) = found;
+                let found = Stands { in_force: mirror.commit(), unsigned: mirror.unsigned() };
+                *locked(&stands) = found;
             };
             look();
             let fetched = mirror.fetch();
@@ -258,12 +267,44 @@ impl Fetches {
             return;
         }
         let source = self.mirror.source().0;
-        let in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let what = match &in_force {
-            Some(_) => "nothing is fetched, and the commit that was fetched last stays in force",
-            None => "nothing is fetched, and nothing was before, so that nothing is done",
-        };
+        let Stands { in_force, unsigned } = locked(&self.stands).clone();
+        let what = without_news(in_force.is_some(), unsigned.as_deref());
         tracing::error!(source, error, hint, in_force, "{what}");
         self.trouble = Some(error);
+    }
+}
+
+fn locked(stands: &Mutex<Stands>) -> MutexGuard<'_, Stands> {
+    // Only whole values are put in.
+    stands.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What holds while nothing can be fetched.
+fn without_news(is_in_force: bool, unsigned: Option<&str>) -> String {
+    match unsigned {
+        _ if is_in_force => {
+            "nothing is fetched, and the commit that was fetched last stays in force".to_owned()
+        }
+        Some(unsigned) => format!(
+            "nothing is fetched, and commit {unsigned}, which was in force before, is not known to be signed by a key of \
+             `source.signed_by` and is not used, so that nothing is done"
+        ),
+        None => "nothing is fetched, and nothing was before, so that nothing is done".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_that_counts_no_more_since_signatures_are_asked_for_is_named() {
+        assert_eq!(
+            without_news(false, Some("3f2c1ab")),
+            "nothing is fetched, and commit 3f2c1ab, which was in force before, is not known to be signed by a key of \
+             `source.signed_by` and is not used, so that nothing is done"
+        );
+        assert!(without_news(false, None).contains("nothing was before"));
+        assert!(without_news(true, Some("3f2c1ab")).ends_with("stays in force"));
     }
 }

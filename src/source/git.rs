@@ -425,9 +425,20 @@ impl Mirror {
             .read(self.source())
     }
 
+    /// The commit that was in force before signatures were asked for, and is not used now; none where there is none.
+    pub fn unsigned(&self) -> Option<String> {
+        self.signed_by.as_ref()?;
+        let _there = self.reading().ok()?;
+        let repository = Repository::open_bare(&self.place).ok()?;
+        Some(self.names_for("").in_force(&repository)?.to_string())
+    }
+
     fn names(&self) -> Names {
         // What was in force before signatures were asked for is not in force any more.
-        let kind = if self.signed_by.is_some() { " signed" } else { "" };
+        self.names_for(if self.signed_by.is_some() { " signed" } else { "" })
+    }
+
+    fn names_for(&self, kind: &str) -> Names {
         let digest = Digest::of(format!("{}{kind}", self.source().0));
         let prefix: String =
             "refs/streamfleet/".chars().chain(digest.as_str().chars().take(16)).chain(['/']).collect();

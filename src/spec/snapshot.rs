@@ -22,6 +22,9 @@ pub struct Commit {
     pub id: String,
     /// Who wrote it, as it says itself: `Ada <ada@example.com>`.
     pub author: String,
+    /// Whether it is of a checkout with specs that are not as the commit has them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_edited: bool,
     /// The commit that was in force before, where this one doesn't follow it and that is not yet settled: the branch was
     /// rewritten, or the repository put back to what it once was. What is missing since may be missing by mistake.
     #[serde(skip)]

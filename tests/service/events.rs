@@ -41,8 +41,17 @@ fn decisions_and_outcomes_are_recorded_by_commands() {
     assert!(last["why"].as_str().unwrap().contains("deletion_protection"), "{last}");
 
     let count = |filters: &str| events(&tree, filters).len();
-    assert_eq!(count("--resource acme/nothing"), 0);
-    assert_eq!(count("--fleet acme/nowhere"), 0);
+    assert_eq!(count("--resource orders"), count("--resource acme/orders"));
+    let unknown = |filters: &str| tree.run(&format!("events tree {filters}")).expect(1).err;
+    assert_eq!(
+        unknown("--resource acme/nothing"),
+        "error: no event is about a resource acme/nothing\n  help: there are some of base domain \
+         acme/kafka.acme.example.com, cluster acme/orders, cluster acme/sandbox, fleet acme/eu, organization acme\n"
+    );
+    assert_eq!(
+        unknown("--fleet acme/nowhere"),
+        "error: no event is on a fleet acme/nowhere\n  help: there are some of acme/eu\n"
+    );
     assert_eq!(count("--since 2100-01-01T00:00:00Z"), 0);
     assert_eq!(count("--since 1h"), count(""));
     assert!((1..count("")).contains(&count("--fleet acme/eu")));
@@ -87,4 +96,19 @@ fn events_are_followed_while_the_daemon_runs() {
     follow.kill().unwrap();
     follow.wait().unwrap();
     assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_deletion_says_that_its_spec_was_removed_and_from_where() {
+    let tree = quiet();
+    tree.run("apply tree --yes").expect(0);
+    fs::remove_file(tree.path().join("acme/clusters/sandbox.yaml")).unwrap();
+    tree.run("apply tree --yes").expect(0);
+    let told = events(&tree, "--resource sandbox");
+    let why = |outcome: &str| {
+        let event = told.iter().rfind(|event| event["outcome"] == outcome).unwrap();
+        event["why"].as_str().unwrap().to_owned()
+    };
+    let removed = "its spec is gone (was acme/clusters/sandbox.yaml:1)";
+    assert_eq!((why("decided"), why("done")), (removed.to_owned(), removed.to_owned()));
 }

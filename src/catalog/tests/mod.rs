@@ -148,6 +148,7 @@ impl World {
             commit: self.git.then(|| Commit {
                 id: "c0".repeat(20),
                 author: "Ada <ada@example.com>".to_owned(),
+                is_edited: false,
                 rewrote: self.rewrote.clone(),
             }),
             skipped: BTreeMap::new(),

@@ -52,7 +52,10 @@ fn title(summary: Summary) -> String {
 /// Which plan of which commit it is.
 fn origin(plan: &Plan) -> String {
     let of = plan.inputs.commit.as_ref();
-    let of = of.map(|commit| format!(" of commit {} by {}", code(&commit.id), text(&commit.author)));
+    let of = of.map(|commit| {
+        let edited = if commit.is_edited { ", with uncommitted changes" } else { "" };
+        format!(" of commit {} by {}{edited}", code(&commit.id), text(&commit.author))
+    });
     format!("Plan {}{}\n", code(&plan.id), of.unwrap_or_default())
 }
 

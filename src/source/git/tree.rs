@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, Signature, Tree, TreeEntry};
+use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, Signature, StatusOptions, Tree, TreeEntry};
 
 use super::GitError;
 use crate::names::SpecPath;
@@ -55,7 +55,7 @@ impl Reader<'_> {
         walk.folder(&root, "", false, 0)?;
         let revision = self.commit.to_string();
         let author = author(&commit.author());
-        let commit = Some(Commit { id: revision.clone(), author, rewrote: None });
+        let commit = Some(Commit { id: revision.clone(), author, is_edited: false, rewrote: None });
         Ok(Snapshot { source, revision, commit, skipped: walk.skipped, entries: walk.found.entries })
     }
 
@@ -94,13 +94,24 @@ impl Reader<'_> {
 pub fn checked_out(folder: &Utf8Path) -> Result<Option<Commit>, GitError> {
     let found = Repository::discover(folder).and_then(|repository| {
         let commit = repository.head()?.peel_to_commit()?;
-        Ok(Commit { id: commit.id().to_string(), author: author(&commit.author()), rewrote: None })
+        let is_edited = has_edited_specs(&repository)?;
+        let (id, author) = (commit.id().to_string(), author(&commit.author()));
+        Ok(Commit { id, author, is_edited, rewrote: None })
     });
     match found {
         Ok(commit) => Ok(Some(commit)),
         Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::UnbornBranch) => Ok(None),
         Err(error) => Err(GitError::Checkout(error)),
     }
+}
+
+/// Whether specs of a checkout are others than those of its commit, or are not in it.
+fn has_edited_specs(repository: &Repository) -> Result<bool, git2::Error> {
+    let mut options = StatusOptions::new();
+    options.include_untracked(true).recurse_untracked_dirs(true).exclude_submodules(true);
+    let changed = repository.statuses(Some(&mut options))?;
+    let is_yaml = |path: &[u8]| path.ends_with(b".yaml") || path.ends_with(b".yml");
+    Ok(changed.iter().any(|entry| is_yaml(entry.path_bytes())))
 }
 
 /// Who a commit says wrote it.

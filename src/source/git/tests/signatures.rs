@@ -65,15 +65,17 @@ fn a_commit_that_nobody_signed_who_has_to_is_not_taken() {
     allow(&place, &["ada"]);
     let mut mirror = place.mirror(None);
     // What was in force before anybody had to sign is not in force any more.
-    place.push(place.commit(None, &[("a.yaml", Put::File("a"))]));
+    let unsigned = place.push(place.commit(None, &[("a.yaml", Put::File("a"))]));
     mirror.fetch().unwrap();
+    assert_eq!(mirror.unsigned(), None);
     mirror.signed_by = Some(place.path("signers"));
-    assert_eq!(mirror.commit(), None);
+    assert_eq!((mirror.commit(), mirror.unsigned()), (None, Some(unsigned)));
 
     let good = text(&place, "good");
     let good = place.repository.commit_signed(&good, &sign(&place, "ada", "git", &good), None).unwrap();
     let id = place.push(good);
     mirror.fetch().unwrap();
+    assert_eq!(mirror.unsigned(), None);
 
     let signed = |signature: &str, message: &str| {
         place.repository.commit_signed(&text(&place, message), signature, None).unwrap()
