@@ -66,6 +66,22 @@ fn a_lost_cache_is_no_loss() {
 }
 
 #[test]
+fn a_restored_state_says_that_a_deletion_may_take_more_than_it_knows() {
+    let tree = backed_up();
+    lose(&tree, STATE);
+    tree.run("restore FILE.tar tree").expect(0);
+    tree.remove(SANDBOX);
+    let run = tree.run("plan tree");
+    assert_eq!(
+        run.err,
+        "warning: this state doesn't know what was applied of cluster acme/sandbox, as one that was restored from a backup or \
+         lost its cache: with a deletion may go more than this plan says, Namespaces and data among it\n",
+        "{}",
+        run.out
+    );
+}
+
+#[test]
 fn lost_identities_stop_everything_delete_nothing_and_are_mended_by_a_restore() {
     let tree = Tree::example("tiered-storage");
     let file = "acme/cloud-accounts/minio.yaml";

@@ -71,7 +71,10 @@ fn a_target_that_cant_be_read_is_never_fine() {
         let status = tree.run("status tree").expect(0).out;
         let lines: Vec<&str> = status.lines().filter(|line| line.contains("acme/")).collect();
         assert!(lines.len() > 1, "{status}");
-        assert!(lines.iter().all(|line| line.contains("Unreachable") && line.contains(reason)), "{status}");
+        assert!(lines.iter().all(|line| line.contains("Unreachable")), "{status}");
+        let (fleet, clusters) = lines.split_first().unwrap();
+        assert!(fleet.contains(reason), "{status}");
+        assert!(clusters.iter().all(|line| line.ends_with("  fleet acme/main can't be reached")), "{status}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! `streamfleet events`: what was decided lately, and what came of it.
 
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub struct Events {
     /// Only those on a fleet: ORGANIZATION/FLEET.
     #[arg(long, value_name = "FLEET", value_parser = fleet)]
     fleet: Option<FleetKey>,
-    /// Only those about a resource: ORGANIZATION/NAME, or KIND/ORGANIZATION/NAME.
+    /// Only those about a resource: NAME, ORGANIZATION/NAME, or KIND/ORGANIZATION/NAME.
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
     /// Only those since a time, `2026-11-22T07:00:00Z`, or for so long, `30m`, `12h`, `7d`.
@@ -48,7 +49,7 @@ pub struct Events {
 pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let mut follower = Follower::of(&settings.state_dir);
-    let mut is_told = false;
+    let (mut is_told, mut is_first) = (false, true);
     loop {
         let news = match Running::of(&settings)? {
             Some(daemon) => told(daemon, &mut follower, &mut is_told, console)?,
@@ -60,6 +61,15 @@ pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
         if !text.is_empty() {
             console.print(&text)?;
         }
+        // Of something that may still come, nothing has to be known yet.
+        match verb.unknown(&news).filter(|_| is_first) {
+            Some(Failure { chain, hint, .. }) if verb.follow => {
+                console.warn(&[chain.concat(), hint.unwrap_or_default()].join("; "));
+            }
+            Some(unknown) => return Err(unknown),
+            None => {}
+        }
+        is_first = false;
         if !verb.follow {
             return Ok(exit::OK);
         }
@@ -96,14 +106,36 @@ fn told(
 
 impl Events {
     fn shows(&self, event: &Event) -> bool {
-        let on_fleet = self.fleet.as_ref().is_none_or(|fleet| {
+        self.is_on_fleet(event) && self.is_about(event) && self.since.is_none_or(|since| event.at >= since)
+    }
+
+    fn is_on_fleet(&self, event: &Event) -> bool {
+        self.fleet.as_ref().is_none_or(|fleet| {
             event.fleet.as_ref() == Some(fleet) || event.resource.as_ref() == Some(&fleet.resource())
-        });
-        let about = self
-            .resource
+        })
+    }
+
+    fn is_about(&self, event: &Event) -> bool {
+        self.resource
             .as_ref()
-            .is_none_or(|named| event.resource.as_ref().is_some_and(|resource| is_named(resource, named)));
-        on_fleet && about && self.since.is_none_or(|since| event.at >= since)
+            .is_none_or(|named| event.resource.as_ref().is_some_and(|resource| is_named(resource, named)))
+    }
+
+    /// Says so where no event at all is about what was named, which may be misspelled.
+    fn unknown(&self, all: &[Event]) -> Option<Failure> {
+        let listed = |names: BTreeSet<String>| match names.is_empty() {
+            true => "there are no events yet".to_owned(),
+            false => format!("there are some of {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        if let Some(fleet) = self.fleet.as_ref().filter(|_| !all.iter().any(|event| self.is_on_fleet(event)))
+        {
+            let known = all.iter().filter_map(|event| event.fleet.as_ref().map(ToString::to_string));
+            let failure = Failure::new(format!("no event is on a fleet {fleet}"));
+            return Some(failure.hint(listed(known.collect())));
+        }
+        let named = self.resource.as_ref().filter(|_| !all.iter().any(|event| self.is_about(event)))?;
+        let known = all.iter().filter_map(|event| event.resource.as_ref().map(ToString::to_string));
+        Some(Failure::new(format!("no event is about a resource {named}")).hint(listed(known.collect())))
     }
 
     fn text(&self, event: &Event) -> Result<String, Failure> {
@@ -120,6 +152,7 @@ impl Events {
 fn is_named(resource: &ResourceKey, named: &str) -> bool {
     let path = resource.path();
     path == named
+        || resource.name == named
         || named
             .split_once('/')
             .is_some_and(|(kind, rest)| Kind::meant_by(kind) == Some(resource.kind) && rest == path)

@@ -4,6 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
+use rustix::fs::MemfdFlags;
 use secrecy::SecretString;
 use tokio::runtime::{Handle, Runtime};
 
@@ -98,6 +99,7 @@ fn look_with(
     let runtime = runtime()?;
     let round = installation.plan(documents, now, runtime.handle(), None).map_err(unreadable_state)?;
     round.unknown.iter().for_each(|unknown| console.warn(&unknown.to_string()));
+    round.understated().iter().for_each(|warning| console.warn(warning));
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = round.plan.summary;
     tracing::debug!(plan = round.plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(Look { settings, installation, round, runtime })
@@ -278,8 +280,52 @@ pub fn actor() -> String {
     format!("{} (command line)", user())
 }
 
-/// The name of who runs the command.
+/// Who runs the command: the user of the process, and beside it what the environment says, which anybody can set.
 pub fn user() -> String {
-    let user = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER"));
-    user.unwrap_or_else(|_| "unknown".to_owned())
+    // What a process makes is its user's.
+    let made = rustix::fs::memfd_create("user", MemfdFlags::CLOEXEC).and_then(rustix::fs::fstat);
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    named(made.ok().map(|made| made.st_uid), &users, |name| std::env::var(name).ok())
+}
+
+/// A user as `/etc/passwd` has it, or its number where that has none, as in a container.
+fn named(uid: Option<u32>, users: &str, variable: impl Fn(&str) -> Option<String>) -> String {
+    let name = uid.map_or_else(
+        || "unknown".to_owned(),
+        |uid| {
+            let is_it =
+                |line: &&str| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(uid);
+            let name = users.lines().find(is_it).and_then(|line| line.split(':').next());
+            name.map_or_else(|| format!("uid {uid}"), str::to_owned)
+        },
+    );
+    let said = ["SUDO_USER", "USER"].into_iter().find_map(|variable_name| {
+        let said: String =
+            variable(variable_name)?.chars().filter(|letter| !letter.is_control()).take(64).collect();
+        (!said.is_empty() && said != name).then_some((variable_name, said))
+    });
+    match said {
+        Some((variable, said)) => format!("{name} ({variable}={said})"),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_runs_a_command_is_told_by_the_process_and_not_by_the_environment() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n";
+        let user = |uid, variables: &[(&str, &str)]| {
+            named(Some(uid), users, |name| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(user(1000, &[("USER", "ann")]), "ann");
+        assert_eq!(user(0, &[("SUDO_USER", "ann"), ("USER", "root")]), "root (SUDO_USER=ann)");
+        assert_eq!(user(1000, &[("USER", "ro\not")]), "ann (USER=root)");
+        assert_eq!(user(7, &[]), "uid 7");
+        assert_eq!(user(7, &[("USER", "ann")]), "uid 7 (USER=ann)");
+    }
 }

@@ -37,7 +37,7 @@ pub struct Reader<'a> {
 
 /// Writes a plan for people. Problems are not part of it.
 pub fn display(plan: &Plan, reader: Reader<'_>) -> String {
-    let mut page = Page { text: String::new(), reader, now: plan.created_at };
+    let mut page = Page { text: String::new(), reader, now: plan.created_at, unreached: None };
     for organization in plan.organizations.iter().filter(|plan| !plan.changes.is_empty()) {
         page.organization(organization);
     }
@@ -65,6 +65,8 @@ struct Page<'a> {
     reader: Reader<'a>,
     /// When the plan was made.
     now: Timestamp,
+    /// What is said of changes on a fleet that can't be reached, once it was said why.
+    unreached: Option<String>,
 }
 
 impl Page<'_> {
@@ -115,6 +117,11 @@ impl Page<'_> {
         if let Some(reason) = plan.status.as_ref().and_then(|status| status.reason.as_ref()) {
             self.line(2, WAITS, &format!("! {reason}"));
         }
+        let unreached = unreached(plan);
+        if let Some(waiting) = unreached.filter(|_| says_once(plan)) {
+            self.line(2, WAITS, &format!("! {waiting}"));
+            self.unreached = Some(not_reached(plan));
+        }
         let conditions = plan.conditions.iter().filter(|condition| !is_told(plan, condition));
         conditions.for_each(|condition| self.condition(condition));
         let sizes = plan.sizes.as_ref();
@@ -122,9 +129,21 @@ impl Page<'_> {
         fleet.iter().for_each(|line| self.line(2, NORMAL, line));
         for change in &plan.changes {
             self.change(change, sizes.and_then(|sizes| sizes.clusters.get(&change.resource)));
+            if waits_for_reach(change) {
+                self.unreached = Some(not_reached(plan));
+            }
         }
         self.unwell(plan);
+        self.unreached = None;
         self.text.push('\n');
+    }
+
+    /// What a change waits for. Why its fleet can't be reached was said once.
+    fn waiting(&self, waiting: &Waiting) -> String {
+        match (waiting, &self.unreached) {
+            (Waiting::Unreachable { .. }, Some(unreached)) => unreached.clone(),
+            _ => waiting.to_string(),
+        }
     }
 
     /// The clusters that a person has to see to, each in one line, and what is armed to lose brokers by itself.
@@ -154,7 +173,7 @@ impl Page<'_> {
         let (mark, style) = mark(change);
         let fields: Vec<String> = change.fields.iter().map(ToString::to_string).collect();
         let (detail, more) = match (change.waiting.first(), fields.as_slice()) {
-            (Some(waiting), _) => (format!("waiting: {}", waiting), fields.as_slice()),
+            (Some(waiting), _) => (format!("waiting: {}", self.waiting(waiting)), fields.as_slice()),
             (None, [field]) => (field.clone(), &[][..]),
             (None, fields) => (String::new(), fields),
         };
@@ -162,7 +181,8 @@ impl Page<'_> {
         self.with_place(&format!("{mark} {name}"), style, &plain(&detail), &words::place(change));
         more.iter().for_each(|field| self.line(6, NORMAL, field));
         change.waiting.iter().skip(1).for_each(|waiting| {
-            self.line(6, WAITS, &format!("also waiting: {}", waiting));
+            let line = format!("also waiting: {}", self.waiting(waiting));
+            self.line(6, WAITS, &line);
         });
         let tree = self.reader.tree;
         ways_out(change, tree).iter().for_each(|way_out| self.line(6, NORMAL, way_out));
@@ -212,6 +232,27 @@ fn in_all(summary: Summary) -> String {
         (0, unchanged) => format!("Nothing to do: {unchanged} resources are as their specs say."),
         _ => format!("{change} to change, {create} to create, {delete} to delete, {waiting} waiting."),
     }
+}
+
+/// Why a fleet's changes wait, where it can't be reached; none where none does.
+fn unreached(plan: &FleetPlan) -> Option<&Waiting> {
+    let mut waits = plan.changes.iter().flat_map(|change| &change.waiting);
+    waits.find(|waiting| matches!(waiting, Waiting::Unreachable { .. }))
+}
+
+/// Whether that is said before all changes: several wait for it, and none is the fleet's own.
+fn says_once(plan: &FleetPlan) -> bool {
+    let mut waiting = plan.changes.iter().filter(|change| waits_for_reach(change));
+    let first = waiting.next();
+    first.is_some_and(|change| change.resource != plan.fleet.resource()) && waiting.next().is_some()
+}
+
+fn waits_for_reach(change: &Change) -> bool {
+    change.waiting.iter().any(|waiting| matches!(waiting, Waiting::Unreachable { .. }))
+}
+
+fn not_reached(plan: &FleetPlan) -> String {
+    format!("fleet {} can't be reached", plan.fleet)
 }
 
 /// Whether anything of a fleet has to be shown.

@@ -30,11 +30,12 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
         let ready = |change: &&mut Change| change.verb != Verb::Keep && change.waiting.is_empty();
         changes.iter_mut().filter(ready).for_each(|change| change.guarded = true);
     }
-    let mut free = deletions_left(world, fleet);
+    let (mut free, mut later) = deletions_left(world, fleet);
     let guarded = changes.iter_mut().filter(|change| change.guarded && change.waiting.is_empty());
     let mut guarded: Vec<(&mut Change, Option<String>)> = guarded
         .map(|change| {
-            let why = needs_approval(world, fleet, change, &mut free).or_else(|| asked_for_all(world));
+            let why = needs_approval(world, fleet, change, (&mut free, &mut later))
+                .or_else(|| asked_for_all(world));
             (change, why)
         })
         .collect();
@@ -125,16 +126,21 @@ fn void(world: &World, fleet: &FleetKey, valid: &[String]) -> Vec<String> {
     given.filter(is_void).map(|approval| approval.id.clone()).collect()
 }
 
-/// How many clusters the fleet may still lose within the hour. A deletion that seems to lie in the future counts: a
-/// clock that was set back allows nothing more. One that was set ahead neither, where somebody knows how long ago it really was.
-fn deletions_left(world: &World, fleet: &FleetKey) -> u32 {
+/// How many clusters the fleet may still lose within the hour, and when it may lose another one each, as far as that is known.
+/// A deletion that seems to lie in the future counts: a clock that was set back allows nothing more. One that was set ahead neither,
+/// where somebody knows how long ago it really was.
+fn deletions_left(world: &World, fleet: &FleetKey) -> (u32, impl Iterator<Item = Timestamp> + use<>) {
     let now = world.policy.now;
-    let is_recent = |at| age(now, at) < DELETIONS_WINDOW;
-    let deletions = world.recorded.deletions.iter();
-    let recent = deletions.filter(|deletion| deletion.fleet == *fleet && is_recent(deletion.at)).count();
+    let recent = world.recorded.deletions.iter();
+    let recent = recent.filter(|deletion| deletion.fleet == *fleet && age(now, deletion.at) < DELETIONS_WINDOW);
+    let mut recent: Vec<Timestamp> = recent.map(|deletion| deletion.at).collect();
+    recent.sort_unstable();
+    let allowed = world.policy.cluster_deletions_per_hour;
     let lost = world.policy.pauses.lost.get(fleet).copied().unwrap_or_default();
-    let recent = u32::try_from(recent).unwrap_or(u32::MAX).max(lost);
-    world.policy.cluster_deletions_per_hour.saturating_sub(recent)
+    let count = u32::try_from(recent.len()).unwrap_or(u32::MAX).max(lost);
+    let too_many = usize::try_from(count.saturating_sub(allowed)).unwrap_or(usize::MAX);
+    let over = recent.into_iter().skip(too_many).filter_map(|at| at.checked_add(DELETIONS_WINDOW).ok());
+    (allowed.saturating_sub(count), over)
 }
 
 fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
@@ -148,7 +154,12 @@ fn asked_for_all(world: &World) -> Option<String> {
 }
 
 /// Why a guarded change needs a person, as the end of a sentence; none where the policy allows it.
-fn needs_approval(world: &World, fleet: &FleetKey, change: &Change, free: &mut u32) -> Option<String> {
+fn needs_approval(
+    world: &World,
+    fleet: &FleetKey,
+    change: &Change,
+    (free, later): (&mut u32, &mut impl Iterator<Item = Timestamp>),
+) -> Option<String> {
     if change.verb != Verb::Delete {
         if cuts_off(&change.cause, &change.steps) {
             let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of the other \
@@ -202,9 +213,18 @@ fn needs_approval(world: &World, fleet: &FleetKey, change: &Change, free: &mut u
     }
     let allowed = world.policy.cluster_deletions_per_hour;
     let clusters = crate::plan::effects::count(allowed.into(), "cluster");
-    let until = match allowed {
-        0 => "",
-        _ => ", and it goes by itself when the hour is over",
+    // To the minute, and never before it is so.
+    let minute = |at: Timestamp| {
+        at.checked_add(SignedDuration::from_secs(59)).unwrap_or(at).strftime("%H:%M UTC").to_string()
+    };
+    let until = match (allowed, later.next()) {
+        (0, _) => String::new(),
+        (_, Some(at)) => {
+            format!(", and it is deleted at {} unless it is put back or approved earlier", minute(at))
+        }
+        (_, None) => {
+            ", and it is deleted when the hour is over unless it is put back or approved earlier".to_owned()
+        }
     };
     Some(format!("a fleet may lose {clusters} an hour without it{until}"))
 }

@@ -28,7 +28,7 @@ use crate::interface::{self, Standing};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::Extras;
-use crate::plan::{FleetPart, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site};
+use crate::plan::{FleetPart, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site, Verb};
 use crate::render::Renderer;
 use crate::secret::SecretStore;
 use crate::spec::Documents;
@@ -342,6 +342,25 @@ impl Round {
     /// How a fleet or a cluster was found to be; none where it wasn't judged.
     pub fn judged(&self, key: &ResourceKey) -> Option<&ResourceStatus> {
         self.health_of(key)?.judged.as_ref()?.status_of(key)
+    }
+
+    /// What a person should know of deletions of which it isn't known what was applied; none where there is none.
+    pub fn understated(&self) -> Option<String> {
+        let recorded = &self.checked.recorded.resources;
+        let is_unknown = |key: &ResourceKey| {
+            recorded.get(key).is_some_and(|record| record.last_good.is_none() && !record.creating)
+        };
+        let deleted = self.plan.changes().filter(|change| change.verb == Verb::Delete);
+        let unknown: Vec<String> = deleted
+            .filter(|change| is_unknown(&change.resource))
+            .map(|change| change.resource.to_string())
+            .collect();
+        (!unknown.is_empty()).then(|| {
+            format!(
+                "this state doesn't know what was applied of {}, as one that was restored from a backup or lost its cache: with                  a deletion may go more than this plan says, Namespaces and data among it",
+                unknown.join(", ")
+            )
+        })
     }
 
     /// The fleet that a cluster is on, by its spec or its record.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{Gauge, Status};
 use crate::interface::{self, Standing};
 use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::plan::Reach;
 use crate::round::Round;
 use crate::spec::Spec;
 
@@ -39,9 +40,20 @@ pub fn lines(round: &Round) -> Vec<Line> {
             catalog.fleets.get(key).map(|fleet| (fleet.kafka_units, fleet.clusters)).unwrap_or_default();
         lines.push(line(round, key.resource(), Some(units), Some(of_clusters)));
         let clusters = clusters.remove(key).unwrap_or_default();
-        lines.extend(clusters.into_iter().map(|cluster| line(round, cluster, None, None)));
+        let unreached = unreached(round, key);
+        let clusters = clusters.into_iter().map(|cluster| line(round, cluster, None, None));
+        lines.extend(clusters.map(|line| match (&unreached, line.status) {
+            (Some(why), Status::Unreachable) => Line { reason: Some(why.clone()), ..line },
+            _ => line,
+        }));
     }
     lines
+}
+
+/// What is said of each cluster of a fleet that can't be reached, for which the fleet's own line says why.
+fn unreached(round: &Round, fleet: &FleetKey) -> Option<String> {
+    let plan = round.plan.fleets.iter().find(|plan| plan.fleet == *fleet)?;
+    matches!(plan.reach, Reach::Unreachable { .. }).then(|| format!("fleet {fleet} can't be reached"))
 }
 
 fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {

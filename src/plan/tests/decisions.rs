@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::catalog::{Condition, RecordedResource};
-use crate::plan::{Cause, Verdict, Waiting};
+use crate::plan::{Cause, Reader, Verdict, Waiting, display};
 
 #[test]
 fn a_new_cluster_says_what_it_is_made_of() {
@@ -206,6 +206,27 @@ fn a_fleet_that_cannot_be_reached_is_planned_from_memory_and_waits() {
     );
     let [step] = orders.steps.as_slice() else { panic!("{:?}", orders.steps) };
     assert_eq!(step.before.as_ref().unwrap().value()["spec"]["replicas"], json!(3));
+}
+
+#[test]
+fn why_a_fleet_cannot_be_reached_is_said_once_for_all_its_clusters() {
+    let mut lab = Lab::with(&["orders", "payments"]);
+    lab.cluster("orders", json!({"kafka_units": 2}));
+    lab.cluster("payments", json!({"kafka_units": 2}));
+    lab.target().reach = Reach::Unreachable {
+        reason: "connection refused".to_owned(),
+        hint: String::new(),
+        refused: false,
+        lost: true,
+        last_seen: Some(at(9)),
+    };
+    lab.target().inventory.clear();
+    lab.target().objects.clear();
+    let plan = lab.plan();
+    let text = display(&plan, Reader { color: false, width: 100, tree: "specs" });
+    assert_eq!(text.matches("connection refused").count(), 1, "{text}");
+    assert!(text.contains("\n  ! the target can't be reached: connection refused\n"), "{text}");
+    assert_eq!(text.matches("waiting: fleet acme/eu can't be reached").count(), 2, "{text}");
 }
 
 #[test]

@@ -102,8 +102,8 @@ fn what_needs_approval() {
           - KafkaNodePool kafka-acme--a/broker
           - KafkaNodePool kafka-acme--a/controller
           - NetworkPolicy kafka-acme--a/deny
-      ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it, and it goes by itself when the hour is over  was acme/clusters/b.yaml:1
-          to keep it, put it back; to delete it: streamfleet approve 256eda9199e3 specs
+      ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it, and it is deleted when the hour is over unless it is put back or approved earlier  was acme/clusters/b.yaml:1
+          to keep it, put it back; to delete it: streamfleet approve ef0885b9456d specs
           the cluster goes; its namespace and disks stay: kafka-acme--b
           - Kafka kafka-acme--b/b
           - KafkaNodePool kafka-acme--b/broker
@@ -161,4 +161,32 @@ fn brokers_that_will_go_by_themselves_are_told_in_every_plan() {
 
     Nothing to do: 3 resources are as their specs say.    plan …
     "#);
+}
+
+#[test]
+fn when_a_deletion_beyond_the_limit_goes_by_itself_is_told_to_the_minute() {
+    let mut lab = Lab::with(&["a", "b", "c"]);
+    ["a", "b", "c"].iter().for_each(|name| lab.unprotected(name));
+    lab.settle();
+    ["a", "b", "c"].iter().for_each(|name| lab.remove(&format!("Cluster/acme/{name}")));
+    lab.policy.now = at(12);
+    let gone = |minutes: i64, seconds: i64| Deletion {
+        fleet: fleet_key(),
+        cluster: key("Cluster/acme/gone"),
+        at: at(12) - SignedDuration::from_secs(60 * minutes + seconds),
+    };
+    lab.recorded.deletions = vec![gone(20, 30), gone(50, 0), gone(61, 0)];
+    lab.policy.cluster_deletions_per_hour = 2;
+    let look = lab.look();
+    let told = |cluster: &str| {
+        let line = look.lines().find(|line| line.contains(&format!("cluster {cluster} "))).unwrap();
+        line.split("without it, and it is deleted ")
+            .nth(1)
+            .unwrap()
+            .split(" unless")
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!([told("a"), told("b"), told("c")], ["at 12:10 UTC", "at 12:40 UTC", "when the hour is over"]);
 }
