@@ -100,7 +100,7 @@ fn a_checkout_of_a_tree_that_nobody_named_is_refused() {
     tree.run("apply tree --state-dir state --yes").expect(0);
     copy(&tree.path(), &tree.beside("checkout"));
     assert_eq!(
-        tree.run("plan --state-dir state --output-dir out --secrets-dir secrets --checkout checkout")
+        tree.run("plan --state-dir state --output-dir .out --secrets-dir .secrets --checkout checkout")
             .expect(64)
             .err,
         "error: which tree the checkout `checkout` is of is not said\n  \

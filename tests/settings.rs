@@ -195,7 +195,7 @@ fn a_mode_that_asked_for_approval_is_not_dropped_by_forgetting_the_settings() {
     assert_eq!(said(tree.run("plan tree").expect(2)), warning);
     assert_eq!(said(tree.run("apply tree --yes").expect(1)), format!("{warning}error: {LAXER}\n{hint}"));
     assert_eq!(said(tree.run("serve --specs tree").expect(1)), format!("error: {LAXER}\n{hint}"));
-    assert!(!tree.path().join(".streamfleet/output").exists());
+    assert!(!tree.path().join(".streamfleet/output/acme/eu/kafka-acme--orders").exists());
     // Settings that say so are no slip.
     fs::write(tree.beside("b.toml"), "[policy]\nmode = \"auto\"\n").unwrap();
     assert_eq!(

@@ -357,7 +357,8 @@ impl Round {
             .collect();
         (!unknown.is_empty()).then(|| {
             format!(
-                "this state doesn't know what was applied of {}, as one that was restored from a backup or lost its cache: with                  a deletion may go more than this plan says, Namespaces and data among it",
+                "this state doesn't know what was applied of {}, as one that was restored from a backup or lost its cache: with \
+                 a deletion may go more than this plan says, Namespaces and data among it",
                 unknown.join(", ")
             )
         })

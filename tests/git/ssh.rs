@@ -37,7 +37,9 @@ impl Remote {
             Some(_) => "SHA256:DIGEST,",
             None => word,
         });
-        words.collect::<Vec<_>>().join(" ").replace(&self.server.port.to_string(), "PORT")
+        let said = words.collect::<Vec<_>>().join(" ").replace(&self.server.port.to_string(), "PORT");
+        // It ends with a slash.
+        said.replace(self.specs.folder().to_str().unwrap(), "")
     }
 }
 

@@ -109,6 +109,6 @@ fn a_deletion_says_that_its_spec_was_removed_and_from_where() {
         let event = told.iter().rfind(|event| event["outcome"] == outcome).unwrap();
         event["why"].as_str().unwrap().to_owned()
     };
-    let removed = "its spec is gone (was acme/clusters/sandbox.yaml:1)";
+    let removed = "its spec is gone (was acme/clusters/sandbox.yaml:2)";
     assert_eq!((why("decided"), why("done")), (removed.to_owned(), removed.to_owned()));
 }

@@ -128,8 +128,9 @@ fn where_somebody_else_listens_no_daemon_starts_and_nothing_is_removed() {
     let start = |why: &str| {
         let said = tree.run("serve --specs tree --config settings.toml --state-dir other").expect(1).err;
         let expected = format!(
-            "error: could not listen on the socket `run`\n  because: {why}\n  help: name another path by `api.socket` in the \
-             config file, in a folder that streamfleet may write\n"
+            "error: could not listen on the socket `{}`\n  because: {why}\n  help: name another path by `api.socket` in the \
+             config file, in a folder that streamfleet may write\n",
+            tree.beside("run").display()
         );
         assert!(said.ends_with(&expected), "{said}");
     };
