@@ -110,7 +110,7 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
             "error: could not understand the config file `settings.toml`\n\
              TOML parse error at line 2, column 10\n  |\n2 | listen = \"localhost:3000\"\n  |          ^^^^^^^^^^^^^^^^\n\
              invalid socket address syntax\n  \
-             help: write an address and a port: \"127.0.0.1:3000\"\n",
+             help: name an address of this host and a port, as `127.0.0.1:3000` or `[::1]:3000`\n",
         ),
         (
             half.as_str(),

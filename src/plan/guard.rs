@@ -132,7 +132,8 @@ fn void(world: &World, fleet: &FleetKey, valid: &[String]) -> Vec<String> {
 fn deletions_left(world: &World, fleet: &FleetKey) -> (u32, impl Iterator<Item = Timestamp> + use<>) {
     let now = world.policy.now;
     let recent = world.recorded.deletions.iter();
-    let recent = recent.filter(|deletion| deletion.fleet == *fleet && age(now, deletion.at) < DELETIONS_WINDOW);
+    let recent =
+        recent.filter(|deletion| deletion.fleet == *fleet && age(now, deletion.at) < DELETIONS_WINDOW);
     let mut recent: Vec<Timestamp> = recent.map(|deletion| deletion.at).collect();
     recent.sort_unstable();
     let allowed = world.policy.cluster_deletions_per_hour;

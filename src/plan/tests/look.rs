@@ -103,7 +103,7 @@ fn what_needs_approval() {
           - KafkaNodePool kafka-acme--a/controller
           - NetworkPolicy kafka-acme--a/deny
       ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it, and it is deleted when the hour is over unless it is put back or approved earlier  was acme/clusters/b.yaml:1
-          to keep it, put it back; to delete it: streamfleet approve ef0885b9456d specs
+          to keep it, put it back; to delete it: streamfleet approve 256eda9199e3 specs
           the cluster goes; its namespace and disks stay: kafka-acme--b
           - Kafka kafka-acme--b/b
           - KafkaNodePool kafka-acme--b/broker

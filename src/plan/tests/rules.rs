@@ -158,7 +158,8 @@ fn an_approval_from_the_future_is_void_and_said_to_be() {
     assert_eq!(
         *why,
         format!(
-            "a fleet may lose 1 cluster an hour without it, and it goes by itself when the hour is over; what ada approved at \
+            "a fleet may lose 1 cluster an hour without it, and it is deleted when the hour is over unless it is put \
+             back or approved earlier; what ada approved at \
              {at} doesn't hold, since that is yet to come by the clock of this host"
         )
     );
