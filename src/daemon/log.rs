@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use crate::catalog::{ResourceStatus, Status};
-use crate::names::{FleetKey, ResourceKey};
-use crate::plan::{Cause, Change, Plan, Verb, Waiting, reason};
+use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
 use crate::problem;
 use crate::round::Round;
 
@@ -13,7 +13,12 @@ use crate::round::Round;
 #[derive(Default)]
 pub(super) struct Log {
     color: bool,
-    waiting: BTreeMap<ResourceKey, String>,
+    /// Whether it was told what there is.
+    has_begun: bool,
+    /// What waits, for what, and by which id it is approved.
+    waiting: BTreeMap<ResourceKey, (String, Option<String>)>,
+    /// What was decided and is perhaps not begun yet, since other fleets come first.
+    decided: BTreeMap<ResourceKey, String>,
     problems: String,
     unknown: Vec<String>,
     /// How fleets and clusters are: the word, and why.
@@ -33,6 +38,9 @@ impl Log {
             // A log that nobody can read any more is no reason to stop.
             let _ = std::io::stderr().write_all(problems.as_bytes());
             self.problems = problems;
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            begins(round);
         }
         let unknown: Vec<String> =
             round.unknown.iter().map(|unknown| format!("{} {}", unknown.fleet, unknown.owner)).collect();
@@ -56,7 +64,16 @@ impl Log {
             let name = fleet.fleet.to_string();
             fleet.changes.iter().for_each(|change| self.decision(plan, Some(&name), change));
         }
-        self.waiting.retain(|resource, _| plan.change(resource).is_some_and(|it| !it.waiting.is_empty()));
+        self.decided.retain(|resource, _| plan.change(resource).is_some_and(is_decided));
+        self.waiting.retain(|resource, _| {
+            let change = plan.change(resource);
+            let waits = change.is_some_and(|it| !it.waiting.is_empty());
+            // What is done now was told as decided.
+            if !waits && !change.is_some_and(is_decided) {
+                tracing::info!(%resource, plan = plan.id, "{resource} no longer waits: there is nothing to do");
+            }
+            waits
+        });
     }
 
     /// How a fleet or a cluster is, where that is another word, or for another reason, than was told. Who is well at first
@@ -89,15 +106,18 @@ impl Log {
         let commit = plan.inputs.commit.as_ref();
         let (commit, author) = (commit.map(|commit| &commit.id), commit.map(|commit| &commit.author));
         let (made, plan) = (plan.created_at, &plan.id);
-        if waiting.is_empty() {
-            if *verb != Verb::Keep {
-                let why = [reason(change)].into_iter().chain(effects.iter().map(|effect| sentence(effect)));
-                let why = why.collect::<Vec<_>>().join(". ");
+        let why = [reason(change)].into_iter().chain(effects.iter().map(|effect| sentence(effect)));
+        let why = why.collect::<Vec<_>>().join(". ");
+        if is_decided(change) {
+            let known = self.decided.insert(resource.clone(), why.clone());
+            if known.as_ref() != Some(&why) {
                 tracing::info!(
                     fleet, %resource, %verb, cause, by, file, line, plan, commit, author,
                     "decided to {verb} {resource}: {why}"
                 );
             }
+        }
+        if waiting.is_empty() {
             return;
         }
         // What is being done as it should be is soon over.
@@ -105,19 +125,46 @@ impl Log {
             return;
         }
         let waits: Vec<String> = waiting.iter().map(ToString::to_string).collect();
-        let waits = waits.join("; ");
-        if self.waiting.get(resource) != Some(&waits) {
-            let approve = waiting.iter().find_map(|waiting| match waiting {
-                Waiting::Approval { id, .. } => Some(id),
-                _ => None,
-            });
+        let approve = waiting.iter().find_map(|waiting| match waiting {
+            Waiting::Approval { id, .. } => Some(id.clone()),
+            _ => None,
+        });
+        let told = (waits.join("; "), approve);
+        if self.waiting.get(resource) != Some(&told) {
+            let (waits, approve) = &told;
+            // Commands need to be told of the same installation, which whoever reads a log may name otherwise.
+            let hint = waiting.iter().find_map(|waiting| plan::way_out(change, waiting, ""));
+            let hint = hint.filter(|hint| !hint.contains("streamfleet "));
+            // Whoever approves it wants to know what.
+            let would = approve.as_ref().map(|_| format!(". To {verb} it: {why}")).unwrap_or_default();
             tracing::warn!(
-                fleet, %resource, %verb, cause, by, file, line, plan, commit, author, approve,
-                "waits: {waits}"
+                fleet, %resource, %verb, cause, by, file, line, plan, commit, author, approve, hint,
+                "{resource} waits: {waits}{would}"
             );
-            self.waiting.insert(resource.clone(), waits);
+            self.waiting.insert(resource.clone(), told);
         }
     }
+}
+
+/// Whether something is done, as far as the plan goes.
+fn is_decided(change: &Change) -> bool {
+    change.waiting.is_empty() && change.verb != Verb::Keep
+}
+
+/// What there is at first.
+fn begins(round: &Round) {
+    let resources = &round.checked.catalog.resources;
+    let number = |kind| resources.keys().filter(|key| key.kind == kind).count();
+    let (source, commit) = (&round.plan.inputs.source.0, round.plan.inputs.commit.as_ref());
+    let (plan, commit) = (&round.plan.id, commit.map(|commit| &commit.id));
+    if resources.is_empty() {
+        let hint = "where that is not what was meant, name the folder of the specs by `--specs`";
+        return tracing::warn!(plan, commit, hint, "there are no specs in {source}");
+    }
+    let (fleets, clusters) = (number(Kind::Fleet), number(Kind::Cluster));
+    let changes = round.plan.changes().filter(|change| change.verb != Verb::Keep).count();
+    let does = if changes == 0 { "nothing to do".to_owned() } else { format!("{changes} to change") };
+    tracing::info!(plan, commit, fleets, clusters, "read the specs in {source}: {does}");
 }
 
 /// What follows from something, as a sentence of its own.

@@ -7,10 +7,8 @@ use crate::support::serve::Serve;
 
 /// The id that the log names for the approval that a deletion waits for.
 fn asked(serve: &Serve<'_>, cluster: &str) -> String {
-    let words = [
-        "waits: approval, since a fleet may lose 1 cluster an hour without it, and it goes by itself",
-        cluster,
-    ];
+    let words =
+        ["waits: approval, since a fleet may lose 1 cluster an hour without it, and it is deleted", cluster];
     serve.says(&words);
     let log = serve.log();
     let line = log.lines().rfind(|line| words.iter().all(|word| line.contains(word))).unwrap();

@@ -163,3 +163,26 @@ fn where_no_more_may_be_watched_the_files_are_looked_at_again_and_again_which_is
     serve.says(&["this user may have no more inotify instances", "max_user_instances"]);
     assert!(pool(&tree).contains("replicas: 6\n"));
 }
+
+#[test]
+fn what_there_is_at_first_is_told_and_what_is_mended() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    serve.says(&["read the specs in ", "/tree: 5 to change", "fleets=1", "clusters=2"]);
+    brokers(&serve, 3);
+    serve.says(&["done", "cluster acme/sandbox"]);
+    let text = units(&tree, 1);
+    tree.write(ORDERS, text.replace("kafka_units", "kafka_unitz"));
+    serve.says(&["cluster acme/orders waits: its spec has 2 problems; it is left as it is"]);
+    tree.write(ORDERS, text);
+    serve.says(&["cluster acme/orders no longer waits: there is nothing to do"]);
+    assert_eq!(serve.stop(), Some(0));
+
+    let serve = Serve::start(&tree, SERVE);
+    serve.says(&["/tree: nothing to do"]);
+    assert_eq!(serve.stop(), Some(0));
+    fs::create_dir(tree.beside("empty")).unwrap();
+    let serve = Serve::start(&tree, "serve --specs empty --state-dir other --output-dir elsewhere");
+    serve.says(&["there are no specs in ", "/empty", "name the folder of the specs by `--specs`"]);
+    assert_eq!(serve.stop(), Some(0));
+}

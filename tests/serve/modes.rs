@@ -111,3 +111,25 @@ fn what_is_suspended_is_left_alone_until_it_no_longer_is() {
     brokers(&serve, 9);
     assert_eq!(serve.stop(), Some(0));
 }
+
+#[test]
+fn what_is_to_be_approved_is_told_each_time_and_so_is_that_nothing_is_any_more() {
+    let (tree, words) = with_mode("approve");
+    let serve = Serve::start(&tree, &words);
+    let folders = "tree --state-dir state --output-dir output --config config.toml";
+    let first = asked(&serve, "");
+    tree.run(&format!("approve {first} {folders}")).expect(0);
+    brokers(&serve, 3);
+    for number in [2, 3] {
+        tree.write(ORDERS, units(&tree, number));
+        serve.says(&[
+            "cluster acme/orders waits: approval, since the settings want each plan approved",
+            &format!(". To update it: kafka_units 1 → {number} (acme/clusters/orders.yaml:9). "),
+            "brokers and rebalances",
+            "approve=",
+        ]);
+    }
+    tree.write(ORDERS, units(&tree, 1));
+    serve.says(&["cluster acme/orders no longer waits: there is nothing to do"]);
+    assert_eq!(serve.stop(), Some(0));
+}

@@ -123,7 +123,7 @@ fn waiting(waiting: &Waiting) -> String {
             format!("the target can't be {verb}: {reason}{hint}")
         }
         Waiting::UnderWay { since } => {
-            format!("what was planned before is still being done there, since {since}")
+            format!("what was planned before is still being done there, since {since:.0}")
         }
         Waiting::PlanOnly => {
             "the settings want nothing to be changed: `policy.mode` is `plan-only`".to_owned()
@@ -164,13 +164,13 @@ fn waiting(waiting: &Waiting) -> String {
              which can't be undone"
         ),
         Waiting::Absence { until } => {
-            format!("no file names it any more, which counts from {until} on, should it last")
+            format!("no file names it any more, which counts from {until:.0} on, should it last")
         }
         Waiting::Flapping { object, by, field, until } => {
             let by = by.as_deref().unwrap_or("somebody else");
-            format!("{by} keeps changing {field} of {object} back; it is left as it is until {until}")
+            format!("{by} keeps changing {field} of {object} back; it is left as it is until {until:.0}")
         }
-        Waiting::Retry { failed, until } => format!("{failed}; it is tried again at {until}"),
+        Waiting::Retry { failed, until } => format!("{failed}; it is tried again at {until:.0}"),
         Waiting::Refused { why } => format!("refused, {why}"),
     }
 }
