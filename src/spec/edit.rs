@@ -42,7 +42,8 @@ use crate::names::ResourceKey;
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// What the document of a resource says, as it is written: with its header, its secrets in the form that they have, and
-/// without defaults. A merge patch is applied to this.
+/// without defaults. A merge patch is applied to this. It is for that alone, and never to be shown: a secret may stand in it
+/// in the clear.
 ///
 /// # Errors
 /// When the file or the document can't be read, or the document isn't there.

@@ -14,7 +14,6 @@ use super::write::House;
 use crate::spec::yaml::{Content, Entry, Node, Style};
 
 /// Bytes that give way to others.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// Which bytes.
     pub range: Range<usize>,

@@ -27,7 +27,6 @@ pub fn prove(after: &str, before: &[YamlDocument<'_>], expected: &[Expected<'_>]
 }
 
 /// What a document should be after an edit.
-#[derive(Debug, Clone, Copy)]
 pub enum Expected<'a> {
     /// The document that had this index, unchanged.
     AsBefore(usize),

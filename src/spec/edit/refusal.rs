@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use crate::names::ResourceKey;
-use crate::problem::plain;
+use crate::names::{ResourceKey, SpecPath};
+use crate::problem::{Problem, plain};
+use crate::spec::redact;
+use crate::spec::text::MaskedText;
+use crate::spec::yaml::Span;
 
 /// An edit that was not made. The file is as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub struct Refusal {
     pub line: u32,
     /// The column in characters, counted from 1; 0 when it is the file as a whole.
     pub column: u32,
+    /// The byte, behind the byte order mark.
+    at: Option<usize>,
 }
 
 /// What stands in the way of an edit.
@@ -57,7 +62,7 @@ pub enum Reason {
 impl Refusal {
     /// A refusal that means the file as a whole.
     pub(super) fn of_file(reason: Reason) -> Self {
-        Self { reason, line: 0, column: 0 }
+        Self { reason, line: 0, column: 0, at: None }
     }
 
     /// A refusal at a byte of a text.
@@ -66,7 +71,15 @@ impl Refusal {
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         let count = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
         let line = count(before.matches('\n').count());
-        Self { reason, line, column: count(before[line_start..].chars().count()) }
+        Self { reason, line, column: count(before[line_start..].chars().count()), at: Some(at) }
+    }
+
+    /// The refusal as a problem of the file, which quotes the line without what may be a secret.
+    pub fn problem(&self, path: &SpecPath, text: &str) -> Problem {
+        let text = text.strip_prefix(super::BYTE_ORDER_MARK).unwrap_or(text);
+        let masked = MaskedText::new(path.clone(), text, redact::suspects(text));
+        let place = self.at.map_or_else(|| masked.whole(), |at| masked.locate(Span { start: at, end: at }));
+        Problem::error(self.code(), self.message()).at(place, "").hint(self.hint())
     }
 
     /// A stable name for programs.
@@ -114,32 +127,33 @@ impl Refusal {
             Reason::Unproven => "make the change in the file",
         }
     }
+
+    /// What was attempted and why it failed, in one sentence without a full stop.
+    pub fn message(&self) -> String {
+        let why = match &self.reason {
+            Reason::Unreadable { message, .. } => message,
+            Reason::NotThere(key) => &format!("it has no document of {key}"),
+            Reason::Twice(key) => &format!("it has more than one document of {key}"),
+            Reason::Anchor => "what is to be changed has an anchor, and with it every alias would change",
+            Reason::Alias => "what is to be changed is an alias of something else",
+            Reason::MergeKey => "merge keys are not read",
+            Reason::Tag => "values with a tag are not read",
+            Reason::DuplicateKey(name) => &format!("`{}` is given twice", plain(name)),
+            Reason::Key => "a key is written in a way that can't be edited",
+            Reason::Number => "a number is too large, or none that JSON knows",
+            Reason::CarriageReturn => "its lines end with a carriage return alone",
+            Reason::CommentInBrackets => "a comment stands in the brackets that are to be changed",
+            Reason::Unusual => "what is to be changed is written in an unusual way",
+            Reason::Unproven => "the edit would not say exactly what was asked for",
+        };
+        format!("the file is left as it is: {why}")
+    }
 }
 
-/// What was attempted and why it failed, in one sentence without a full stop.
+/// The message with its place.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the file is left as it is: ")?;
-        match &self.reason {
-            Reason::Unreadable { message, .. } => f.write_str(message),
-            Reason::NotThere(key) => write!(f, "it has no document of {key}"),
-            Reason::Twice(key) => write!(f, "it has more than one document of {key}"),
-            Reason::Anchor => {
-                f.write_str("what is to be changed has an anchor, and with it every alias would change")
-            }
-            Reason::Alias => f.write_str("what is to be changed is an alias of something else"),
-            Reason::MergeKey => f.write_str("merge keys are not read"),
-            Reason::Tag => f.write_str("values with a tag are not read"),
-            Reason::DuplicateKey(name) => write!(f, "`{}` is given twice", plain(name)),
-            Reason::Key => f.write_str("a key is written in a way that can't be edited"),
-            Reason::Number => f.write_str("a number is too large, or none that JSON knows"),
-            Reason::CarriageReturn => f.write_str("its lines end with a carriage return alone"),
-            Reason::CommentInBrackets => {
-                f.write_str("a comment stands in the brackets that are to be changed")
-            }
-            Reason::Unusual => f.write_str("what is to be changed is written in an unusual way"),
-            Reason::Unproven => f.write_str("the edit would not say exactly what was asked for"),
-        }?;
+        f.write_str(&self.message())?;
         match self.line {
             0 => Ok(()),
             line => write!(f, " (line {line}, column {})", self.column),

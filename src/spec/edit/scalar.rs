@@ -141,3 +141,70 @@ impl Lines {
         format!("{sign}{indicator}{}", self.chomping)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_come_only_where_they_are_needed() {
+        for text in [
+            "orders",
+            "Internal & External",
+            "4.3.1",
+            "10.0.0.1",
+            "https://id.example.com/realms/kafka",
+            "$.groups",
+            "a@example.com",
+            "scram-sha-512",
+            "eu-central-1",
+            "1.2.3-rc",
+            "it's",
+            "3 brokers",
+            "日本",
+            "delete,compact",
+            "1a",
+        ] {
+            assert_eq!(bare(text, false), text);
+        }
+        for text in [
+            "",
+            "~",
+            "null",
+            "yes",
+            "No",
+            "on",
+            "y",
+            "N",
+            "true",
+            "1",
+            "-1",
+            "1.30",
+            "1.",
+            ".5",
+            "1e3",
+            "012",
+            "0x1F",
+            "1_000",
+            "12:30:45",
+            "2001-01-01",
+            "=",
+            "<<",
+            ".inf",
+            "-.INF",
+            ".NaN",
+            "*.example.com",
+            "a: b",
+            "a #b",
+            " a",
+            "a:",
+            "---",
+        ] {
+            assert_eq!(bare(text, false), format!("\"{text}\""));
+        }
+        assert_eq!(bare("a,b", true), "\"a,b\"");
+        assert_eq!(bare("\"a\"", false), "'\"a\"'");
+        assert_eq!(bare("\"it's\"", false), "'\"it''s\"'");
+        assert_eq!(bare("\u{7}\u{feff}\u{1ffff}\u{85}\"", false), r#""\u0007\uFEFF\U0001FFFF\u0085\"""#);
+    }
+}

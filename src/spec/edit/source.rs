@@ -7,7 +7,7 @@ use super::write::House;
 use crate::spec::yaml::{self, Content, Entry, Node, Scalar, Style, YamlDocument};
 
 /// The text of a file, without a byte order mark.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The text.
     pub text: &'a str,

@@ -4,10 +4,6 @@ use serde_json::json;
 
 use super::*;
 
-fn payments() -> ResourceKey {
-    ResourceKey::try_from("Cluster/acme/payments".to_owned()).unwrap()
-}
-
 const PAYMENTS: &str = "kind: Cluster\norganization: acme\nidentifier: payments\n";
 
 #[test]

@@ -112,6 +112,19 @@ fn each_refusal_says_why_where_and_what_to_do() {
 }
 
 #[test]
+fn a_refusal_is_shown_as_a_problem_of_the_file() {
+    let text = format!("\u{feff}{HEADER}ä: &x {{password: hunter2}}\n");
+    let refusal = patched(&text, &orders(), &json!({"ä": 1})).unwrap_err();
+    let problem = refusal.problem(&"acme/a.yaml".parse().unwrap(), &text);
+    assert_eq!(
+        crate::problem::render(&[problem], false).trim_end(),
+        "error: the file is left as it is: what is to be changed has an anchor, and with it every alias would change\n \
+         --> acme/a.yaml:4:7\n  |\n4 | ä: &x {password: …\n  |       ^\n  |\n  = help: write the value where its \
+         aliases are, or make the change in the file"
+    );
+}
+
+#[test]
 fn anchors_and_aliases_elsewhere_in_the_document_are_no_hindrance() {
     let text = format!("{HEADER}a: &x 1 # one\nb: *x\nkafka_units: 1\nc:\n  &z d: 1\n  e: 2\n");
     let after = patched(&text, &orders(), &json!({"kafka_units": 2, "c": {"e": 3}})).unwrap();
