@@ -124,55 +124,74 @@ fn joined(
     let (lead, tail) = (source.slice(inner_start, first), source.slice(last, inner_end));
     let gap = |index: usize| source.slice(spans[index].1, spans[index + 1].0);
     let gaps = spans.len().saturating_sub(1);
-    let usual = match gaps {
-        0 if lead.contains('\n') => format!(",{}", without_lines(lead)),
-        0 => ", ".to_owned(),
-        _ => {
-            let gap = without_lines(gap(gaps - 1));
-            gap.find('\n').map_or(gap.clone(), |end| {
-                format!(",{}", &gap[end - usize::from(gap[..end].ends_with('\r'))..])
-            })
-        }
+    let commas = [(lead, 0), (tail, 1)].into_iter().chain((0..gaps).map(|index| (gap(index), 1)));
+    if !commas.into_iter().all(|(gap, most)| only_commas(gap, most)) {
+        return Err(unusual(source, node));
+    }
+    let last_gap = if gaps > 0 { gap(gaps - 1) } else { lead };
+    let usual = match last_break(last_gap) {
+        Some(line_break) => format!(",{line_break}"),
+        None if gaps > 0 => last_gap.to_owned(),
+        None => ", ".to_owned(),
     };
-    let is_kept = |index: usize| kept.iter().any(|(kept, _)| *kept == Some(index));
     let comment = || source.refuse(first, Reason::CommentInBrackets);
+    if kept.is_empty() {
+        let lost = lead.contains('#') || tail.contains('#');
+        return if lost { Err(comment()) } else { Ok(format!("{open}{close}")) };
+    }
     let mut result = format!("{open}{lead}");
     let mut before: Option<Option<usize>> = None;
     for (index, text) in &kept {
-        match (before, *index) {
-            (None, _) => {}
-            (Some(Some(old)), Some(index)) if index == old + 1 => result.push_str(gap(old)),
-            // The comment on the line of what stays in front stays, those above what goes go.
-            (Some(Some(old)), _) if old < gaps => {
-                let short = without_lines(gap(old));
-                if is_kept(old + 1) && short.matches('#').count() < gap(old).matches('#').count() {
-                    return Err(comment());
-                }
-                result.push_str(&short);
+        // What stands on the line of the one in front is about that one, and the lines below about the one behind.
+        let front = before.flatten().filter(|old| *old < gaps).map(gap);
+        let behind = index.and_then(|index| index.checked_sub(1)).map(gap);
+        match (before, front, behind.and_then(below)) {
+            (None, ..) => {}
+            (_, Some(front), Some(below)) => {
+                result.extend([beside(front).trim_end_matches([' ', '\t']), below])
             }
-            _ => result.push_str(&usual),
+            (_, Some(front), None) => result.extend([beside(front), last_break(front).unwrap_or_default()]),
+            (_, None, Some(below)) => result.extend([",", below]),
+            (_, None, None) => result.push_str(&usual),
         }
         result.push_str(text);
         before = Some(*index);
     }
-    if kept.is_empty() && (lead.contains('#') || tail.contains('#')) {
-        return Err(comment());
+    if let Some(gap) = before.flatten().filter(|old| *old < gaps).map(gap)
+        && beside(gap).contains('#')
+    {
+        if tail.contains(',') {
+            return Err(comment());
+        }
+        let line_break = if below(tail).is_some() { None } else { last_break(gap) };
+        result.extend([beside(gap), line_break.unwrap_or_default()]);
     }
-    match (kept.is_empty(), spans.is_empty()) {
-        (true, _) => result = open.to_string(),
-        (false, true) => {}
-        (false, false) => result.push_str(tail),
+    if !spans.is_empty() {
+        result.push_str(tail);
     }
     result.push(close);
     Ok(result)
 }
 
-/// What stands between two items, without lines that are comments: the end of the first line and the indentation of the last.
-fn without_lines(gap: &str) -> String {
-    match (gap.find('\n'), gap.rfind('\n')) {
-        (Some(first), Some(last)) => gap[..first].to_owned() + &gap[last..],
-        _ => gap.to_owned(),
-    }
+/// What of a gap stands on its first line.
+fn beside(gap: &str) -> &str {
+    below(gap).map_or(gap, |below| &gap[..gap.len() - below.len()])
+}
+
+/// What of a gap stands on further lines, with the line end in front of them.
+fn below(gap: &str) -> Option<&str> {
+    gap.find('\n').map(|end| &gap[end - usize::from(gap[..end].ends_with('\r'))..])
+}
+
+/// The last line end of a gap, with the indentation behind it.
+fn last_break(gap: &str) -> Option<&str> {
+    gap.rfind('\n').map(|end| &gap[end - usize::from(gap[..end].ends_with('\r'))..])
+}
+
+/// Whether nothing stands between two items but spaces, comments and so many commas: no anchor, and no `?`.
+fn only_commas(gap: &str, most: usize) -> bool {
+    let code: String = gap.lines().filter_map(|line| line.split('#').next()).collect();
+    code.matches(',').count() <= most && code.trim_matches([' ', '\t', ',']).is_empty()
 }
 
 /// A value on one line.

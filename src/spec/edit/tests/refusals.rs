@@ -67,15 +67,21 @@ fn each_refusal_says_why_where_and_what_to_do() {
              ends of Unix or Windows",
         ),
         (
-            "a: [x, # first\n  # second\n  y]\n",
-            json!({"a": ["x", "z", "y"]}),
-            "a comment stands in the brackets that are to be changed (line 4, column 5); edit-comment-in-brackets: move the \
+            "a: [ # first\n  x, y]\n",
+            json!({"a": []}),
+            "a comment stands in the brackets that are to be changed (line 5, column 3); edit-comment-in-brackets: move the \
              comment out of the brackets, or make the change in the file",
         ),
         (
             "a:\n  - - x\n    - z\n",
             json!({"a": [["z"]]}),
             "what is to be changed is written in an unusual way (line 5, column 5); edit-unusual: write this part as \
+             `key: value`, one line each, or make the change in the file",
+        ),
+        (
+            "a: [&x b, c]\n",
+            json!({"a": ["c"]}),
+            "what is to be changed is written in an unusual way (line 4, column 4); edit-unusual: write this part as \
              `key: value`, one line each, or make the change in the file",
         ),
         (
@@ -129,6 +135,14 @@ fn anchors_and_aliases_elsewhere_in_the_document_are_no_hindrance() {
     let text = format!("{HEADER}a: &x 1 # one\nb: *x\nkafka_units: 1\nc:\n  &z d: 1\n  e: 2\n");
     let after = patched(&text, &orders(), &json!({"kafka_units": 2, "c": {"e": 3}})).unwrap();
     assert_eq!(after, text.replace("kafka_units: 1", "kafka_units: 2").replace("e: 2", "e: 3"));
+}
+
+#[test]
+fn an_anchor_that_is_needed_does_not_go() {
+    for text in ["a: &x 1\nb: *x\n", "b: &x 2\na: &x 1\nc: *x\n", "b: &x 2\na:\n  - &x 1\nc: *x\n"] {
+        let refusal = patched(&format!("{HEADER}{text}"), &orders(), &json!({"a": null})).unwrap_err();
+        assert_eq!(refusal.reason, Reason::Unproven, "{text}");
+    }
 }
 
 #[test]
