@@ -163,10 +163,10 @@ impl Writer<'_> {
     /// A value behind a colon or dash, with its line end.
     fn value(&mut self, value: &Value, column: usize, is_item: bool) {
         let turn = self.turn();
-        let comment = if turn % 5 == 0 { "  # behind" } else { "" };
+        let comment = if turn.is_multiple_of(5) { "  # behind" } else { "" };
         let step = if is_item { 2 } else { self.writing.step };
         match value {
-            Value::Object(fields) if !fields.is_empty() && turn % 7 != 0 => {
+            Value::Object(fields) if !fields.is_empty() && !turn.is_multiple_of(7) => {
                 if is_item {
                     self.text.push(' ');
                 } else {
@@ -174,11 +174,11 @@ impl Writer<'_> {
                 }
                 self.fields(fields, column + step);
             }
-            Value::Array(items) if !items.is_empty() && turn % 7 != 0 && !is_item => {
+            Value::Array(items) if !items.is_empty() && !turn.is_multiple_of(7) && !is_item => {
                 self.text.push_str(&format!("{comment}\n"));
                 let column = column + self.writing.list;
                 for item in items {
-                    if self.turn() % 6 == 0 {
+                    if self.turn().is_multiple_of(6) {
                         self.text.push_str(&format!("{}# item\n", " ".repeat(column)));
                     }
                     self.text.push_str(&format!("{}-", " ".repeat(column)));
@@ -186,10 +186,11 @@ impl Writer<'_> {
                 }
             }
             Value::String(text) => {
-                let lines = scalar::Lines::of(text, turn % 2 == 0).filter(|_| turn % 3 != 0);
+                let lines =
+                    scalar::Lines::of(text, turn.is_multiple_of(2)).filter(|_| !turn.is_multiple_of(3));
                 let text = match lines {
                     Some(lines) => {
-                        let sign = if turn % 2 == 0 { '>' } else { '|' };
+                        let sign = if turn.is_multiple_of(2) { '>' } else { '|' };
                         let column = column + step;
                         format!(" {}{comment}{}", lines.header(sign, step), lines.block(column, "\n"))
                     }
@@ -201,7 +202,7 @@ impl Writer<'_> {
                 self.text.push_str(&text);
                 self.text.push('\n');
             }
-            Value::Null if turn % 2 == 0 => self.text.push_str(&format!("{comment}\n")),
+            Value::Null if turn.is_multiple_of(2) => self.text.push_str(&format!("{comment}\n")),
             // JSON is YAML.
             other => self.text.push_str(&format!(" {}{comment}\n", json_as_yaml(other))),
         }
