@@ -75,9 +75,7 @@ fn leaves(value: &Value, pointer: &str, found: &mut Vec<String>) {
 
 fn another(value: &Value) -> Value {
     match value {
-        Value::String(text) if text.contains('\n') => {
-            text.replacen('M', "N", 1).replacen('=', "=A", 1).into()
-        }
+        Value::String(text) if text.contains('\n') => text.replacen('\n', "9\n", 1).into(),
         Value::String(text) => format!("{text}9").into(),
         Value::Number(number) => (number.as_i64().unwrap() + 1).into(),
         Value::Bool(value) => (!value).into(),
