@@ -10,6 +10,7 @@ mod command_line;
 mod control_plane;
 mod damage;
 mod data_loss;
+mod edits;
 mod examples;
 mod explain;
 mod faults;

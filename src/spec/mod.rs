@@ -8,6 +8,7 @@ mod cloud_account;
 mod cluster;
 pub mod describe;
 mod document;
+pub mod edit;
 mod fields;
 mod fleet;
 mod identity;

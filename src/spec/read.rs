@@ -111,9 +111,7 @@ fn decode<'a>(path: &SpecPath, bytes: &'a [u8]) -> Result<&'a str, Box<Problem>>
         let label = "this byte is no character";
         Box::new(problem.at(end_of(path, before), label).hint("save the file as UTF-8"))
     })?;
-    // The parser would take NUL for the end of the file and hide what follows it.
-    let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
-    if let Some((at, character)) = text.char_indices().find(|(_, c)| control(*c)) {
+    if let Some((at, character)) = yaml::control_character(text) {
         let code = u32::from(character);
         let message = format!("the file has the control character U+{code:04X}, which YAML does not allow");
         let hint = "remove it; in a value, write it as an escape in double quotes";

@@ -24,6 +24,13 @@ pub const MAX_DEPTH: usize = 64;
 /// The most nodes of a file, with aliases counted as what they stand for.
 pub const MAX_NODES: usize = 100_000;
 
+/// The first control character of a text that YAML does not allow, and where it stands. The parser would take NUL for the
+/// end of the file and hide what follows it.
+pub fn control_character(text: &str) -> Option<(usize, char)> {
+    let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
+    text.char_indices().find(|(_, c)| control(*c))
+}
+
 /// A range of bytes of a file's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
@@ -49,8 +56,31 @@ pub struct Node<'a> {
     pub span: Span,
     /// For an alias, where what it stands for is.
     pub target: Option<Span>,
+    /// How it is written.
+    pub style: Style,
+    /// It has an anchor, so that aliases may stand for it.
+    pub anchored: bool,
     /// What it is.
     pub content: Content<'a>,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Without quotes.
+    Plain,
+    /// In single quotes.
+    Single,
+    /// In double quotes.
+    Double,
+    /// As lines below a `|`.
+    Literal,
+    /// As lines below a `>`, whose single breaks are spaces.
+    Folded,
+    /// A list or mapping by indentation.
+    Block,
+    /// A list or mapping in brackets, or a pair in the brackets of a list.
+    Flow,
 }
 
 /// What a value is.

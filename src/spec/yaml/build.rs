@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use granit_parser::{Event, Parser, ScalarStyle, StrInput};
+use granit_parser::{Event, Parser, ScalarStyle, StrInput, StructureStyle};
 
-use super::{Content, Entry, MAX_DEPTH, MAX_NODES, Node, Span, SyntaxError, YamlDocument};
+use super::{Content, Entry, MAX_DEPTH, MAX_NODES, Node, Span, Style, SyntaxError, YamlDocument};
 
 /// Reads all documents of a text. A syntax error costs its own document; the ones after it are still read.
 pub fn parse(text: &str) -> Vec<YamlDocument<'_>> {
@@ -90,6 +90,7 @@ struct Open<'a> {
     span: Span,
     anchor: usize,
     tagged: bool,
+    style: Style,
     /// The children; of a mapping, keys and values in turn.
     children: Vec<Node<'a>>,
     mapping: bool,
@@ -117,13 +118,15 @@ impl<'a> Builder<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(1, nodes, span)?;
                 let content = scalar(text, style, tag.is_some());
-                self.add(Node { span, target: None, content }, anchor, 0, nodes)?;
+                let node =
+                    Node { span, target: None, style: scalar_style(style), anchored: anchor != 0, content };
+                self.add(node, anchor, 0, nodes)?;
             }
-            Event::SequenceStart(_, anchor, tag) => {
-                self.begin(false, anchor, tag.is_some(), span, nodes)?;
+            Event::SequenceStart(style, anchor, tag) => {
+                self.begin(false, style, anchor, tag.is_some(), span, nodes)?;
             }
-            Event::MappingStart(_, anchor, tag) => {
-                self.begin(true, anchor, tag.is_some(), span, nodes)?;
+            Event::MappingStart(style, anchor, tag) => {
+                self.begin(true, style, anchor, tag.is_some(), span, nodes)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span, nodes)?,
             Event::Alias(anchor) => self.alias(anchor, span, nodes)?,
@@ -140,6 +143,7 @@ impl<'a> Builder<'a> {
     fn begin(
         &mut self,
         mapping: bool,
+        style: StructureStyle,
         anchor: usize,
         tagged: bool,
         span: Span,
@@ -149,19 +153,26 @@ impl<'a> Builder<'a> {
         if self.open.len() >= MAX_DEPTH {
             return Err(SyntaxError::too_deep(span.start));
         }
-        self.open.push(Open { span, anchor, tagged, children: Vec::new(), mapping, height: 0 });
+        let style = if style == StructureStyle::Flow { Style::Flow } else { Style::Block };
+        self.open.push(Open { span, anchor, tagged, style, children: Vec::new(), mapping, height: 0 });
         Ok(())
     }
 
     fn end(&mut self, end: Span, nodes: &mut usize) -> Result<(), SyntaxError> {
-        let Some(open) = self.open.pop() else { return Ok(()) };
+        let Some(mut open) = self.open.pop() else { return Ok(()) };
         let span = Span { start: open.span.start, end: end.end.max(open.span.end) };
         let content = match (open.tagged, open.mapping) {
             (true, _) => Content::Tagged,
-            (false, true) => Content::Mapping(pairs(open.children)),
-            (false, false) => Content::Sequence(open.children),
+            (false, true) => Content::Mapping(pairs(std::mem::take(&mut open.children))),
+            (false, false) => Content::Sequence(std::mem::take(&mut open.children)),
         };
-        self.add(Node { span, target: None, content }, open.anchor, open.height + 1, nodes)
+        let Open { style, anchor, height, .. } = open;
+        self.add(
+            Node { span, target: None, style, anchored: anchor != 0, content },
+            anchor,
+            height + 1,
+            nodes,
+        )
     }
 
     fn alias(&mut self, anchor: usize, span: Span, nodes: &mut usize) -> Result<(), SyntaxError> {
@@ -206,6 +217,16 @@ impl<'a> Builder<'a> {
 
 fn scalar(text: Cow<'_, str>, style: ScalarStyle, tagged: bool) -> Content<'_> {
     if tagged { Content::Tagged } else { Content::Scalar { text, plain: style == ScalarStyle::Plain } }
+}
+
+fn scalar_style(style: ScalarStyle) -> Style {
+    match style {
+        ScalarStyle::Plain => Style::Plain,
+        ScalarStyle::SingleQuoted => Style::Single,
+        ScalarStyle::DoubleQuoted => Style::Double,
+        ScalarStyle::Literal => Style::Literal,
+        ScalarStyle::Folded => Style::Folded,
+    }
 }
 
 fn pairs(children: Vec<Node<'_>>) -> Vec<Entry<'_>> {

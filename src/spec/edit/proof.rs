@@ -1,0 +1,60 @@
+//! The net under every edit: the new text is read again, and has to say exactly what it should.
+
+use serde_json::Value;
+
+use super::refusal::{Reason, Refusal};
+use super::source::Source;
+use crate::spec::yaml::{Content, Node, YamlDocument};
+
+/// Whether each document of the new text is what it should be: what it was, or what is wanted.
+///
+/// Documents are compared as they are read, and not only by what they mean.
+pub fn prove(after: &str, before: &[YamlDocument<'_>], expected: &[Expected<'_>]) -> Result<(), Refusal> {
+    let source = Source { text: after };
+    let unproven = || Refusal::of_file(Reason::Unproven);
+    let documents = source.documents().map_err(|_| unproven())?;
+    let holds = |(document, expected): (&YamlDocument<'_>, &Expected<'_>)| match (root(document), expected) {
+        (new, Expected::AsBefore(index)) => match (new, before.get(*index).and_then(root)) {
+            (Some(new), Some(old)) => same(new, old),
+            (None, None) => true,
+            _ => false,
+        },
+        (Some(new), Expected::Wanted(wanted)) => source.value(new).is_ok_and(|value| value == **wanted),
+        (None, Expected::Wanted(_)) => false,
+    };
+    let all = documents.len() == expected.len() && documents.iter().zip(expected).all(holds);
+    if all { Ok(()) } else { Err(unproven()) }
+}
+
+/// What a document should be after an edit.
+pub enum Expected<'a> {
+    /// The document that had this index, unchanged.
+    AsBefore(usize),
+    /// A document that says this.
+    Wanted(&'a Value),
+}
+
+fn root<'d, 'a>(document: &'d YamlDocument<'a>) -> Option<&'d Node<'a>> {
+    document.root.as_ref().ok().and_then(Option::as_ref)
+}
+
+/// Whether two values are written with the same words in the same style.
+fn same(one: &Node<'_>, other: &Node<'_>) -> bool {
+    let alike = one.style == other.style
+        && one.anchored == other.anchored
+        && one.target.is_some() == other.target.is_some();
+    alike
+        && match (&one.content, &other.content) {
+            (Content::Tagged, Content::Tagged) => true,
+            (Content::Scalar { text: one, .. }, Content::Scalar { text: other, .. }) => one == other,
+            (Content::Sequence(one), Content::Sequence(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            }
+            (Content::Mapping(one), Content::Mapping(other)) => {
+                let mut pairs = one.iter().zip(other);
+                one.len() == other.len()
+                    && pairs.all(|(one, other)| same(&one.key, &other.key) && same(&one.value, &other.value))
+            }
+            _ => false,
+        }
+}

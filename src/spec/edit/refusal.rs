@@ -1,0 +1,164 @@
+//! Why a file is left as it is, in words for the person who may edit it by hand.
+
+use std::fmt;
+
+use crate::names::{ResourceKey, SpecPath};
+use crate::problem::{Problem, plain};
+use crate::spec::redact;
+use crate::spec::text::MaskedText;
+use crate::spec::yaml::Span;
+
+/// An edit that was not made. The file is as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// The line that stands in the way, counted from 1; 0 when it is the file as a whole.
+    pub line: u32,
+    /// The column in characters, counted from 1; 0 when it is the file as a whole.
+    pub column: u32,
+    /// The byte, behind the byte order mark.
+    at: Option<usize>,
+}
+
+/// What stands in the way of an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// A document of the file can't be read, so that nothing of the file can be relied on.
+    Unreadable {
+        /// What the reader says.
+        message: String,
+        /// What the reader advises.
+        hint: &'static str,
+    },
+    /// The document isn't in the file.
+    NotThere(ResourceKey),
+    /// The document is in the file more than once.
+    Twice(ResourceKey),
+    /// The value to be changed has an anchor.
+    Anchor,
+    /// The value to be changed is an alias.
+    Alias,
+    /// The document has a merge key.
+    MergeKey,
+    /// The document has a tag.
+    Tag,
+    /// A key is given twice.
+    DuplicateKey(String),
+    /// A key is no string, or is written with a `?` in front.
+    Key,
+    /// A number that other programs don't read as the same one.
+    Number,
+    /// Lines end with a carriage return alone.
+    CarriageReturn,
+    /// A comment stands in brackets, where something is to go.
+    CommentInBrackets,
+    /// What is to be changed is written in a way that isn't understood well enough.
+    Unusual,
+    /// The edit was made and looked at, and is not what was asked for.
+    Unproven,
+}
+
+impl Refusal {
+    /// A refusal that means the file as a whole.
+    pub(super) fn of_file(reason: Reason) -> Self {
+        Self { reason, line: 0, column: 0, at: None }
+    }
+
+    /// A refusal at a byte of a text.
+    pub(super) fn at(text: &str, at: usize, reason: Reason) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let count = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
+        let line = count(before.matches('\n').count());
+        Self { reason, line, column: count(before[line_start..].chars().count()), at: Some(at) }
+    }
+
+    /// The refusal as a problem of the file, which quotes the line without what may be a secret.
+    pub fn problem(&self, path: &SpecPath, text: &str) -> Problem {
+        let text = text.strip_prefix(super::BYTE_ORDER_MARK).unwrap_or(text);
+        let masked = MaskedText::new(path.clone(), text, redact::suspects(text));
+        let place = self.at.map_or_else(|| masked.whole(), |at| masked.locate(Span { start: at, end: at }));
+        Problem::error(self.code(), self.message()).at(place, "").hint(self.hint())
+    }
+
+    /// A stable name for programs.
+    pub fn code(&self) -> &'static str {
+        match self.reason {
+            Reason::Unreadable { .. } => "edit-unreadable",
+            Reason::NotThere(_) => "edit-not-there",
+            Reason::Twice(_) => "edit-twice",
+            Reason::Anchor => "edit-anchor",
+            Reason::Alias => "edit-alias",
+            Reason::MergeKey => "edit-merge-key",
+            Reason::Tag => "edit-tag",
+            Reason::DuplicateKey(_) => "edit-duplicate-key",
+            Reason::Key => "edit-key",
+            Reason::Number => "edit-number",
+            Reason::CarriageReturn => "edit-carriage-return",
+            Reason::CommentInBrackets => "edit-comment-in-brackets",
+            Reason::Unusual => "edit-unusual",
+            Reason::Unproven => "edit-unproven",
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match &self.reason {
+            Reason::Unreadable { hint, .. } => hint,
+            Reason::NotThere(_) => {
+                "look whether somebody has moved it to another file meanwhile, and try again"
+            }
+            Reason::Twice(_) => "remove one of the two",
+            Reason::Anchor => "write the value where its aliases are, or make the change in the file",
+            Reason::Alias => "write the value itself in its place, or make the change in the file",
+            Reason::MergeKey => "write the fields out",
+            Reason::Tag => "leave the tag out: `!!str 1` is \"1\"",
+            Reason::DuplicateKey(_) => "remove one of the two",
+            Reason::Key => "write the key as a plain word with a colon behind it",
+            Reason::Number => "put it in quotes, or write it as an integer of at most 64 bits",
+            Reason::CarriageReturn => "save the file with the line ends of Unix or Windows",
+            Reason::CommentInBrackets => {
+                "move the comment out of the brackets, or make the change in the file"
+            }
+            Reason::Unusual => {
+                "write this part as `key: value`, one line each, or make the change in the file"
+            }
+            Reason::Unproven => "make the change in the file",
+        }
+    }
+
+    /// What was attempted and why it failed, in one sentence without a full stop.
+    pub fn message(&self) -> String {
+        let why = match &self.reason {
+            Reason::Unreadable { message, .. } => message,
+            Reason::NotThere(key) => &format!("it has no document of {key}"),
+            Reason::Twice(key) => &format!("it has more than one document of {key}"),
+            Reason::Anchor => "what is to be changed has an anchor, and with it every alias would change",
+            Reason::Alias => "what is to be changed is an alias of something else",
+            Reason::MergeKey => "merge keys are not read",
+            Reason::Tag => "values with a tag are not read",
+            Reason::DuplicateKey(name) => &format!("`{}` is given twice", plain(name)),
+            Reason::Key => "a key is written in a way that can't be edited",
+            Reason::Number => "a number is too large, or none that JSON knows",
+            Reason::CarriageReturn => "its lines end with a carriage return alone",
+            Reason::CommentInBrackets => "a comment stands in the brackets that are to be changed",
+            Reason::Unusual => "what is to be changed is written in an unusual way",
+            Reason::Unproven => "the edit would not say exactly what was asked for",
+        };
+        format!("the file is left as it is: {why}")
+    }
+}
+
+/// The message with its place.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message())?;
+        match self.line {
+            0 => Ok(()),
+            line => write!(f, " (line {line}, column {})", self.column),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

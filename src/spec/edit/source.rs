@@ -1,0 +1,252 @@
+//! A file's text and where in it values begin and end.
+
+use serde_json::{Map, Number, Value};
+
+use super::refusal::{Reason, Refusal};
+use super::write::House;
+use crate::spec::yaml::{self, Content, Entry, Node, Scalar, Style, YamlDocument};
+
+/// The text of a file, without a byte order mark.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The text.
+    pub text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    /// Reads all documents of the file. All have to be YAML, since nobody knows what one that isn't was meant to be.
+    pub fn documents(self) -> Result<Vec<YamlDocument<'a>>, Refusal> {
+        if self.text.len() > yaml::MAX_BYTES {
+            let message = "it has more than 1 MiB".to_owned();
+            return Err(Refusal::of_file(Reason::Unreadable { message, hint: "split the file" }));
+        }
+        if let Some((at, _)) = yaml::control_character(self.text) {
+            let message = "it has a control character".to_owned();
+            return Err(self.refuse(at, Reason::Unreadable { message, hint: "remove it" }));
+        }
+        let carriage_return = |(at, _): &(usize, &str)| self.text.as_bytes().get(at + 1) != Some(&b'\n');
+        if let Some((at, _)) = self.text.match_indices('\r').find(carriage_return) {
+            return Err(self.refuse(at, Reason::CarriageReturn));
+        }
+        let documents = yaml::parse(self.text);
+        match documents.iter().find_map(|document| document.root.as_ref().err()) {
+            None => Ok(documents),
+            Some(error) => {
+                let reason = Reason::Unreadable { message: error.message.clone(), hint: error.hint };
+                Err(self.refuse(error.at, reason))
+            }
+        }
+    }
+
+    /// A refusal at a byte.
+    pub fn refuse(self, at: usize, reason: Reason) -> Refusal {
+        Refusal::at(self.text, at, reason)
+    }
+
+    /// What stands between two bytes.
+    pub fn slice(self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    /// Where the line of a byte begins.
+    pub fn line_start(self, at: usize) -> usize {
+        self.slice(0, at).rfind('\n').map_or(0, |end| end + 1)
+    }
+
+    /// Where the line of a byte ends, before what ends it.
+    pub fn content_end(self, at: usize) -> usize {
+        let rest = self.slice(at, self.text.len());
+        let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
+        at + line.strip_suffix('\r').unwrap_or(line).len()
+    }
+
+    /// Where the line after that of a byte begins; the end of the text where there is none.
+    pub fn next_line(self, at: usize) -> usize {
+        self.slice(at, self.text.len()).find('\n').map_or(self.text.len(), |end| at + end + 1)
+    }
+
+    /// How far in a byte is.
+    pub fn column(self, at: usize) -> usize {
+        at - self.line_start(at)
+    }
+
+    /// How lines end around a byte.
+    pub fn line_end(self, at: usize) -> &'static str {
+        let end = self.content_end(at);
+        let around = if end < self.text.len() { end } else { self.content_end(0) };
+        if self.slice(around, self.text.len()).starts_with("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    /// How far in the comment stands that is all of the line that begins here.
+    pub fn comment_column(self, line_start: usize) -> Option<usize> {
+        let line = self.slice(line_start, self.content_end(line_start));
+        let content = line.trim_start_matches(' ');
+        content.starts_with('#').then(|| line.len() - content.len())
+    }
+
+    /// The next thing after a byte that is no space, line break, comment or anchor.
+    pub fn content_from(self, mut at: usize) -> usize {
+        while let Some(c) = self.slice(at, self.text.len()).chars().next() {
+            match c {
+                ' ' | '\t' | '\n' | '\r' => at += 1,
+                '#' => at = self.content_end(at),
+                '&' => at += self.slice(at, self.text.len()).find([' ', '\n', '\r']).unwrap_or(1),
+                _ => break,
+            }
+        }
+        at
+    }
+
+    /// The byte after the colon of an entry.
+    pub fn after_colon(self, entry: &Entry<'_>) -> Result<usize, Refusal> {
+        let end = entry.key.span.end;
+        let rest = self.slice(end, self.text.len());
+        let gap = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        match rest[gap..].starts_with(':') {
+            true => Ok(end + gap + 1),
+            false => Err(self.refuse(entry.key.span.start, Reason::Key)),
+        }
+    }
+
+    /// The dashes of a list's items, the search for which begins at a byte in front of it.
+    pub fn dashes(self, items: &[Node<'_>], from: usize) -> Result<Vec<usize>, Refusal> {
+        let mut dashes = Vec::with_capacity(items.len());
+        let mut at = from;
+        for item in items {
+            let dash = self.content_from(at);
+            if !self.slice(dash, self.text.len()).starts_with('-') {
+                return Err(self.refuse(item.span.start, Reason::Unusual));
+            }
+            dashes.push(dash);
+            at = self.end(item, dash + 1)?;
+        }
+        Ok(dashes)
+    }
+
+    /// The byte after the last that belongs to a value, which comes after a byte: its colon or dash. Line breaks behind the
+    /// value don't belong to it, but for those that a `|+` keeps, save the last.
+    pub fn end(self, node: &Node<'_>, from: usize) -> Result<usize, Refusal> {
+        if node.target.is_some() || node.style == Style::Flow {
+            return Ok(node.span.end);
+        }
+        match &node.content {
+            Content::Scalar { .. } if matches!(node.style, Style::Literal | Style::Folded) => {
+                let (start, header_end) = self.header(node, from)?;
+                Ok(self.block_end(node, header_end, self.slice(start, header_end).contains('+')))
+            }
+            Content::Scalar { .. } | Content::Tagged if node.span.start == node.span.end => Ok(from),
+            Content::Scalar { .. } | Content::Tagged => Ok(node.span.end),
+            Content::Sequence(items) => {
+                let dash = self.dashes(items, from)?.last().copied();
+                items.last().zip(dash).map_or(Ok(node.span.end), |(item, dash)| self.end(item, dash + 1))
+            }
+            Content::Mapping(entries) => match entries.last() {
+                Some(entry) => self.end(&entry.value, self.after_colon(entry)?),
+                None => Ok(node.span.end),
+            },
+        }
+    }
+
+    /// Where a `|` or `>` and what belongs to it stand, which come after a byte.
+    pub fn header(self, node: &Node<'_>, from: usize) -> Result<(usize, usize), Refusal> {
+        let start = self.content_from(from);
+        let rest = self.slice(start, self.text.len());
+        if !rest.starts_with(['|', '>']) {
+            return Err(self.refuse(node.span.start, Reason::Unusual));
+        }
+        Ok((start, start + rest.find([' ', '\t', '\r', '\n']).unwrap_or(rest.len())))
+    }
+
+    /// The end of the lines below a `|` or `>`.
+    pub fn block_end(self, node: &Node<'_>, header_end: usize, keeps: bool) -> usize {
+        let start = self.content_end(header_end);
+        let mut end = node.span.end.max(start);
+        // The span goes on to what comes next, into its indentation.
+        if self.slice(self.line_start(end), end).trim_matches(' ').is_empty() {
+            end = self.line_start(end).max(start);
+        }
+        loop {
+            let line_start = self.line_start(end);
+            let is_blank = self.slice(line_start, end).trim_matches(' ').is_empty();
+            if line_start <= start || !is_blank {
+                return end;
+            }
+            // The break in front of this line.
+            end = line_start - 1;
+            end -= usize::from(self.slice(0, end).ends_with('\r'));
+            if keeps {
+                return end;
+            }
+        }
+    }
+
+    /// What a value says, where that can be said in JSON.
+    pub fn value(self, node: &Node<'_>) -> Result<Value, Refusal> {
+        let at = node.span.start;
+        match &node.content {
+            Content::Tagged => Err(self.refuse(at, Reason::Tag)),
+            Content::Scalar { text, plain } => match Scalar::resolve(text, *plain) {
+                Scalar::Null => Ok(Value::Null),
+                Scalar::Bool(value) => Ok(Value::Bool(value)),
+                Scalar::String(text) => Ok(Value::String(text.to_owned())),
+                Scalar::Integer(number) => {
+                    number.map(Value::from).ok_or_else(|| self.refuse(at, Reason::Number))
+                }
+                Scalar::Float => {
+                    let number = text.parse().ok().and_then(Number::from_f64);
+                    number.map(Value::Number).ok_or_else(|| self.refuse(at, Reason::Number))
+                }
+            },
+            Content::Sequence(items) => items.iter().map(|item| self.value(item)).collect(),
+            Content::Mapping(entries) => {
+                let mut fields = Map::new();
+                for entry in entries {
+                    let name = self.name(entry)?;
+                    if fields.insert(name.to_owned(), self.value(&entry.value)?).is_some() {
+                        let reason = Reason::DuplicateKey(name.to_owned());
+                        return Err(self.refuse(entry.key.span.start, reason));
+                    }
+                }
+                Ok(Value::Object(fields))
+            }
+        }
+    }
+
+    /// A key.
+    pub fn name<'e>(self, entry: &'e Entry<'_>) -> Result<&'e str, Refusal> {
+        let reason = if entry.is_merge() { Reason::MergeKey } else { Reason::Key };
+        entry.name().ok_or_else(|| self.refuse(entry.key.span.start, reason))
+    }
+
+    /// How things are indented in these documents, the first of which counts most.
+    pub fn house<'d>(self, documents: impl Iterator<Item = &'d Node<'d>>) -> House {
+        let (mut step, mut list) = (None, None);
+        for document in documents {
+            self.indentation(document, &mut step, &mut list);
+        }
+        let House { step: two, line_end, .. } = House::default();
+        let step = step.unwrap_or(two);
+        House { step, list: list.unwrap_or(step), line_end }
+    }
+
+    fn indentation(self, node: &Node<'_>, step: &mut Option<usize>, list: &mut Option<usize>) {
+        let entries = node.entries().filter(|_| node.style == Style::Block).unwrap_or_default();
+        for entry in entries.iter().filter(|entry| entry.value.target.is_none()) {
+            let Entry { key, value } = entry;
+            let further = |at: usize| self.column(at).checked_sub(self.column(key.span.start));
+            let within = match &value.content {
+                Content::Mapping(inner) if value.style == Style::Block => {
+                    *step = step.or_else(|| further(inner.first()?.key.span.start).filter(|step| *step > 0));
+                    value
+                }
+                Content::Sequence(items) if value.style == Style::Block => {
+                    let dashes = self.after_colon(entry).and_then(|from| self.dashes(items, from));
+                    *list = list.or_else(|| further(*dashes.ok()?.first()?));
+                    value
+                }
+                _ => continue,
+            };
+            self.indentation(within, step, list);
+        }
+    }
+}

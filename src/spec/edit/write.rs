@@ -1,0 +1,84 @@
+//! Values as fresh text, in the way in which people write specs.
+
+use serde_json::{Map, Value};
+
+use super::order::Order;
+use super::scalar::{self, Lines};
+use crate::spec::yaml::Style;
+
+/// How far things are indented, and how lines end.
+#[derive(Debug, Clone, Copy)]
+pub struct House {
+    /// How much further in the fields of a field stand.
+    pub step: usize,
+    /// How much further in the items of a field stand.
+    pub list: usize,
+    /// How lines end.
+    pub line_end: &'static str,
+}
+
+impl Default for House {
+    fn default() -> Self {
+        Self { step: 2, list: 2, line_end: "\n" }
+    }
+}
+
+impl House {
+    /// The fields of an object, each with all its lines, without a line end behind the last.
+    pub fn fields(&self, fields: &Map<String, Value>, column: usize, order: &Order) -> String {
+        let mut names: Vec<&String> = fields.keys().collect();
+        names.sort_by_key(|name| order.rank(name));
+        let field = |name: &String| {
+            let value = fields.get(name).unwrap_or(&Value::Null);
+            self.field(name, value, column, order)
+        };
+        names.into_iter().map(field).collect::<Vec<_>>().join(self.line_end)
+    }
+
+    /// One field with all its lines.
+    pub fn field(&self, name: &str, value: &Value, column: usize, order: &Order) -> String {
+        let indentation = " ".repeat(column);
+        let value = self.value(value, column, &order.within(name));
+        format!("{indentation}{}:{value}", scalar::bare(name, false))
+    }
+
+    /// A field's value, with what separates it from the colon.
+    pub fn value(&self, value: &Value, column: usize, order: &Order) -> String {
+        match value {
+            Value::Object(fields) if !fields.is_empty() => {
+                self.line_end.to_owned() + &self.fields(fields, column + self.step, order)
+            }
+            Value::Array(items) if !items.is_empty() => {
+                self.line_end.to_owned() + &self.items(items, column + self.list, order)
+            }
+            value => self.leaf(value, column),
+        }
+    }
+
+    /// The items of a list, each with all its lines.
+    pub fn items(&self, items: &[Value], column: usize, order: &Order) -> String {
+        let items: Vec<String> = items.iter().map(|item| self.item(item, column, order)).collect();
+        items.join(self.line_end)
+    }
+
+    /// One item with all its lines. The order is that within the list.
+    pub fn item(&self, item: &Value, column: usize, order: &Order) -> String {
+        let inner = match item {
+            Value::Object(fields) if !fields.is_empty() => self.fields(fields, column + 2, order),
+            Value::Array(items) if !items.is_empty() => self.items(items, column + 2, order),
+            leaf => return format!("{}-{}", " ".repeat(column), self.leaf(leaf, column)),
+        };
+        format!("{}- {}", " ".repeat(column), inner.trim_start_matches(' '))
+    }
+
+    fn leaf(&self, value: &Value, column: usize) -> String {
+        if let Value::String(text) = value
+            && text.contains('\n')
+            && let Some(lines) = Lines::of(text, false).filter(|lines| !lines.keeps())
+        {
+            let block = lines.block(column + self.step, self.line_end);
+            return format!(" {}{block}", lines.header('|', self.step));
+        }
+        format!(" {}", scalar::inline(value, Style::Plain, false))
+    }
+}
