@@ -25,9 +25,8 @@ impl Compared {
     /// When what the state remembers can't be read.
     pub fn of(settings: &Settings) -> Result<Compared, Failure> {
         let state_dir = settings.state_dir.clone();
-        let before = LastUsed::read(&state_dir).map_err(|error| {
-            Failure::of_state("could not read with which settings the state was used last", &error)
-        })?;
+        let attempt = || format!("could not open the state in `{state_dir}`");
+        let before = LastUsed::read(&state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
         let now = LastUsed {
             mode: settings.config.policy.mode,
             config: settings.file.as_deref().map(absolute),
