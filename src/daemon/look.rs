@@ -210,12 +210,11 @@ fn outlook(round: &Round, now: Timestamp) -> Outlook {
 
 /// What a plan leaves to be done on a fleet; none where nothing is to be done there now.
 fn ready(plan: &FleetPlan) -> Option<Ready> {
-    let is_ready = |change: &&Change| change.waiting.is_empty() && change.verb != Verb::Keep;
     let deletes = |verb| matches!(verb, Verb::Delete | Verb::Recreate);
     let harms = |change: &Change| {
         change.guarded || deletes(change.verb) || change.steps.iter().any(|step| deletes(step.verb))
     };
-    let ready: Vec<&Change> = plan.changes.iter().filter(is_ready).collect();
+    let ready: Vec<&Change> = plan.changes.iter().filter(|change| change.is_ready()).collect();
     (!ready.is_empty()).then(|| Ready {
         fleet: plan.fleet.clone(),
         what: plan.digest().to_string(),
@@ -226,8 +225,7 @@ fn ready(plan: &FleetPlan) -> Option<Ready> {
 /// Whether there is anything to do that is no fleet's matter, or that has to be noted before fleets are changed.
 fn needs_book(round: &Round, outlook: &Outlook) -> bool {
     let plan = &round.plan;
-    let organizations = plan.organizations.iter().flat_map(|organization| &organization.changes);
-    let mut organizations = organizations.filter(|change| change.verb != Verb::Keep);
+    let mut organizations = plan.organizations.iter().flat_map(|organization| &organization.changes);
     let is_another_source = || {
         let is_deletion = plan.changes().any(|change| change.verb == Verb::Delete);
         round.under_way.is_empty()
@@ -237,6 +235,6 @@ fn needs_book(round: &Round, outlook: &Outlook) -> bool {
     !outlook.fleets.is_empty()
         || !plan.remember.is_empty()
         || plan.fleets.iter().any(|fleet| !fleet.void_approvals.is_empty())
-        || organizations.any(|change| change.waiting.is_empty())
+        || organizations.any(Change::is_ready)
         || is_another_source()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Failure, Fault, Progress, Report, Run, failure, is_ready, past, pause};
+use super::{Failure, Fault, Progress, Report, Run, failure, past, pause};
 use crate::catalog::{Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
@@ -31,7 +31,7 @@ pub(super) struct Round<'a, 'r> {
 impl<'a, 'r> Round<'a, 'r> {
     /// Takes a fleet's steps.
     pub(super) async fn run(run: &'a Run<'r>, plan: &'a FleetPlan) -> (&'a FleetKey, Report) {
-        let left = plan.changes.iter().filter(|change| is_ready(change));
+        let left = plan.changes.iter().filter(|change| change.is_ready());
         let left = left.map(|change| (&change.resource, change.steps.len())).collect();
         let mut round = Round {
             run,
@@ -54,7 +54,7 @@ impl<'a, 'r> Round<'a, 'r> {
             return;
         }
         self.run.tell(Progress::Fleet { fleet: &self.plan.fleet, steps: steps.len() });
-        self.run.decide(Some(&self.plan.fleet), self.plan.changes.iter().filter(|change| is_ready(change)));
+        self.run.decide(Some(&self.plan.fleet), self.plan.changes.iter().filter(|change| change.is_ready()));
         let intent = self.intent(&steps);
         let mut session = match self.begin(intent).await {
             Ok(session) => session,
@@ -131,7 +131,7 @@ impl<'a, 'r> Round<'a, 'r> {
     /// kill, nobody would know whose the files are.
     fn record_creations(&self) -> Result<(), Fault> {
         let plan = self.plan;
-        let begun = plan.changes.iter().filter(|change| is_ready(change) && change.verb == Verb::Create);
+        let begun = plan.changes.iter().filter(|change| change.is_ready() && change.verb == Verb::Create);
         let begun =
             begun.filter(|change| !change.steps.is_empty() && !self.broken.contains(&change.resource));
         let begun = begun.filter_map(|change| {
@@ -430,7 +430,7 @@ impl<'a, 'r> Round<'a, 'r> {
 
     fn fail_all(&mut self, fault: &Fault) {
         let plan = self.plan;
-        let ready = plan.changes.iter().filter(|change| is_ready(change));
+        let ready = plan.changes.iter().filter(|change| change.is_ready());
         let ready: Vec<&Change> = ready.filter(|change| !self.broken.contains(&change.resource)).collect();
         if ready.is_empty() {
             self.run.fail(&mut self.report, failure(Some(&plan.fleet), fault.clone()));

@@ -101,11 +101,6 @@ pub async fn execute_fleet(
     report
 }
 
-/// Whether anything of a change is done.
-fn is_ready(change: &Change) -> bool {
-    change.waiting.is_empty() && change.verb != Verb::Keep
-}
-
 /// What every part of a run needs.
 struct Run<'a> {
     plan: &'a Plan,
@@ -157,7 +152,7 @@ impl Run<'_> {
     async fn change_organizations(&self, report: &mut Report, chosen: impl Fn(Verb) -> bool) {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes: Vec<&Change> =
-            changes.filter(|change| is_ready(change) && chosen(change.verb)).collect();
+            changes.filter(|change| change.is_ready() && chosen(change.verb)).collect();
         // What others refer to comes first, and goes last.
         changes.sort_by_key(|change| change.resource.kind);
         if changes.iter().any(|change| change.verb == Verb::Delete) {

@@ -27,8 +27,7 @@ const ID_LENGTH: usize = 12;
 /// is void: what a person said of a deletion must not hold for the next, after the resource was put back.
 pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> Guarded {
     if world.policy.mode == Mode::Approve {
-        let ready = |change: &&mut Change| change.verb != Verb::Keep && change.waiting.is_empty();
-        changes.iter_mut().filter(ready).for_each(|change| change.guarded = true);
+        changes.iter_mut().filter(|change| change.is_ready()).for_each(|change| change.guarded = true);
     }
     let (mut free, mut later) = deletions_left(world, fleet);
     let guarded = changes.iter_mut().filter(|change| change.guarded && change.waiting.is_empty());

@@ -194,6 +194,13 @@ pub struct Change {
     pub record: Option<RecordedResource>,
 }
 
+impl Change {
+    /// Whether it is done now: it does something, and waits for nothing.
+    pub fn is_ready(&self) -> bool {
+        self.waiting.is_empty() && self.verb != Verb::Keep
+    }
+}
+
 /// What is done to a resource or an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

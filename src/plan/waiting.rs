@@ -40,6 +40,6 @@ pub(super) fn for_fleet(fleet: &FleetKey, changes: &mut [Change]) {
     if !changes.iter().any(waits) {
         return;
     }
-    let others = changes.iter_mut().filter(|change| change.verb != Verb::Keep && change.waiting.is_empty());
+    let others = changes.iter_mut().filter(|change| change.is_ready());
     others.for_each(|change| change.waiting.push(Waiting::Held(Hold::Dependency { on: on.clone() })));
 }

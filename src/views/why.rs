@@ -156,7 +156,7 @@ fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<
     let mut next: Vec<String> =
         page.objects.amiss.iter().find_map(|it| it.next.clone()).into_iter().collect();
     next.extend(change.map(waiting).unwrap_or_default());
-    if change.is_some_and(|change| change.waiting.is_empty() && change.verb != Verb::Keep) {
+    if change.is_some_and(Change::is_ready) {
         next.push(format!("streamfleet apply {tree}"));
     }
     if next.is_empty() && page.status == Status::Unreachable {
