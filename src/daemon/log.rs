@@ -7,7 +7,7 @@ use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
 use crate::problem;
-use crate::round::Round;
+use crate::round::{News, Round, Waits};
 
 /// What was told last.
 #[derive(Default)]
@@ -15,8 +15,8 @@ pub(super) struct Log {
     color: bool,
     /// Whether it was told what there is.
     has_begun: bool,
-    /// What waits, for what, and by which id it is approved.
-    waiting: BTreeMap<ResourceKey, (String, Option<String>)>,
+    /// What waits.
+    waiting: Waits<Asked>,
     /// What was decided and is perhaps not begun yet, since other fleets come first.
     decided: BTreeMap<ResourceKey, String>,
     problems: String,
@@ -57,23 +57,8 @@ impl Log {
                 self.health(fleet, resource, status);
             }
         }
-        for change in plan.organizations.iter().flat_map(|organization| &organization.changes) {
-            self.decision(plan, None, change);
-        }
-        for fleet in &plan.fleets {
-            let name = fleet.fleet.to_string();
-            fleet.changes.iter().for_each(|change| self.decision(plan, Some(&name), change));
-        }
-        self.decided.retain(|resource, _| plan.change(resource).is_some_and(is_decided));
-        self.waiting.retain(|resource, _| {
-            let change = plan.change(resource);
-            let waits = change.is_some_and(|it| !it.waiting.is_empty());
-            // What is done now was told as decided.
-            if !waits && !change.is_some_and(is_decided) {
-                tracing::info!(%resource, plan = plan.id, "{resource} no longer waits: there is nothing to do");
-            }
-            waits
-        });
+        self.decided(plan);
+        self.waits(plan);
     }
 
     /// How a fleet or a cluster is, where that is another word, or for another reason, than was told. Who is well at first
@@ -99,56 +84,102 @@ impl Log {
         self.told.insert(resource, (*to, reason.clone()));
     }
 
-    fn decision(&mut self, plan: &Plan, fleet: Option<&str>, change: &Change) {
-        let Change { resource, verb, cause, waiting, origin, effects, .. } = change;
-        let (cause, by) = told(cause);
-        let (file, line) = (origin.as_ref().map(|at| at.path.as_str()), origin.as_ref().map(|at| at.line));
-        let commit = plan.inputs.commit.as_ref();
-        let (commit, author) = (commit.map(|commit| &commit.id), commit.map(|commit| &commit.author));
-        let (made, plan) = (plan.created_at, &plan.id);
-        let why = [reason(change)].into_iter().chain(effects.iter().map(|effect| sentence(effect)));
-        let why = why.collect::<Vec<_>>().join(". ");
-        if is_decided(change) {
-            let known = self.decided.insert(resource.clone(), why.clone());
-            if known.as_ref() != Some(&why) {
+    /// What is done from now on.
+    fn decided(&mut self, plan: &Plan) {
+        let mut before = std::mem::take(&mut self.decided);
+        for (fleet, change) in plan.placed_changes().filter(|(_, change)| change.is_ready()) {
+            let why = why(change);
+            if before.remove(&change.resource).as_ref() != Some(&why) {
+                let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
+                    Fields::of(plan, fleet, change);
                 tracing::info!(
                     fleet, %resource, %verb, cause, by, file, line, plan, commit, author,
                     "decided to {verb} {resource}: {why}"
                 );
             }
+            self.decided.insert(change.resource.clone(), why);
         }
-        if waiting.is_empty() {
-            return;
-        }
-        // What is being done as it should be is soon over.
-        if waiting.iter().any(|waiting| waiting.is_soon_over(made)) {
-            return;
-        }
-        let waits: Vec<String> = waiting.iter().map(ToString::to_string).collect();
-        let approve = waiting.iter().find_map(|waiting| match waiting {
-            Waiting::Approval { id, .. } => Some(id.clone()),
-            _ => None,
-        });
-        let told = (waits.join("; "), approve);
-        if self.waiting.get(resource) != Some(&told) {
-            let (waits, approve) = &told;
+    }
+
+    /// What waits from now on, and what no longer does.
+    fn waits(&mut self, plan: &Plan) {
+        let News { begun, over } = self.waiting.turn(plan, Asked::of);
+        for (fleet, change) in begun {
+            let Asked { waits, approve } = Asked::of(change);
             // Commands need to be told of the same installation, which whoever reads a log may name otherwise.
-            let hint = waiting.iter().find_map(|waiting| plan::way_out(change, waiting, ""));
+            let hint = change.waiting.iter().find_map(|waiting| plan::way_out(change, waiting, ""));
             let hint = hint.filter(|hint| !hint.contains("streamfleet "));
             // Whoever approves it wants to know what.
-            let would = approve.as_ref().map(|_| format!(". To {verb} it: {why}")).unwrap_or_default();
+            let would = approve.as_ref().map(|_| format!(". To {} it: {}", change.verb, why(change)));
+            let would = would.unwrap_or_default();
+            let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
+                Fields::of(plan, fleet, change);
             tracing::warn!(
                 fleet, %resource, %verb, cause, by, file, line, plan, commit, author, approve, hint,
                 "{resource} waits: {waits}{would}"
             );
-            self.waiting.insert(resource.clone(), told);
+        }
+        for (_, resource) in over {
+            tracing::info!(%resource, plan = plan.id, "{resource} no longer waits: there is nothing to do");
         }
     }
 }
 
-/// Whether something is done, as far as the plan goes.
-fn is_decided(change: &Change) -> bool {
-    change.waiting.is_empty() && change.verb != Verb::Keep
+/// What something waits for, and by which id it is approved.
+#[derive(Debug, Default, PartialEq)]
+struct Asked {
+    waits: String,
+    approve: Option<String>,
+}
+
+impl Asked {
+    fn of(change: &Change) -> Asked {
+        let waits: Vec<String> = change.waiting.iter().map(ToString::to_string).collect();
+        let approve = change.waiting.iter().find_map(|waiting| match waiting {
+            Waiting::Approval { id, .. } => Some(id.clone()),
+            _ => None,
+        });
+        Asked { waits: waits.join("; "), approve }
+    }
+}
+
+/// What is told of a decision beside its words.
+struct Fields<'a> {
+    fleet: Option<String>,
+    resource: &'a ResourceKey,
+    verb: Verb,
+    cause: &'static str,
+    by: Option<&'a str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    plan: &'a str,
+    commit: Option<&'a str>,
+    author: Option<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(plan: &'a Plan, fleet: Option<&FleetKey>, change: &'a Change) -> Fields<'a> {
+        let (cause, by) = told(&change.cause);
+        let (origin, commit) = (change.origin.as_ref(), plan.inputs.commit.as_ref());
+        Fields {
+            fleet: fleet.map(ToString::to_string),
+            resource: &change.resource,
+            verb: change.verb,
+            cause,
+            by,
+            file: origin.map(|origin| origin.path.as_str()),
+            line: origin.map(|origin| origin.line),
+            plan: &plan.id,
+            commit: commit.map(|commit| commit.id.as_str()),
+            author: commit.map(|commit| commit.author.as_str()),
+        }
+    }
+}
+
+/// Why something is done, and what follows from it.
+fn why(change: &Change) -> String {
+    let effects = change.effects.iter().map(|effect| sentence(effect));
+    [reason(change)].into_iter().chain(effects).collect::<Vec<_>>().join(". ")
 }
 
 /// What there is at first.

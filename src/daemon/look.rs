@@ -39,7 +39,7 @@ pub(super) struct Look {
     unkept: Option<String>,
     pauses: Pace,
     /// What waited for what, as it was recorded last.
-    waits: Waits,
+    waits: Waits<String>,
 }
 
 impl Look {

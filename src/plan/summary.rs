@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::names::ResourceKey;
+use crate::names::{FleetKey, ResourceKey};
 use crate::plan::world::World;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb};
 use crate::problem::Problem;
@@ -44,8 +44,15 @@ fn number(count: usize) -> u32 {
 impl Plan {
     /// The changes of all organizations, then of all fleets.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.placed_changes().map(|(_, change)| change)
+    }
+
+    /// The same, each with the fleet that it is on; none for what lives on no fleet.
+    pub fn placed_changes(&self) -> impl Iterator<Item = (Option<&FleetKey>, &Change)> {
         let organizations = self.organizations.iter().flat_map(|plan| &plan.changes);
-        organizations.chain(self.fleets.iter().flat_map(|plan| &plan.changes))
+        let fleets = self.fleets.iter();
+        let fleets = fleets.flat_map(|plan| plan.changes.iter().map(|change| (Some(&plan.fleet), change)));
+        organizations.map(|change| (None, change)).chain(fleets)
     }
 
     /// What happens to one resource, if anything.

@@ -38,7 +38,7 @@ use crate::target::{Basis, Marks, Target, TargetError, Targets};
 pub use approval::Approved;
 pub use health::Health;
 pub use memory::Memory;
-pub use waits::Waits;
+pub use waits::{News, Waits};
 pub use work::Clerk;
 
 /// What stays the same from round to round.

@@ -1,4 +1,4 @@
-//! Decisions to wait, recorded when they are others than before.
+//! What waits from round to round, told when it is something else, or for something else, than before.
 
 use std::collections::BTreeMap;
 
@@ -6,65 +6,94 @@ use jiff::Timestamp;
 
 use super::Round;
 use crate::names::{FleetKey, ResourceKey};
-use crate::plan::{Change, Verb};
+use crate::plan::{Change, Plan, Verb};
 use crate::state::{Event, Outcome, State};
 
-/// What waited for what in the round before.
+/// What waited in the round before, with what was told of it.
 #[derive(Debug, Default)]
-pub struct Waits(BTreeMap<ResourceKey, String>);
+pub struct Waits<T>(BTreeMap<ResourceKey, Wait<T>>);
 
-impl Waits {
-    /// Records among the events what waits in a plan, where it is something else, or for something else, than in the one
-    /// before.
-    pub fn record(&mut self, round: &Round, state: &State, actor: &str, now: Timestamp) {
-        let plan = &round.plan;
-        let organizations = plan.organizations.iter().flat_map(|plan| &plan.changes).map(|it| (None, it));
-        let fleets =
-            plan.fleets.iter().flat_map(|plan| plan.changes.iter().map(|it| (Some(&plan.fleet), it)));
-        let waiting = organizations.chain(fleets).filter(|(_, change)| !change.waiting.is_empty());
-        let (mut waits, mut news) = (BTreeMap::new(), Vec::new());
-        for (fleet, change) in waiting {
-            if change.waiting.iter().any(|waiting| waiting.is_soon_over(now)) {
-                waits.extend(self.0.remove_entry(&change.resource));
-                continue;
+#[derive(Debug)]
+struct Wait<T> {
+    fleet: Option<FleetKey>,
+    told: T,
+}
+
+/// What is different in a plan from the one before.
+pub struct News<'p> {
+    /// What waits, and didn't, or of which something else was told; each with the fleet that it is on.
+    pub begun: Vec<(Option<&'p FleetKey>, &'p Change)>,
+    /// What no longer waits though nothing of it is done.
+    pub over: Vec<(Option<FleetKey>, ResourceKey)>,
+}
+
+impl<T: PartialEq> Waits<T> {
+    /// Takes note of what waits in a plan, and says what is different. What is soon over is no news.
+    pub fn turn<'p>(&mut self, plan: &'p Plan, tells: impl Fn(&Change) -> T) -> News<'p> {
+        let mut before = std::mem::take(&mut self.0);
+        let mut begun = Vec::new();
+        let heeded = |(_, change): &(_, &Change)| change.is_ready() || !change.waiting.is_empty();
+        for (fleet, change) in plan.placed_changes().filter(heeded) {
+            let known = before.remove(&change.resource);
+            if change.is_ready() {
+                // It is told as decided.
+            } else if change.waiting.iter().any(|waiting| waiting.is_soon_over(plan.created_at)) {
+                self.0.extend(known.map(|wait| (change.resource.clone(), wait)));
+            } else {
+                let told = tells(change);
+                if known.is_none_or(|known| known.told != told) {
+                    begun.push((fleet, change));
+                }
+                self.0.insert(change.resource.clone(), Wait { fleet: fleet.cloned(), told });
             }
-            let why: Vec<String> = change.waiting.iter().map(ToString::to_string).collect();
-            let why = why.join("; ");
-            if self.0.get(&change.resource) != Some(&why) {
-                news.push(event(round, fleet, change, why.clone(), actor, now));
-            }
-            waits.insert(change.resource.clone(), why);
         }
-        self.0 = waits;
-        state.record_events(news);
+        News { begun, over: before.into_iter().map(|(resource, wait)| (wait.fleet, resource)).collect() }
     }
 }
 
-fn event(
-    round: &Round,
-    fleet: Option<&FleetKey>,
-    change: &Change,
-    why: String,
-    actor: &str,
-    now: Timestamp,
-) -> Event {
-    let what = match change.verb {
+impl Waits<String> {
+    /// Records among the events what waits in a plan, where it is something else, or for something else, than in the one
+    /// before, and what no longer waits.
+    pub fn record(&mut self, round: &Round, state: &State, actor: &str, now: Timestamp) {
+        let plan = &round.plan;
+        let News { begun, over } = self.turn(plan, told);
+        let event = |fleet, resource, outcome, what: &str, why| Event {
+            number: 0,
+            at: now,
+            actor: actor.to_owned(),
+            commit: plan.inputs.commit.clone(),
+            plan: Some(plan.id.clone()),
+            fleet,
+            resource: Some(resource),
+            verb: None,
+            outcome,
+            what: what.to_owned(),
+            why,
+        };
+        let begun = begun.into_iter().map(|(fleet, change)| {
+            let (resource, what) = (change.resource.clone(), waiting(change.verb));
+            let verb = Some(change.verb);
+            Event { verb, ..event(fleet.cloned(), resource, Outcome::Waits, what, told(change)) }
+        });
+        let over = over.into_iter().map(|(fleet, resource)| {
+            event(fleet, resource, Outcome::Done, "no longer waits", "there is nothing to do".to_owned())
+        });
+        state.record_events(begun.chain(over).collect());
+    }
+}
+
+/// What a change waits for.
+fn told(change: &Change) -> String {
+    let waits: Vec<String> = change.waiting.iter().map(ToString::to_string).collect();
+    waits.join("; ")
+}
+
+/// What doesn't happen yet.
+fn waiting(verb: Verb) -> &'static str {
+    match verb {
         Verb::Create => "to be created",
         Verb::Update | Verb::Recreate => "to be changed",
         Verb::Delete => "to be deleted",
         Verb::Keep => "left as it is",
-    };
-    Event {
-        number: 0,
-        at: now,
-        actor: actor.to_owned(),
-        commit: round.plan.inputs.commit.clone(),
-        plan: Some(round.plan.id.clone()),
-        fleet: fleet.cloned(),
-        resource: Some(change.resource.clone()),
-        verb: Some(change.verb),
-        outcome: Outcome::Waits,
-        what: what.to_owned(),
-        why,
     }
 }

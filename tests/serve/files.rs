@@ -177,6 +177,11 @@ fn what_there_is_at_first_is_told_and_what_is_mended() {
     tree.write(ORDERS, text);
     serve.says(&["cluster acme/orders no longer waits: there is nothing to do"]);
     assert_eq!(serve.stop(), Some(0));
+    let events = "events tree --state-dir state --output-dir output --resource acme/orders";
+    tree.run(events).expect(0).says(&[
+        "waits    cluster acme/orders left as it is on acme/eu: its spec has 2 problems",
+        "done     cluster acme/orders no longer waits on acme/eu: there is nothing to do",
+    ]);
 
     let serve = Serve::start(&tree, SERVE);
     serve.says(&["/tree: nothing to do"]);
