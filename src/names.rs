@@ -339,6 +339,7 @@ mod tests {
         let organization = identifier("acme").unwrap();
         let resource = ResourceKey::new(Kind::BaseDomain, &organization, "k.example.com");
         assert_eq!(ResourceKey::try_from(String::from(resource.clone())), Ok(resource.clone()));
+        assert_eq!(ResourceKey::at(Kind::BaseDomain, &resource.path()), Some(resource.clone()));
         let secret = SecretRef { resource, field: "tls_key".into() };
         assert_eq!(SecretRef::try_from(String::from(secret.clone())), Ok(secret));
         let object = ObjectKey {
@@ -348,6 +349,18 @@ mod tests {
             api_version: "v1".into(),
         };
         assert_eq!(ObjectKey::try_from(String::from(object.clone())), Ok(object));
+    }
+
+    #[test]
+    fn what_is_named_by_its_path_is_found_by_it() {
+        let organization = ResourceKey::organization(&identifier("acme").unwrap());
+        assert_eq!(ResourceKey::at(Kind::Organization, "acme"), Some(organization.clone()));
+        let fleet = ResourceKey::at(Kind::Fleet, "acme/eu").unwrap();
+        assert_eq!(fleet.as_fleet().map(|fleet| fleet.resource()), Some(fleet));
+        assert_eq!(organization.as_fleet(), None);
+        for path in ["", "eu", "Acme/eu"] {
+            assert_eq!(ResourceKey::at(Kind::Fleet, path), None, "{path}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey, SpecPath};
+use crate::names::{Digest, FleetKey, Identifier, Json, Kind, ObjectKey, ResourceKey, SpecPath};
 use crate::problem::Origin;
 use crate::spec::SourceId;
 
@@ -151,6 +151,19 @@ impl RecordedResource {
     /// The file that it stood in when it was last seen, where that is known.
     pub fn stood_in(&self) -> Option<&SpecPath> {
         self.path.as_ref().or(self.last_good.as_ref().map(|last_good| &last_good.origin.path))
+    }
+
+    /// The fleet that it is, or is on; none for what is on none. The fields that can't change outlive a lost cache, so they
+    /// are asked first.
+    pub fn fleet(&self, key: &ResourceKey) -> Option<FleetKey> {
+        if key.kind != Kind::Cluster {
+            return key.as_fleet();
+        }
+        let fleet = match self.immutable.get("/infrastructure").and_then(Value::as_str) {
+            Some(fleet) => fleet.parse(),
+            None => self.last_good.as_ref()?.spec.value().get("infrastructure")?.as_str()?.parse(),
+        };
+        Some(FleetKey { organization: key.organization.clone(), fleet: fleet.ok()? })
     }
 }
 

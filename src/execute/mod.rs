@@ -16,7 +16,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 
 use crate::catalog::{Recorded, RecordedResource, Secrets};
-use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting, reason};
 use crate::state::{AuditEntry, Event, Outcome, State, StateError};
 use crate::target::Targets;
@@ -133,7 +133,7 @@ impl Run<'_> {
     /// made: only what guards it against deletion is added to that.
     fn remember(&self, under_way: &BTreeSet<FleetKey>) -> Result<(), StateError> {
         let is_under_way = |(key, record): &(&ResourceKey, &RecordedResource)| {
-            fleet_of(key, record).is_some_and(|fleet| under_way.contains(&fleet))
+            record.fleet(key).is_some_and(|fleet| under_way.contains(&fleet))
         };
         let (written, others): (Vec<_>, Vec<_>) = self.plan.remember.iter().partition(is_under_way);
         written.into_iter().try_for_each(|(key, record)| self.state.guard(key, record))?;
@@ -337,16 +337,6 @@ fn deletes(change: &Change) -> bool {
         matches!(waiting, Approval { .. } | Children { .. } | Protected | UnreadableFile { .. })
     };
     change.verb == Verb::Delete || (change.verb == Verb::Keep && change.waiting.iter().any(waits))
-}
-
-/// The fleet that a recorded resource is, or is on; none where it is on none.
-fn fleet_of(key: &ResourceKey, record: &RecordedResource) -> Option<FleetKey> {
-    let name = match key.kind {
-        Kind::Fleet => key.name.as_str(),
-        Kind::Cluster => record.immutable.get("/infrastructure")?.as_str()?,
-        _ => return None,
-    };
-    Some(FleetKey { organization: key.organization.clone(), fleet: name.parse().ok()? })
 }
 
 fn past(verb: Verb) -> &'static str {

@@ -42,6 +42,23 @@ impl ResourceKey {
             _ => format!("{}/{}", self.organization, self.name),
         }
     }
+
+    /// The key of what is of this kind and has this [`path`](ResourceKey::path); none where no resource can have it.
+    pub fn at(kind: Kind, path: &str) -> Option<Self> {
+        match kind {
+            Kind::Organization => Some(Self::organization(&path.parse().ok()?)),
+            _ => {
+                let (organization, name) = path.split_once('/')?;
+                Some(Self::new(kind, &organization.parse().ok()?, name))
+            }
+        }
+    }
+
+    /// The fleet that it is; none for anything else.
+    pub fn as_fleet(&self) -> Option<FleetKey> {
+        let name = (self.kind == Kind::Fleet).then_some(&self.name)?;
+        Some(FleetKey { organization: self.organization.clone(), fleet: name.parse().ok()? })
+    }
 }
 
 /// For people: `cluster acme/orders`.

@@ -9,7 +9,7 @@ use crate::names::{Identifier, Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::change::mention;
 use crate::plan::diff::{Differences, Found};
 use crate::plan::site::Site;
-use crate::plan::world::{World, fleet_of_record, recorded_spec};
+use crate::plan::world::{World, recorded_spec};
 use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order, pause};
 use crate::spec::{OnDelete, Spec};
 
@@ -115,7 +115,7 @@ fn is_protected(world: &World, key: &ResourceKey, differences: &Differences, sit
 
 /// Somebody asked to leave it alone, or all of its fleet. Where the spec that asked is gone too, its record tells.
 fn suspension(world: &World, key: &ResourceKey) -> Option<Waiting> {
-    let fleet = world.recorded(key).and_then(|record| fleet_of_record(key, record));
+    let fleet = world.recorded(key).and_then(|record| record.fleet(key));
     let mut asked = [Some(key.clone()), fleet.map(|fleet| fleet.resource())].into_iter().flatten();
     let by = asked.find(|by| is_suspended(world, by))?;
     Some(Waiting::Held(Hold::Suspended { by }))
@@ -247,7 +247,7 @@ fn children(world: &World, key: &ResourceKey) -> Option<Waiting> {
         Kind::Fleet => {
             let applied = recorded.filter(|(other, record)| {
                 other.kind == Kind::Cluster
-                    && fleet_of_record(other, record).is_some_and(|fleet| fleet.resource() == *key)
+                    && record.fleet(other).is_some_and(|fleet| fleet.resource() == *key)
             });
             let applied = applied.map(|(other, _)| other.clone());
             applied.chain(referring(world, key)).filter(|other| other.kind == Kind::Cluster).collect()

@@ -106,25 +106,11 @@ fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey
         }
     }
     for key in catalog.absent.keys() {
-        if let Some(fleet) = recorded.resources.get(key).and_then(|record| fleet_of_record(key, record)) {
+        if let Some(fleet) = recorded.resources.get(key).and_then(|record| record.fleet(key)) {
             owners.entry(fleet).or_default().insert(key);
         }
     }
     owners
-}
-
-/// The fleet that a recorded fleet is or a recorded cluster is on. The fields that can't change outlive a lost cache,
-/// so they are asked first.
-pub(super) fn fleet_of_record(key: &ResourceKey, record: &RecordedResource) -> Option<FleetKey> {
-    let name = match (key.kind, record.immutable.get("/infrastructure").and_then(Value::as_str)) {
-        (Kind::Fleet, _) => key.name.parse(),
-        (Kind::Cluster, Some(fleet)) => fleet.parse(),
-        (Kind::Cluster, None) => {
-            record.last_good.as_ref()?.spec.value().get("infrastructure")?.as_str()?.parse()
-        }
-        _ => return None,
-    };
-    Some(FleetKey { organization: key.organization.clone(), fleet: name.ok()? })
 }
 
 /// The spec that a record holds; none when the cache was lost or this version can't read it.

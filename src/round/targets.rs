@@ -11,7 +11,7 @@ use super::Checked;
 use super::kubeconfigs::{self, Kept};
 use crate::catalog::{CLUSTER_UID, Hold, OpenedSecret, RecordedResource};
 use crate::config::Config;
-use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::names::{FleetKey, ResourceKey};
 use crate::spec::kubeconfig::KubeAccess;
 use crate::spec::material::Fault;
 use crate::spec::{Fleet, InfraType, Spec};
@@ -56,27 +56,20 @@ impl Known {
 /// A recorded fleet. Its kind can't change, so that it outlives a lost cache; its path doesn't, and what a folder holds is
 /// found without it.
 fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Known> {
-    if key.kind != Kind::Fleet {
-        return None;
-    }
+    let fleet = key.as_fleet()?;
     let last_good = record.last_good.as_ref();
     if let Some(Spec::Fleet(fleet)) = last_good.and_then(|good| Spec::from_record(key.kind, &good.spec).ok())
     {
         return Some(Known::of(&fleet));
     }
     let infra_type = serde_json::from_value(record.immutable.get("/infra_type")?.clone()).ok()?;
-    let fleet = FleetKey { organization: key.organization.clone(), fleet: key.name.parse().ok()? };
     Some(Known { fleet, infra_type, path: None })
 }
 
 /// The Kubernetes clusters that fleets are bound to.
 fn taken(checked: &Checked) -> BTreeMap<String, FleetKey> {
-    let fleets = checked.recorded.resources.iter().filter(|(key, _)| key.kind == Kind::Fleet);
-    let taken = fleets.filter_map(|(key, record)| {
-        let fleet = FleetKey { organization: key.organization.clone(), fleet: key.name.parse().ok()? };
-        Some((bound(record)?.to_owned(), fleet))
-    });
-    taken.collect()
+    let recorded = checked.recorded.resources.iter();
+    recorded.filter_map(|(key, record)| Some((bound(record)?.to_owned(), key.as_fleet()?))).collect()
 }
 
 /// The Kubernetes cluster that a fleet was first applied to.

@@ -42,7 +42,7 @@ use serde::de::IgnoredAny;
 use uuid::Uuid;
 
 use crate::catalog::{Approval, Deletion, RecordedObject, RecordedResource};
-use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::spec::SourceId;
 use cache::{Cache, Table};
 use events::Events;
@@ -260,7 +260,7 @@ impl State {
             registry.add(vec![removal])?;
         }
         drop(registry);
-        if let Some(fleet) = fleet_of(key) {
+        if let Some(fleet) = key.as_fleet() {
             locked(&self.kubeconfigs).forget(&fleet)?;
         }
         self.forget_details(key)
@@ -437,12 +437,6 @@ impl State {
 /// Takes a lock. A panic of another holder leaves nothing half-done behind these locks.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The fleet that a resource is; none where it is something else.
-fn fleet_of(key: &ResourceKey) -> Option<FleetKey> {
-    let fleet = (key.kind == Kind::Fleet).then(|| key.name.parse().ok()).flatten()?;
-    Some(FleetKey { organization: key.organization.clone(), fleet })
 }
 
 fn text(key: ResourceKey) -> String {

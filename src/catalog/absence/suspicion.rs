@@ -218,12 +218,7 @@ pub(super) fn lives_on_a_fleet(key: &ResourceKey) -> bool {
 
 /// The fleet that a recorded resource is, or is on.
 fn fleet_of(draft: &Draft, key: &ResourceKey) -> Option<FleetKey> {
-    let name = match key.kind {
-        Kind::Fleet => Some(key.name.as_str()),
-        Kind::Cluster => draft.record(key)?.immutable.get("/infrastructure")?.as_str(),
-        _ => None,
-    };
-    Some(FleetKey { organization: key.organization.clone(), fleet: name?.parse().ok()? })
+    key.as_fleet().or_else(|| draft.record(key)?.fleet(key))
 }
 
 fn folder(path: &SpecPath) -> Option<&str> {
