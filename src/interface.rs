@@ -4,15 +4,13 @@
 
 mod client;
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Catalog, Condition, Hold, Recorded, ResolvedCluster, Resource, ResourceStatus, Status};
 use crate::health;
-use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting};
+use crate::names::{Kind, ResourceKey};
+use crate::plan::{Change, FleetPlan, Index, Plan, Verb, Waiting};
 use crate::spec::{DnsProvider, InfraType, Spec};
 
 pub use client::{ClientProperties, client_properties};
@@ -52,60 +50,13 @@ pub fn timestamp(time: Timestamp) -> String {
 /// none where nothing could be looked at or nothing runs.
 pub fn standing(
     key: &ResourceKey,
-    catalog: &Catalog,
-    recorded: &Recorded,
-    plan: &Plan,
-    judged: Option<&ResourceStatus>,
-) -> Standing {
-    let host = host(key, catalog);
-    let host = plan.fleets.iter().find(|plan| Some(&plan.fleet) == host.as_ref());
-    stands(key, (catalog, recorded), plan.change(key), host, judged)
-}
-
-/// A plan by resources, for whoever asks how all of them stand.
-pub struct Index<'p> {
-    changes: BTreeMap<&'p ResourceKey, &'p Change>,
-    fleets: BTreeMap<&'p FleetKey, &'p FleetPlan>,
-}
-
-impl<'p> Index<'p> {
-    /// Of a plan.
-    pub fn of(plan: &'p Plan) -> Self {
-        let changes = plan.changes().map(|change| (&change.resource, change));
-        Self { changes: changes.collect(), fleets: plan.fleets.iter().map(|it| (&it.fleet, it)).collect() }
-    }
-
-    /// The same as [`standing`].
-    pub fn standing(
-        &self,
-        key: &ResourceKey,
-        catalog: &Catalog,
-        recorded: &Recorded,
-        judged: Option<&ResourceStatus>,
-    ) -> Standing {
-        let host = host(key, catalog).and_then(|fleet| self.fleets.get(&fleet)).copied();
-        stands(key, (catalog, recorded), self.changes.get(key).copied(), host, judged)
-    }
-}
-
-/// The fleet that a resource is, or is on.
-fn host(key: &ResourceKey, catalog: &Catalog) -> Option<FleetKey> {
-    match key.kind {
-        Kind::Fleet => {
-            Some(FleetKey { organization: key.organization.clone(), fleet: key.name.parse().ok()? })
-        }
-        _ => catalog.resources.get(key)?.fleet(),
-    }
-}
-
-/// `host` is what is planned for the fleet that the resource is or is on.
-fn stands(
-    key: &ResourceKey,
     (catalog, recorded): (&Catalog, &Recorded),
-    change: Option<&Change>,
-    host: Option<&FleetPlan>,
+    (plan, index): (&Plan, &Index),
     judged: Option<&ResourceStatus>,
 ) -> Standing {
+    let fleet = key.as_fleet().or_else(|| catalog.resources.get(key)?.fleet());
+    let host = fleet.and_then(|fleet| index.fleet(plan, &fleet));
+    let change = index.change(plan, key);
     let record = recorded.resources.get(key);
     let conditions = conditions(key, host, judged);
     let hold = catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());

@@ -51,8 +51,7 @@ pub(super) struct Task {
 impl Task {
     /// Does it. Whoever tells that it ended does so afterwards.
     pub(super) fn run(self) {
-        let plan = self.round.plan.fleets.iter().find(|plan| plan.fleet == self.fleet);
-        let Some(plan) = plan else { return };
+        let Some(plan) = self.round.fleet_plan(&self.fleet) else { return };
         // Who dies over one fleet leaves the others alone.
         let report = catch_unwind(AssertUnwindSafe(|| self.execute(plan)));
         let report = report.unwrap_or_else(|_| died(&self.fleet));

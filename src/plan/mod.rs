@@ -16,6 +16,7 @@ mod fleet;
 mod given_up;
 mod guard;
 mod in_use;
+mod index;
 mod inputs;
 mod json;
 mod made_from;
@@ -54,6 +55,7 @@ pub use display::{Reader, display, markdown, plain, reason, way_out};
 pub use dry_run::{DryRun, DryRuns, Questions};
 pub use fleet::{FleetPart, Quiet};
 pub use guard::DELETIONS_WINDOW;
+pub use index::Index;
 pub use json::{InvalidPlan, schema};
 pub use model::{
     Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,

@@ -55,7 +55,7 @@ impl Plan {
         organizations.map(|change| (None, change)).chain(fleets)
     }
 
-    /// What happens to one resource, if anything.
+    /// What happens to one resource, if anything. Who asks for many has an [`Index`](crate::plan::Index).
     pub fn change(&self, resource: &ResourceKey) -> Option<&Change> {
         self.changes().find(|change| change.resource == *resource)
     }

@@ -3,6 +3,7 @@
 
 mod approval;
 mod health;
+mod known;
 mod kubeconfigs;
 mod memory;
 mod targets;
@@ -12,8 +13,8 @@ mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use camino::Utf8PathBuf;
@@ -21,14 +22,12 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::catalog::{self, Catalog, Recorded, ResolvedCluster, ResourceStatus, Secrets};
+use crate::catalog::{self, Catalog, Recorded, Secrets};
 use crate::config::Config;
-use crate::health::Outputs;
-use crate::interface::{self, Standing};
-use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::Extras;
-use crate::plan::{FleetPart, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site, Verb};
+use crate::plan::{FleetPart, Index, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site};
 use crate::render::Renderer;
 use crate::secret::SecretStore;
 use crate::spec::Documents;
@@ -88,6 +87,8 @@ pub struct Round {
     pub under_way: BTreeSet<FleetKey>,
     /// What kubeconfigs that outlive their specs are sealed to.
     recipient: String,
+    /// Where everything is in the plan.
+    index: OnceLock<Index>,
 }
 
 /// What came of planning all fleets.
@@ -191,7 +192,8 @@ impl Installation {
             self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, memory)?;
         let recipient = self.secrets.keyring().recipient();
         let under_way = under_way.into_keys().collect();
-        Ok(Round { checked, targets, plan, unknown, health, newer, looked, under_way, recipient })
+        let index = OnceLock::new();
+        Ok(Round { checked, targets, plan, unknown, health, newer, looked, under_way, recipient, index })
     }
 
     /// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
@@ -318,112 +320,6 @@ impl Installation {
             software: self.software.clone(),
             pauses,
         }
-    }
-}
-
-impl Round {
-    /// What is known of how a fleet, or the fleet of a cluster, is.
-    fn health_of(&self, key: &ResourceKey) -> Option<&Health> {
-        let is_here = |(fleet, health): &(&FleetKey, &Health)| {
-            fleet.resource() == *key || health.memory.clusters.contains_key(key)
-        };
-        self.health.iter().find(is_here).map(|(_, health)| health)
-    }
-
-    /// How fleets and clusters were found to be: those that were judged.
-    pub fn judgements(&self) -> impl Iterator<Item = (ResourceKey, &ResourceStatus)> {
-        let fleets = self.health.iter().filter_map(|(fleet, health)| Some((fleet, health.judged.as_ref()?)));
-        fleets.flat_map(|(fleet, judged)| {
-            let clusters = judged.clusters.iter().map(|(key, judgement)| (key.clone(), &judgement.status));
-            std::iter::once((fleet.resource(), &judged.status)).chain(clusters)
-        })
-    }
-
-    /// How a fleet or a cluster was found to be; none where it wasn't judged.
-    pub fn judged(&self, key: &ResourceKey) -> Option<&ResourceStatus> {
-        self.health_of(key)?.judged.as_ref()?.status_of(key)
-    }
-
-    /// What a person should know of deletions of which it isn't known what was applied; none where there is none.
-    pub fn understated(&self) -> Option<String> {
-        let recorded = &self.checked.recorded.resources;
-        let is_unknown = |key: &ResourceKey| {
-            recorded.get(key).is_some_and(|record| record.last_good.is_none() && !record.creating)
-        };
-        let deleted = self.plan.changes().filter(|change| change.verb == Verb::Delete);
-        let unknown: Vec<String> = deleted
-            .filter(|change| is_unknown(&change.resource))
-            .map(|change| change.resource.to_string())
-            .collect();
-        (!unknown.is_empty()).then(|| {
-            format!(
-                "this state doesn't know what was applied of {}, as one that was restored from a backup or lost its cache: with \
-                 a deletion may go more than this plan says, Namespaces and data among it",
-                unknown.join(", ")
-            )
-        })
-    }
-
-    /// The fleet that a cluster is on, by its spec or its record.
-    pub fn fleet_of(&self, cluster: &ResourceKey) -> Option<FleetKey> {
-        let Checked { catalog, recorded, .. } = &self.checked;
-        let by_spec = catalog.resources.get(cluster).and_then(|resource| resource.fleet());
-        by_spec.or_else(|| {
-            let named = recorded.resources.get(cluster)?.immutable.get("/infrastructure")?.as_str()?;
-            Some(FleetKey { organization: cluster.organization.clone(), fleet: named.parse().ok()? })
-        })
-    }
-
-    /// The clusters of the tree, and those that are there still.
-    pub fn clusters(&self) -> BTreeSet<&ResourceKey> {
-        let Checked { catalog, recorded, .. } = &self.checked;
-        let known = catalog.resources.keys().chain(recorded.resources.keys());
-        known.filter(|key| key.kind == Kind::Cluster).collect()
-    }
-
-    /// Where a fleet's manifests are; none where it is no folder.
-    pub fn folder_of(&self, fleet: &FleetKey) -> Option<Utf8PathBuf> {
-        match self.targets.get(fleet)? {
-            Target::Directory(directory) => Some(directory.root()),
-            Target::Kubernetes(_) => None,
-        }
-    }
-
-    /// What was last told of a cluster, and when.
-    pub fn last_known(&self, cluster: &ResourceKey) -> Option<(&ResourceStatus, Timestamp)> {
-        self.health_of(cluster)?.memory.clusters.get(cluster)?.last()
-    }
-
-    /// How a resource stands.
-    pub fn standing(&self, key: &ResourceKey) -> Standing {
-        let Checked { catalog, recorded, .. } = &self.checked;
-        interface::standing(key, catalog, recorded, &self.plan, self.judged(key))
-    }
-
-    /// The address at which a fleet lets clients in, as last known: its Gateway's, or that of the load balancer of its only
-    /// cluster. Where each cluster has load balancers of its own, no single address is the fleet's.
-    pub fn loadbalancer_dns(&self, fleet: &ResourceKey) -> Option<String> {
-        let memory = &self.health_of(fleet)?.memory;
-        let outside =
-            memory.clusters.values().filter_map(|cluster| cluster.outputs().bootstrap.get("external"));
-        let outside: Vec<&String> = outside.collect();
-        let only = || match outside.as_slice() {
-            [address] => Some(address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host)),
-            _ => None,
-        };
-        memory.fleet.gateway().or_else(only).map(str::to_owned)
-    }
-
-    /// A cluster as it is rendered, and what it is, as last known; none for one that was never applied.
-    pub fn applied_cluster(&self, key: &ResourceKey) -> Option<(&ResolvedCluster, Option<&Outputs>)> {
-        let Checked { catalog, recorded, .. } = &self.checked;
-        recorded.resources.get(key)?;
-        Some((catalog.clusters.get(key)?, self.outputs(key)))
-    }
-
-    /// Where a cluster is found and what it is, as last known.
-    pub fn outputs(&self, cluster: &ResourceKey) -> Option<&Outputs> {
-        Some(self.health_of(cluster)?.memory.clusters.get(cluster)?.outputs())
     }
 }
 

@@ -25,17 +25,17 @@ pub struct Found {
 /// # Errors
 /// When none has the path.
 pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<Found>, Unshown> {
-    let resources = round.checked.catalog.resources.values();
-    let of_kind: Vec<&Resource> = resources.filter(|resource| resource.key.kind == kind).collect();
-    let Some(path) = path else { return Ok(of_kind.iter().map(|resource| found(round, resource)).collect()) };
-    match of_kind.iter().find(|resource| resource.key.path() == path) {
+    let resources = &round.checked.catalog.resources;
+    let of_kind = resources.values().filter(|resource| resource.key.kind == kind);
+    let Some(path) = path else { return Ok(of_kind.map(|resource| found(round, resource)).collect()) };
+    match ResourceKey::at(kind, path).and_then(|key| resources.get(&key)) {
         Some(resource) => Ok(vec![found(round, resource)]),
-        None => Err(not_found(kind, path, &of_kind)),
+        None => Err(not_found(kind, path, of_kind)),
     }
 }
 
-fn not_found(kind: Kind, path: &str, of_kind: &[&Resource]) -> Unshown {
-    let known: Vec<String> = of_kind.iter().map(|resource| resource.key.path()).collect();
+fn not_found<'r>(kind: Kind, path: &str, of_kind: impl Iterator<Item = &'r Resource>) -> Unshown {
+    let known: Vec<String> = of_kind.map(|resource| resource.key.path()).collect();
     let hint = match known.as_slice() {
         [] => format!("the tree has no {}", kind.noun()),
         _ => format!("there are: {}", known.join(", ")),

@@ -52,7 +52,7 @@ pub fn lines(round: &Round) -> Vec<Line> {
 
 /// What is said of each cluster of a fleet that can't be reached, for which the fleet's own line says why.
 fn unreached(round: &Round, fleet: &FleetKey) -> Option<String> {
-    let plan = round.plan.fleets.iter().find(|plan| plan.fleet == *fleet)?;
+    let plan = round.fleet_plan(fleet)?;
     matches!(plan.reach, Reach::Unreachable { .. }).then(|| format!("fleet {fleet} can't be reached"))
 }
 

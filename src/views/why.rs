@@ -63,7 +63,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
     let checked = &round.checked;
     let resource = checked.catalog.resources.get(&cluster);
     let recorded = checked.recorded.resources.get(&cluster);
-    let change = round.plan.change(&cluster);
+    let change = round.change(&cluster);
     let good = || recorded?.last_good.as_ref().map(|good| good.origin.clone());
     let Standing { status, reason, since, .. } = round.standing(&cluster);
     let fleet = round.fleet_of(&cluster);
@@ -96,8 +96,9 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
 
 /// What is amiss with the fleet as a whole, from which its clusters suffer alike.
 fn of_fleet(fleet: Option<&FleetKey>, round: &Round) -> Vec<String> {
-    let plans = round.plan.fleets.iter().filter(|plan| Some(&plan.fleet) == fleet);
-    let conditions = plans.filter_map(|plan| plan.status.as_ref()).flat_map(|status| &status.conditions);
+    let plan = fleet.and_then(|fleet| round.fleet_plan(fleet));
+    let conditions =
+        plan.and_then(|plan| plan.status.as_ref()).into_iter().flat_map(|status| &status.conditions);
     let amiss = conditions.filter(|condition| condition.degraded);
     amiss.map(|condition| condition.message.clone()).collect()
 }
@@ -171,9 +172,7 @@ fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<
 
 /// What a person can do about a target that can't be looked at.
 fn hint_of_reach(page: &Page, round: &Round) -> Option<String> {
-    let plans = &round.plan.fleets;
-    let plan = plans.iter().find(|plan| Some(&plan.fleet) == page.fleet.as_ref())?;
-    match &plan.reach {
+    match &round.fleet_plan(page.fleet.as_ref()?)?.reach {
         Reach::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
         _ => None,
     }

@@ -7,9 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::exposition::{Histogram, Kind, Page};
-use crate::catalog::{ResourceStatus, Status};
+use crate::catalog::Status;
 use crate::execute::{Progress, Report};
-use crate::interface;
 use crate::names::{self, ResourceKey};
 use crate::plan::{Verb, Waiting};
 use crate::round::{Health, Round};
@@ -141,8 +140,6 @@ impl Figures {
             return;
         }
         self.counted = counted;
-        let judged: BTreeMap<ResourceKey, &ResourceStatus> = round.judgements().collect();
-        let index = interface::Index::of(&round.plan);
         self.fleets.clear();
         self.clusters.clear();
         let known = round.checked.catalog.resources.keys().chain(round.checked.recorded.resources.keys());
@@ -153,10 +150,7 @@ impl Figures {
                 names::Kind::Cluster => &mut self.clusters,
                 _ => continue,
             };
-            let checked = &round.checked;
-            let judged = judged.get(key).copied();
-            let standing = index.standing(key, &checked.catalog, &checked.recorded, judged);
-            *counts.entry(standing.status).or_default() += 1;
+            *counts.entry(round.standing(key).status).or_default() += 1;
         }
     }
 

@@ -5,6 +5,7 @@ mod decisions;
 mod disruption;
 mod dry_run;
 mod gateway;
+mod index;
 mod look;
 mod modes;
 mod preflight;

@@ -1,0 +1,61 @@
+//! Where in a plan everything is, for whoever asks for one among many.
+
+use crate::names::{FleetKey, ResourceKey};
+use crate::plan::{Change, FleetPlan, Plan};
+
+/// The places of a plan's changes and fleets, each in the order of their keys.
+#[derive(Debug)]
+pub struct Index {
+    changes: Box<[Place]>,
+    fleets: Box<[usize]>,
+}
+
+/// Where a change is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Organization { part: usize, change: usize },
+    Fleet { part: usize, change: usize },
+}
+
+impl Index {
+    /// Of a plan. It says nothing of any other.
+    pub fn of(plan: &Plan) -> Index {
+        let organizations = plan.organizations.iter().enumerate().flat_map(|(part, organization)| {
+            (0..organization.changes.len()).map(move |change| Place::Organization { part, change })
+        });
+        let on_fleets = plan.fleets.iter().enumerate().flat_map(|(part, fleet)| {
+            (0..fleet.changes.len()).map(move |change| Place::Fleet { part, change })
+        });
+        let mut changes: Vec<Place> = organizations.chain(on_fleets).collect();
+        changes.sort_by(|a, b| a.resource(plan).cmp(&b.resource(plan)));
+        let mut fleets: Vec<usize> = (0..plan.fleets.len()).collect();
+        fleets.sort_by(|&a, &b| plan.fleets[a].fleet.cmp(&plan.fleets[b].fleet));
+        Index { changes: changes.into(), fleets: fleets.into() }
+    }
+
+    /// What happens to one resource, if anything.
+    pub fn change<'p>(&self, plan: &'p Plan, resource: &ResourceKey) -> Option<&'p Change> {
+        let place = self.changes.binary_search_by(|place| place.resource(plan).cmp(&Some(resource))).ok()?;
+        self.changes[place].change(plan)
+    }
+
+    /// What happens on one fleet, if it was planned.
+    pub fn fleet<'p>(&self, plan: &'p Plan, fleet: &FleetKey) -> Option<&'p FleetPlan> {
+        let of = |&place: &usize| plan.fleets.get(place).map(|plan| &plan.fleet);
+        let place = self.fleets.binary_search_by(|place| of(place).cmp(&Some(fleet))).ok()?;
+        plan.fleets.get(self.fleets[place])
+    }
+}
+
+impl Place {
+    fn resource(self, plan: &Plan) -> Option<&ResourceKey> {
+        self.change(plan).map(|change| &change.resource)
+    }
+
+    fn change(self, plan: &Plan) -> Option<&Change> {
+        match self {
+            Place::Organization { part, change } => plan.organizations.get(part)?.changes.get(change),
+            Place::Fleet { part, change } => plan.fleets.get(part)?.changes.get(change),
+        }
+    }
+}
