@@ -8,6 +8,8 @@ mod feed;
 mod log;
 mod look;
 mod schedule;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -243,19 +245,29 @@ impl Process {
 
     /// One event after the other.
     fn serve(&mut self) -> Result<(), Lost> {
-        loop {
-            let event = self.next();
-            let orders = self.schedule.step(&event, Instant::now());
-            self.hear(event);
-            for order in orders {
-                match order {
-                    Order::Fetch => self.feed.hurry(),
-                    Order::Plan => self.plan()?,
-                    Order::Start(fleet) => self.begin(&fleet)?,
-                    Order::Leave => return self.lost.take().map_or(Ok(()), Err),
-                }
+        while self.step()? {}
+        self.lost.take().map_or(Ok(()), Err)
+    }
+
+    /// Does about what happens next what is to be done, and says whether there is more to come.
+    fn step(&mut self) -> Result<bool, Lost> {
+        let event = self.next();
+        for order in self.orders(event) {
+            match order {
+                Order::Fetch => self.feed.hurry(),
+                Order::Plan => self.plan()?,
+                Order::Start(fleet) => self.begin(&fleet)?,
+                Order::Leave => return Ok(false),
             }
         }
+        Ok(true)
+    }
+
+    /// What is to be done about an event. What begins with a plan begins with that which was made last.
+    fn orders(&mut self, event: Event) -> Vec<Order> {
+        let orders = self.schedule.step(&event, Instant::now());
+        self.hear(event);
+        orders
     }
 
     /// Waits for what happens next.
@@ -288,6 +300,7 @@ impl Process {
             Event::HangUp => self.reload(),
             Event::Lost(lost) => {
                 self.vitals.stopping();
+                self.desk.close();
                 let number = self.schedule.running();
                 tracing::error!(fleets = number, error = %lost, "no plan can be made any more: what is being done is finished first");
                 self.lost.get_or_insert(lost);

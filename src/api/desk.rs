@@ -121,7 +121,10 @@ impl Desk {
     }
 
     /// A plan that is made from now on.
-    pub(super) async fn plan(&self) -> Result<Made, Unanswered> {
+    ///
+    /// # Errors
+    /// When none is made any more, or not within a minute.
+    pub async fn plan(&self) -> Result<Made, Unanswered> {
         match self.ask(Wants::Plan).await? {
             Given::Plan(made) => Ok(made),
             Given::Approved(_) => Err(ending()),

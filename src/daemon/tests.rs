@@ -1,0 +1,130 @@
+//! A process on two fleets of folders, which is told what happens by hand or goes on by itself.
+
+use camino::Utf8PathBuf;
+use tempfile::TempDir;
+
+use super::*;
+use crate::plan::Verb;
+use crate::secret::{Keyring, SecretStore};
+use crate::state::State;
+
+const ORDERS: &str = "acme/clusters/orders.yaml";
+const EVENTS: &str = "acme/clusters/events.yaml";
+
+/// An installation in a folder of its own, with the cluster `orders` on the fleet `eu` and `events` on `us`. Nothing is
+/// protected.
+struct Place {
+    root: Utf8PathBuf,
+    _dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place { root: Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap(), _dir: dir };
+        place.write(
+            "organizations.yaml",
+            "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: acme\n",
+        );
+        for fleet in ["eu", "us"] {
+            place.write(&format!("acme/fleets/{fleet}.yaml"), &fleet_spec(fleet));
+        }
+        place.write(ORDERS, &cluster_spec("eu", "orders", 1));
+        place.write(EVENTS, &cluster_spec("us", "events", 1));
+        place
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root.join("tree").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn remove(&self, path: &str) {
+        std::fs::remove_file(self.root.join("tree").join(path)).unwrap();
+    }
+
+    /// Whether a fleet has the manifests of a cluster.
+    fn has(&self, fleet: &str, cluster: &str) -> bool {
+        self.root.join(format!("output/acme/{fleet}/kafka-acme--{cluster}")).exists()
+    }
+
+    /// A process that works on one fleet at a time.
+    fn process(&self, absence: Duration) -> Process {
+        let state = self.root.join("state");
+        let mut config = Config::default();
+        config.daemon.fleets_at_once = 1;
+        let opened = Arc::new(State::open(&state).unwrap());
+        let keyring = Keyring::load_or_create(&state).unwrap();
+        let setup = Setup {
+            installation: Installation {
+                state: Some(Arc::clone(&opened)),
+                secrets: Arc::new(SecretStore::new(self.root.join("secrets"), |_| None, keyring)),
+                config,
+                output_dir: self.root.join("output"),
+                software: "0.1.0".to_owned(),
+                proposed: false,
+            },
+            source: Source::Folder(self.root.join("tree")),
+            socket: self.root.join("socket"),
+            webhook_secret: None,
+            actor: "tester".to_owned(),
+            color: false,
+            vitals: Arc::new(Vitals::begin(Timestamp::now())),
+            reload: Box::new(|| None),
+        };
+        let (tell, events) = mpsc::unbounded_channel();
+        let desk = Arc::new(Desk::new(Some(opened), Arc::new(Memory::with_absence(absence)), || {}));
+        Process::start(setup, desk, runtime().unwrap(), tell, events).unwrap()
+    }
+}
+
+fn fleet_spec(fleet: &str) -> String {
+    format!(
+        "apiVersion: streamfleet/v1\nkind: Fleet\norganization: acme\nidentifier: {fleet}\ninfra_type: directory\n\
+         tenancy_mode: Shared\nmax_tenants: 5\nmax_kafka_units: 10\ndeletion_protection: false\n"
+    )
+}
+
+fn cluster_spec(fleet: &str, cluster: &str, units: u32) -> String {
+    format!(
+        "apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\ninfrastructure: {fleet}\nidentifier: {cluster}\n\
+         cluster_type: kafka\ntenancy_mode: Shared\nkafka_units: {units}\ndeletion_protection: false\n\
+         advanced_config:\n  version: 4.3.1\n  cluster_access: Internal\n"
+    )
+}
+
+fn fleet(name: &str) -> FleetKey {
+    format!("acme/{name}").try_into().unwrap()
+}
+
+impl Process {
+    /// Makes a plan, as the thread does that makes them, and gives what is to be done then.
+    fn planned(&mut self) -> Vec<Order> {
+        let event = self.look.lock().unwrap().look(&self.installation);
+        self.orders(event)
+    }
+
+    /// Does what the last plan says of a fleet, and gives what is to be done then.
+    fn work(&mut self, name: &str) -> Vec<Order> {
+        let round = self.round.clone().unwrap();
+        self.work.begin(round, fleet(name)).run();
+        self.orders(Event::Ended { fleet: fleet(name) })
+    }
+
+    /// Goes on until something is so.
+    fn until(&mut self, is_so: impl Fn() -> bool) {
+        while !is_so() {
+            assert!(self.step().unwrap(), "it ended");
+        }
+    }
+}
+
+#[test]
+fn who_asks_a_process_that_can_plan_no_more_is_told_so_at_once() {
+    let place = Place::new();
+    let mut process = place.process(Duration::ZERO);
+    process.orders(Event::Lost(Lost::Died));
+    let asked = process.runtime.block_on(process.desk.plan());
+    assert_eq!(asked.err().unwrap().why, "the daemon is ending");
+}
