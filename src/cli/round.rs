@@ -4,7 +4,6 @@ use std::sync::{Arc, mpsc};
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use rustix::fs::MemfdFlags;
 use secrecy::SecretString;
 use tokio::runtime::{Handle, Runtime};
 
@@ -282,23 +281,15 @@ pub fn actor() -> String {
 
 /// Who runs the command: the user of the process, and beside it what the environment says, which anybody can set.
 pub fn user() -> String {
-    // What a process makes is its user's.
-    let made = rustix::fs::memfd_create("user", MemfdFlags::CLOEXEC).and_then(rustix::fs::fstat);
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    named(made.ok().map(|made| made.st_uid), &users, |name| std::env::var(name).ok())
+    named(rustix::process::geteuid().as_raw(), &users, |name| std::env::var(name).ok())
 }
 
 /// A user as `/etc/passwd` has it, or its number where that has none, as in a container.
-fn named(uid: Option<u32>, users: &str, variable: impl Fn(&str) -> Option<String>) -> String {
-    let name = uid.map_or_else(
-        || "unknown".to_owned(),
-        |uid| {
-            let is_it =
-                |line: &&str| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(uid);
-            let name = users.lines().find(is_it).and_then(|line| line.split(':').next());
-            name.map_or_else(|| format!("uid {uid}"), str::to_owned)
-        },
-    );
+fn named(uid: u32, users: &str, variable: impl Fn(&str) -> Option<String>) -> String {
+    let is_it = |line: &&str| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(uid);
+    let name = users.lines().find(is_it).and_then(|line| line.split(':').next());
+    let name = name.map_or_else(|| format!("uid {uid}"), str::to_owned);
     let said = ["SUDO_USER", "USER"].into_iter().find_map(|variable_name| {
         let said: String =
             variable(variable_name)?.chars().filter(|letter| !letter.is_control()).take(64).collect();
@@ -318,7 +309,7 @@ mod tests {
     fn who_runs_a_command_is_told_by_the_process_and_not_by_the_environment() {
         let users = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n";
         let user = |uid, variables: &[(&str, &str)]| {
-            named(Some(uid), users, |name| {
+            named(uid, users, |name| {
                 variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             })
         };
