@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::config::{Config, SourceConfig};
+use crate::config::Config;
 
 /// What a path begins with that leads to a credential.
 pub const PREFIX: &str = "$CREDENTIALS_DIRECTORY/";
@@ -16,13 +16,8 @@ pub fn resolve(config: &mut Config) {
 
 /// The paths that may lead to a credential.
 fn paths(config: &mut Config) -> impl Iterator<Item = &mut Utf8PathBuf> {
-    let Config { secrets_dir, source, .. } = config;
-    let SourceConfig {
-        token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file, ..
-    } = source;
-    [secrets_dir, token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file]
-        .into_iter()
-        .flatten()
+    let files = config.source.files().map(|(_, file)| file);
+    [&mut config.secrets_dir].into_iter().chain(files).flatten()
 }
 
 fn resolve_in(path: &mut Utf8PathBuf, folder: &Utf8Path) {
@@ -37,7 +32,8 @@ mod tests {
 
     #[test]
     fn every_file_of_a_secret_or_of_keys_may_be_a_credential() {
-        let names = ["token_file", "ssh_key", "known_hosts", "signed_by", "signing_key"];
+        let names =
+            ["token_file", "ssh_key", "known_hosts", "signed_by", "signing_key", "webhook_secret_file"];
         let source: String =
             names.iter().map(|name| format!("{name} = \"$CREDENTIALS_DIRECTORY/{name}\"\n")).collect();
         let text = format!("secrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n[source]\n{source}");

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::cli::credentials::PREFIX;
-use crate::config::{ApiConfig, Config, SourceConfig};
+use crate::config::{ApiConfig, Config};
 
 /// Makes every path whole.
 ///
@@ -12,23 +12,14 @@ use crate::config::{ApiConfig, Config, SourceConfig};
 pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, String)> {
     let folder = file.parent().unwrap_or(Utf8Path::new(""));
     let Config { state_dir, output_dir, secrets_dir, source, api: ApiConfig { socket, .. }, .. } = config;
-    let SourceConfig {
-        token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file, ..
-    } = source;
-    let all = [
+    let own = [
         ("state_dir", state_dir),
         ("output_dir", output_dir),
         ("secrets_dir", secrets_dir),
-        ("source.token_file", token_file),
-        ("source.ssh_key", ssh_key),
-        ("source.known_hosts", known_hosts),
-        ("source.signed_by", signed_by),
-        ("source.signing_key", signing_key),
-        ("source.webhook_secret_file", webhook_secret_file),
         ("api.socket", socket),
     ];
     let home = std::env::var("HOME").ok();
-    for (name, path) in all {
+    for (name, path) in own.into_iter().chain(source.files()) {
         let Some(path) = path.as_mut().filter(|path| !path.as_str().starts_with(PREFIX)) else { continue };
         refuse_shell(name, path, home.as_deref())?;
         if let Ok(whole) = camino::absolute_utf8(folder.join(&*path)) {

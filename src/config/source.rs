@@ -29,8 +29,8 @@ pub struct SourceConfig {
     /// The user that a token is sent with, over https. Most servers take any.
     #[schemars(length(min = 1))]
     pub username: String,
-    /// The file of the token for https. The variable `STREAMFLEET_GIT_TOKEN` goes before it. It, `ssh_key` and
-    /// `known_hosts` may be credentials of the systemd service: `$CREDENTIALS_DIRECTORY/git-token`.
+    /// The file of the token for https. The variable `STREAMFLEET_GIT_TOKEN` goes before it. It, `ssh_key`, `known_hosts`,
+    /// `signed_by` and `signing_key` may be credentials of the systemd service: `$CREDENTIALS_DIRECTORY/git-token`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/git-token")]
     pub token_file: Option<Utf8PathBuf>,
     /// The file of the private key for ssh, without a passphrase.
@@ -137,6 +137,18 @@ impl Transport {
 const SSH_PORT: u16 = 22;
 
 impl SourceConfig {
+    /// The files that it names, by the settings that do.
+    pub fn files(&mut self) -> [(&'static str, &mut Option<Utf8PathBuf>); 6] {
+        [
+            ("source.token_file", &mut self.token_file),
+            ("source.ssh_key", &mut self.ssh_key),
+            ("source.known_hosts", &mut self.known_hosts),
+            ("source.signed_by", &mut self.signed_by),
+            ("source.signing_key", &mut self.signing_key),
+            ("source.webhook_secret_file", &mut self.webhook_secret_file),
+        ]
+    }
+
     /// The first thing that is wrong with it.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         let numbers = [

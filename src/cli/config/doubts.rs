@@ -5,36 +5,16 @@ use std::io::ErrorKind;
 use camino::Utf8Path;
 
 use crate::cli::credentials::PREFIX;
-use crate::config::{Config, SourceConfig, Transport};
+use crate::config::{Config, Transport};
 
 /// What a person should look at, each as a sentence.
 pub fn of(config: &Config, table: &toml::Table) -> Vec<String> {
-    let SourceConfig {
-        git,
-        token_file,
-        ssh_key,
-        known_hosts,
-        signed_by,
-        signing_key,
-        webhook_secret_file,
-        ..
-    } = &config.source;
-    let files = [
-        ("token_file", token_file),
-        ("ssh_key", ssh_key),
-        ("known_hosts", known_hosts),
-        ("signed_by", signed_by),
-        ("signing_key", signing_key),
-        ("webhook_secret_file", webhook_secret_file),
-    ];
-    let files = files.iter().filter_map(|(name, path)| Some((name, path.as_ref()?)));
+    let mut source = config.source.clone();
+    let files = source.files().into_iter().filter_map(|(name, path)| Some((name, path.take()?)));
     let missing = files.filter(|(_, path)| !path.as_str().starts_with(PREFIX) && is_missing(path));
-    let missing =
-        missing.map(|(name, path)| format!("`source.{name}` names `{path}`, and there is no such file"));
-    missing
-        .chain(without_git(git.as_deref(), table))
-        .chain(git.as_deref().and_then(forgotten_scheme))
-        .collect()
+    let missing = missing.map(|(name, path)| format!("`{name}` names `{path}`, and there is no such file"));
+    let git = config.source.git.as_deref();
+    missing.chain(without_git(git, table)).chain(git.and_then(forgotten_scheme)).collect()
 }
 
 /// Files that can't be looked at may be another user's.
