@@ -12,6 +12,7 @@ use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
+use crate::cli::paths::whole;
 use crate::cli::settings::{self, Settings, TreeArgs};
 use crate::config::{self, OperatorFault};
 
@@ -104,7 +105,7 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     };
     let argument = |id: &str, name: &str, value: Option<&Utf8PathBuf>| Setting {
         name: id.to_owned(),
-        value: value.map(|path| absolute(path).as_str().into()).unwrap_or_default(),
+        value: value.map(|path| whole(path).as_str().into()).unwrap_or_default(),
         from: given(arguments, id, name).unwrap_or_else(|| by_file(id)),
     };
     let tree = match settings.from_git {
@@ -129,11 +130,6 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     rest.retain(|(name, _)| !is_folder(name));
     all.extend(rest.into_iter().map(|(name, value)| Setting { from: by_file(&name), name, value }));
     Ok(all)
-}
-
-/// A path that means the same from everywhere.
-fn absolute(path: &Utf8PathBuf) -> Utf8PathBuf {
-    camino::absolute_utf8(path).unwrap_or_else(|_| path.clone())
 }
 
 /// What gave an argument; none where nobody did.

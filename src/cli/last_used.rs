@@ -4,6 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::cli::command;
 use crate::cli::failure::Failure;
+use crate::cli::paths::whole;
 use crate::cli::settings::Settings;
 use crate::config::Mode;
 use crate::state::LastUsed;
@@ -29,8 +30,8 @@ impl Compared {
         let before = LastUsed::read(&state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
         let now = LastUsed {
             mode: settings.config.policy.mode,
-            config: settings.file.as_deref().map(absolute),
-            output_dir: absolute(&settings.output_dir),
+            config: settings.file.as_deref().map(whole),
+            output_dir: whole(&settings.output_dir),
         };
         let mut compared = Compared { now, state_dir, warnings: Vec::new(), refusal: None };
         if let Some(before) = &before {
@@ -113,11 +114,6 @@ fn strictness(mode: Mode) -> u8 {
         Mode::Approve => 1,
         Mode::PlanOnly => 2,
     }
-}
-
-/// A path that means the same from everywhere.
-fn absolute(path: &Utf8Path) -> Utf8PathBuf {
-    camino::absolute_utf8(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether two paths lead to one place.

@@ -29,6 +29,11 @@ pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, Strin
     Ok(())
 }
 
+/// A path that means the same from everywhere.
+pub fn whole(path: &Utf8Path) -> Utf8PathBuf {
+    camino::absolute_utf8(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// A folder named `~` is nobody's wish.
 fn refuse_shell(name: &str, path: &Utf8PathBuf, home: Option<&str>) -> Result<(), (String, String)> {
     let first = path.as_str().split('/').next().unwrap_or_default();

@@ -105,8 +105,7 @@ impl Settings {
         };
         let chosen = choose(state_dir, &config.state_dir, "state");
         // A daemon with another state is another one.
-        let whole = |dir: &Utf8PathBuf| camino::absolute_utf8(dir).ok();
-        let same_state = state_dir.is_none() || state_dir.as_ref().and_then(whole) == config.state_dir;
+        let same_state = state_dir.is_none() || state_dir.as_deref().map(paths::whole) == config.state_dir;
         let socket = config.api.socket.clone().filter(|_| same_state);
         let settings = Settings {
             socket: socket.unwrap_or_else(|| chosen.join("socket")),
