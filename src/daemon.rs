@@ -12,7 +12,7 @@ mod schedule;
 mod tests;
 mod work;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
@@ -26,6 +26,7 @@ use tokio::time::{sleep, timeout};
 use crate::api::{self, Closed, Desk, Hook, Office, socket::Socket};
 use crate::config::Config;
 use crate::names::FleetKey;
+use crate::parallel::locked;
 use crate::round::{Installation, Memory, Round};
 use crate::state::StateError;
 use crate::vitals::Vitals;
@@ -329,7 +330,7 @@ impl Process {
         let installation = Arc::clone(&self.installation);
         thread("plan", move || {
             let tell = Telling::new(tell, || Event::Lost(Lost::Died));
-            let event = look.lock().unwrap_or_else(PoisonError::into_inner).look(&installation);
+            let event = locked(&look).look(&installation);
             tell.send(event);
         })
     }

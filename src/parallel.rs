@@ -1,7 +1,8 @@
-//! Work on several processors at once, with results that don't depend on how many there are.
+//! Work on several processors at once, with results that don't depend on how many there are, and locks for what threads share.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Does the same for every item, and gives the results in the order of the items.
@@ -34,9 +35,29 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Takes a lock, though a thread died that held it: for what is only ever changed as a whole, or does no harm half changed.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_outlives_a_thread_that_died_with_it() {
+        let number = Mutex::new(1);
+        let died = thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    let _held = locked(&number);
+                    panic!("with the lock");
+                })
+                .join()
+        });
+        assert!(died.is_err() && number.is_poisoned());
+        assert_eq!(*locked(&number), 1);
+    }
 
     #[test]
     fn results_are_in_the_order_of_the_items() {

@@ -1,11 +1,12 @@
 //! Where those who ask leave their questions, and whoever makes plans the last one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
+use crate::parallel::locked;
 use crate::round::{Approved, Installation, Memory, Round};
 use crate::spec::Documents;
 use crate::state::State;
@@ -169,9 +170,4 @@ impl Question {
 fn ending() -> Unanswered {
     let hint = "wait until it is gone, or was started again, and try again".to_owned();
     Unanswered { why: "the daemon is ending".to_owned(), hint }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Only whole values are put in.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

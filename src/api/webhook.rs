@@ -1,6 +1,6 @@
 //! What git servers tell of pushes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use secrecy::SecretString;
 
+use crate::parallel::locked;
 use crate::source::git::webhook::{Notice, Refusal, judge};
 
 /// What a running process does about what a git server tells.
@@ -28,7 +29,7 @@ impl Hook {
 
     /// Says why something is refused, once and not for everybody who tries; who sent it hears nothing of it.
     fn tell(&self, refused: Option<Refusal>) {
-        let mut told = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = locked(&self.refused);
         match refused {
             None => told.clear(),
             Some(why) if told.contains(&why) => {}

@@ -1,7 +1,7 @@
 //! Where a running process has its specs from, and what says that there may be others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -13,6 +13,7 @@ use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Event, Lost, thread};
+use crate::parallel::locked;
 use crate::source::SourceError;
 use crate::source::directory::{Scanner, Watch};
 use crate::source::git::{Fetched, GitError, Mirror};
@@ -272,11 +273,6 @@ impl Fetches {
         tracing::error!(source, error, hint, in_force, "{what}");
         self.trouble = Some(error);
     }
-}
-
-fn locked(stands: &Mutex<Stands>) -> MutexGuard<'_, Stands> {
-    // Only whole values are put in.
-    stands.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What holds while nothing can be fetched.

@@ -1,7 +1,7 @@
 //! How fleets and clusters are: looked at, judged, and remembered.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
@@ -10,6 +10,7 @@ use super::{Checked, Round};
 use crate::catalog::RecordedFleet;
 use crate::health::{self, FleetHealth, FleetSeen, Memories, Seen, Wanted, wanted};
 use crate::names::{FleetKey, ResourceKey};
+use crate::parallel::locked;
 use crate::plan::{ObservedFleet, Reach};
 use crate::state::{State, StateError};
 use crate::target::{Target, TargetError};
@@ -64,7 +65,7 @@ impl Judged {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Arc<Last>>> {
         // Only whole values are put in.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

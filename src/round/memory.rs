@@ -5,7 +5,7 @@ mod corrections;
 mod timer;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,6 +16,7 @@ use super::{Checked, Round};
 use crate::catalog::Catalog;
 use crate::execute::{Failure, Report};
 use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::parallel::locked;
 use crate::plan::{Change, FleetPlan, Pauses, Retry};
 use crate::render::Renderer;
 use crate::target::{self, Pace};
@@ -157,7 +158,7 @@ impl Memory {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // What is lost by a panic in the middle only makes the next round plan more.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Asks a fleet's target what it would say to its part of a plan, before the plan is shown.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::Secrets;
 use crate::names::{Digest, FleetKey};
+use crate::parallel::locked;
 use crate::plan::{DryRuns, FleetPart, Questions, Step, manifest_digest};
 use crate::secret;
 use crate::target::{Target, Trial};
@@ -50,7 +51,7 @@ impl Asked {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Answer>> {
         // Only whole values are put in.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use camino::Utf8PathBuf;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -13,6 +13,7 @@ use super::lookup::{Found, from_credential, from_env, from_file, open_to_others}
 use super::{Keyring, SecretError, describe};
 use crate::catalog::{OpenedSecret, SecretMark, Secrets};
 use crate::names::SecretRef;
+use crate::parallel::locked;
 use crate::problem::Problem;
 use crate::spec::{Document, Documents, SecretValue, secret_pointer};
 
@@ -58,7 +59,7 @@ impl SecretStore {
 
     fn lock(&self) -> MutexGuard<'_, Arc<Keyring>> {
         // Only whole keyrings are put in.
-        self.keyring.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.keyring)
     }
 
     /// Reads the keys anew where somebody added one. Those that were read before stay where they can't be.

@@ -15,7 +15,7 @@ pub mod write;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -34,6 +34,7 @@ pub use tree::checked_out;
 
 use crate::config::{SourceConfig, Transport};
 use crate::names::Digest;
+use crate::parallel::locked;
 use crate::spec::{Snapshot, SourceId};
 
 /// The setting that names the keys of those who sign.
@@ -447,7 +448,7 @@ impl Mirror {
 
     fn whole(&self) -> MutexGuard<'_, Option<Oid>> {
         // It is one value, which nobody leaves half written.
-        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.whole)
     }
 
     fn is_crowded(&self) -> bool {

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Table;
 use super::records::StatusRecord;
-use super::{Event, Follower, State, StateError, locked, text};
+use super::{Event, Follower, State, StateError, text};
 use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
+use crate::parallel::locked;
 use crate::spec::Commit;
 
 /// A step that was begun and not finished: something is doing it now, or was interrupted.

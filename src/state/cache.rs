@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::StateError;
 use super::records::VERSION;
+use crate::parallel::locked;
 
 /// The cache's folder. The number is sled's format, not that of our records.
 pub(super) const FOLDER: &str = "cache-v1";
@@ -110,7 +111,7 @@ impl Cache {
 
     /// A number that is another one when what was stored last may be lost, since the disk refused it.
     pub(super) fn reopened(&self) -> u64 {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner).reopened
+        locked(&self.turn).reopened
     }
 
     /// Stores a record.
@@ -206,7 +207,7 @@ impl Cache {
         action: impl FnOnce(&Sled) -> sled::Result<T>,
     ) -> Result<T, StateError> {
         // Nothing of ours is behind this lock that is ever half done, though somebody panicked.
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = locked(&self.turn);
         if turn.sled.is_none() || (turn.is_refused && attempted == "write") {
             self.open_again(&mut turn)?;
         }

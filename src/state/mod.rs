@@ -34,7 +34,7 @@ mod restore;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use camino::Utf8Path;
 use jiff::Timestamp;
@@ -43,6 +43,7 @@ use uuid::Uuid;
 
 use crate::catalog::{Approval, Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::parallel::locked;
 use crate::spec::SourceId;
 use cache::{Cache, Table};
 use events::Events;
@@ -432,11 +433,6 @@ impl State {
     pub fn flush(&self) -> Result<(), StateError> {
         self.cache.flush()
     }
-}
-
-/// Takes a lock. A panic of another holder leaves nothing half-done behind these locks.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn text(key: ResourceKey) -> String {

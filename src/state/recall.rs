@@ -6,9 +6,10 @@ use serde::de::IgnoredAny;
 
 use super::cache::Table;
 use super::records::{self, Detail, Object, Seen};
-use super::{State, StateError, locked, object_prefix, parse_object_key, text};
+use super::{State, StateError, object_prefix, parse_object_key, text};
 use crate::catalog::{Recorded, RecordedFleet, RecordedObject};
 use crate::names::{FleetKey, ObjectKey};
+use crate::parallel::locked;
 use crate::spec::SourceId;
 
 impl State {

@@ -2,7 +2,7 @@
 //! clusters, over which they are watched.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use tokio::runtime::Handle;
@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::kubernetes::Kept;
 use super::{Footprint, Target, Targets};
 use crate::names::{Digest, FleetKey};
+use crate::parallel::locked;
 use crate::plan::Quiet;
 
 /// Which fleets were found as they should be, and what would have to change for that to change. It spares rendering,
@@ -51,8 +52,8 @@ impl Memory {
     /// What is remembered now. The connections stay the original's: no others are made, and what is told over them isn't told
     /// here.
     pub fn copy(&self) -> Memory {
-        let fleets = self.fleets.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let fleets = locked(&self.fleets).clone();
+        let kept = locked(&self.kept).clone();
         Memory { fleets: Mutex::new(fleets), kept: Mutex::new(kept), is_copy: true, ..Memory::default() }
     }
 
@@ -60,7 +61,7 @@ impl Memory {
     /// where there was none, a connection is made and the cluster watched from then on; what is no target any more is let
     /// go.
     pub fn connect(&self, targets: &mut Targets, runtime: &Handle) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.kept);
         if self.is_copy {
             for (fleet, target) in &mut targets.targets {
                 if let (Target::Kubernetes(cluster), Some(kept)) = (target, kept.get(fleet)) {
@@ -87,7 +88,7 @@ impl Memory {
     /// What a fleet was found to be by the last look at it; none where it has to be looked at, since something of it may be
     /// other than it was, or was not as it should be.
     pub fn recall(&self, fleet: &FleetKey, target: &Target, basis: &Basis) -> Option<Arc<Quiet>> {
-        let fleets = self.fleets.lock().unwrap_or_else(PoisonError::into_inner);
+        let fleets = locked(&self.fleets);
         let remembered = fleets.get(fleet).map(Arc::clone)?;
         // Other fleets are looked at meanwhile.
         drop(fleets);
@@ -107,7 +108,7 @@ impl Memory {
         let remembered = footprint.zip(found.cloned());
         let remembered =
             remembered.map(|(footprint, quiet)| Remembered { basis, footprint, quiet: Arc::new(quiet) });
-        let mut fleets = self.fleets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fleets = locked(&self.fleets);
         match remembered {
             Some(remembered) => drop(fleets.insert(fleet.clone(), Arc::new(remembered))),
             None => drop(fleets.remove(fleet)),
@@ -117,7 +118,7 @@ impl Memory {
     /// Forgets what is known of a fleet's Kubernetes cluster beside what it holds of ours: something was done there, or
     /// failed.
     pub fn forget_facts(&self, fleet: &FleetKey) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = locked(&self.kept);
         if let Some(kept) = kept.get(fleet) {
             kept.forget_facts();
         }

@@ -9,13 +9,14 @@ mod journal;
 mod manager;
 
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::time::sleep;
 
 use crate::execute::{Progress, Report};
+use crate::parallel::locked;
 use crate::round::Round;
 use figures::Figures;
 use manager::Manager;
@@ -162,9 +163,4 @@ impl Vitals {
             manager.tell(lines);
         }
     }
-}
-
-/// Takes a lock. A panic of another holder leaves a number that is a little off, and no more.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

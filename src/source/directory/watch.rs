@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -25,6 +25,7 @@ use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch,
 use rustix::io::Errno;
 
 use super::{Glance, MAX_FOLDERS, glance, is_spec};
+use crate::parallel::locked;
 
 /// How long nothing has to happen before what happened counts as over: who saves a file, saves several.
 const QUIET: Duration = Duration::from_millis(100);
@@ -130,7 +131,7 @@ impl Unfinished {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

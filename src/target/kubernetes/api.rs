@@ -4,7 +4,7 @@
 mod writes;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use futures_util::io::AsyncBufReadExt as _;
 use futures_util::{Stream, StreamExt as _};
@@ -21,6 +21,7 @@ use super::retry::{CALL_TIMEOUT, Nature, persist};
 use super::tally;
 use super::watch::Written;
 use crate::names::ObjectKey;
+use crate::parallel::locked;
 
 pub(super) use writes::{Applied, ApplyError, Mode};
 
@@ -55,13 +56,13 @@ impl Api {
 
     /// What was written since this was asked last.
     pub(super) fn take_written(&self) -> Vec<Written> {
-        let written = self.written.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = self.written.as_ref().map(|it| locked(it));
         written.map(|mut written| std::mem::take(&mut *written)).unwrap_or_default()
     }
 
     fn wrote(&self, written: Option<Written>) {
         if let (Some(all), Some(written)) = (&self.written, written) {
-            all.lock().unwrap_or_else(PoisonError::into_inner).push(written);
+            locked(all).push(written);
         }
     }
 
@@ -268,7 +269,7 @@ impl Api {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, BTreeMap<String, Served>>> {
         // It is a cache of whole values, so that whoever panicked left nothing half done.
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.served)
     }
 
     /// Makes a request that may be made twice, and gives the answer. `attempted` says what for.

@@ -1,12 +1,13 @@
 //! What is known of a cluster beside our own objects, in a process that runs on: it takes a dozen calls to find out, and
 //! changes seldom.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::KubernetesTarget;
+use crate::parallel::locked;
 use crate::plan::preflight::{Extras, Facts};
 
 /// For how long a change may depend on what was found out: whoever mends what is lacking waits no longer for it to be seen.
@@ -30,7 +31,7 @@ impl Known {
 
     fn lock(&self) -> MutexGuard<'_, Option<Found>> {
         // Only whole values are put in.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

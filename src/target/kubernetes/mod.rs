@@ -25,13 +25,14 @@ mod watch;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::config::AddressRange;
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::parallel::locked;
 use crate::plan::ResourceMark;
 use crate::spec::kubeconfig::KubeAccess;
 use api::Api;
@@ -102,7 +103,7 @@ impl KubernetesTarget {
 
     /// Puts other objects in the place of those that the last look found ahead of the inventory, and gives these.
     fn swap_ahead(&self, ahead: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
-        std::mem::replace(&mut *self.ahead.lock().unwrap_or_else(PoisonError::into_inner), ahead)
+        std::mem::replace(&mut *locked(&self.ahead), ahead)
     }
 
     /// What the cluster remembers of resources.

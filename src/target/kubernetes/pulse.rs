@@ -1,10 +1,12 @@
 //! Whether a server is there at all, so that not each of a thousand calls waits for one that isn't.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::parallel::locked;
 
 /// How long a server that didn't answer is left alone. Whoever has many calls to make is through with them in that time.
 const REST: Duration = Duration::from_secs(10);
@@ -50,7 +52,7 @@ impl Pulse {
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
         // Each writes whole values, so that whoever panicked left nothing half done.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.seen)
     }
 }
 

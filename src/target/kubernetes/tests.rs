@@ -1,7 +1,7 @@
 //! What is made of a server's answers, of which a test says each.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -125,10 +125,6 @@ fn cluster(bound: Option<&str>) -> Arc<Cluster> {
         allowed: Vec::new(),
         described: true,
     })
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap()
 }
 
 fn fleet() -> FleetKey {

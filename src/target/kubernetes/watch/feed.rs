@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -15,6 +15,7 @@ use super::gate::Gate;
 use super::pause;
 use super::shelf::{Shelf, position};
 use super::topic::{Purpose, Topic};
+use crate::parallel::locked;
 use crate::target::kubernetes::KubeError;
 use crate::target::kubernetes::api::Api;
 use crate::target::pace::jitter;
@@ -109,7 +110,7 @@ impl Feed {
     /// What is known.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // Each event is taken in whole or not at all.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Follows the kind for as long as somebody runs this.

@@ -1,6 +1,6 @@
 //! Which cluster answers: asked before anything is believed, and again before anything is after a connection broke.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::bell::{Bell, Happened};
 use super::pause;
 use crate::names::FleetKey;
+use crate::parallel::locked;
 use crate::target::kubernetes::api::Api;
 use crate::target::kubernetes::{Cluster, KubeError};
 
@@ -144,9 +145,4 @@ impl Gate {
             self.bell.rings(Happened::ANYTHING);
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Only whole values are put in.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,7 +21,7 @@ mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -37,6 +37,7 @@ use super::inventory::{self, Inventory};
 use super::live::Live;
 use super::{Cluster, KubeError};
 use crate::names::{FleetKey, ObjectKey};
+use crate::parallel::locked;
 use crate::target::Pace;
 use bell::Bell;
 use feed::{Feed, Stand, State};
@@ -277,7 +278,7 @@ impl View {
 
     fn inventory(&self) -> Result<Arc<Inventory>, KubeError> {
         let revision = self.bell.revision();
-        let mut known = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.inventory);
         if let Some((_, inventory)) = known.as_ref().filter(|(at, _)| *at == revision) {
             return Ok(Arc::clone(inventory));
         }
@@ -323,7 +324,7 @@ impl View {
 
     /// Whether everything that we wrote was seen. What nothing will tell of is not waited for.
     fn has_seen(&self) -> bool {
-        let mut unseen = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unseen = locked(&self.unseen);
         unseen.extend(self.api.take_written());
         unseen.retain(|written| self.awaits(written));
         unseen.is_empty()
@@ -363,7 +364,7 @@ impl View {
 
     fn feeds(&self) -> MutexGuard<'_, BTreeMap<Topic, Running>> {
         // Feeds are put in whole.
-        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.feeds)
     }
 }
 
