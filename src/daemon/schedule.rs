@@ -2,8 +2,9 @@
 //!
 //! Plans are made one at a time, and of all fleets. Work goes on beside them, fleet by fleet and as much at a time as the
 //! settings say, and only with the last plan that was made and while no other is being made: what an older one said is forgotten,
-//! and so is a plan while which the specs may have changed. What is under way when a plan is begun is left out of it. So no fleet is worked on by two plans, and one that hangs holds up nobody else. Time
-//! is the time that passes, so that nobody who sets a clock hurries or delays anything.
+//! and so is a plan while which the specs may have changed. What is under way when a plan is begun is left out of it. So no
+//! fleet is worked on by two plans, and one that hangs holds up nobody else. Time is the time that passes, so that nobody who
+//! sets a clock hurries or delays anything.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

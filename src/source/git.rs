@@ -25,7 +25,7 @@ use git2::{
 };
 use secrecy::SecretString;
 
-use doubt::Kept;
+use doubt::follows;
 pub use error::GitError;
 use locks::Lock;
 use login::{Login, Told};
@@ -213,46 +213,6 @@ impl Mirror {
         Ok(snapshot)
     }
 
-    /// Says that a plan was made of a commit, and all that it wants to have remembered is: where the branch was rewritten,
-    /// that is settled then. It waits for nobody: while something is fetched it stays doubted, and a deletion may ask once
-    /// more than it has to. Gives whether it is settled now.
-    pub fn settled(&self, commit: &str) -> bool {
-        let Ok(_alone) = locks::alone(&self.place, &self.url, Duration::ZERO) else { return false };
-        match self.kept() {
-            Ok(Some(kept)) if kept.now == commit => self.found(kept).is_ok(),
-            _ => false,
-        }
-    }
-
-    /// Forgets that a commit got lost.
-    fn found(&self, kept: Kept) -> io::Result<()> {
-        if kept.lost.is_none() { Ok(()) } else { Kept { lost: None, ..kept }.write(&self.place) }
-    }
-
-    /// A branch that has the lost commit again is in order again. That is said only now that no other is in force.
-    fn in_order_again(&self) -> Result<(), GitError> {
-        let Some(kept) = self.kept()? else { return Ok(()) };
-        let failed = |error: &dyn std::error::Error| clone(&self.place, error);
-        let repository = Repository::open_bare(&self.place).map_err(|error| failed(&error))?;
-        let in_force = self.names().in_force(&repository);
-        match (in_force, &kept.lost) {
-            (Some(commit), Some(lost)) if follows(&repository, commit, lost) => {
-                self.found(kept).map_err(|error| failed(&error))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// What is kept of this source.
-    fn kept(&self) -> Result<Option<Kept>, GitError> {
-        let kept = Kept::read(&self.place).map_err(|error| GitError::Kept {
-            path: doubt::file(&self.place),
-            url: self.url.clone(),
-            why: error.to_string(),
-        })?;
-        Ok(kept.filter(|kept| kept.source == self.names().digest()))
-    }
-
     /// The clone stays where it is until the result is dropped.
     fn reading(&self) -> Result<Lock, GitError> {
         if !self.place.exists() {
@@ -284,21 +244,6 @@ impl Mirror {
         let is_new = before != Some(found.to_string().as_str());
         let follows_it = before.is_none_or(|before| follows(&repository, found, before));
         Ok(Fetched { commit: found.to_string(), is_new, rewritten: is_new && !(follows_last && follows_it) })
-    }
-
-    /// Keeps that a commit is about to be in force, and which one it takes the place of if it doesn't follow it. As long as
-    /// that is not settled, it goes for those that follow. Gives whether it follows the last one.
-    fn keep(&self, repository: &Repository, now: Oid) -> Result<bool, GitError> {
-        let kept = self.kept()?;
-        // What is kept here is still known when the clone is lost.
-        let last = self.commit().or(kept.as_ref().map(|kept| kept.now.clone()));
-        let follows_last = last.as_ref().is_none_or(|last| follows(repository, now, last));
-        let lost = kept.as_ref().and_then(|kept| kept.lost.clone()).or(last.filter(|_| !follows_last));
-        let wanted = Kept { source: self.names().digest().to_owned(), now: now.to_string(), lost };
-        if kept.as_ref() != Some(&wanted) {
-            wanted.write(&self.place).map_err(|error| clone(&self.place, &error))?;
-        }
-        Ok(follows_last)
     }
 
     /// Fetches everything into a new clone, which takes the place of the old one when it is whole.
@@ -492,12 +437,6 @@ impl Names {
 fn may_be_the_clones(error: &git2::Error) -> bool {
     use ErrorClass::{Config, FetchHead, Indexer, Object, Odb, Reference, Tree, Zlib};
     matches!(error.class(), Config | FetchHead | Indexer | Object | Odb | Reference | Tree | Zlib)
-}
-
-/// Whether a commit is another one or has it among those before it.
-fn follows(repository: &Repository, commit: Oid, before: &str) -> bool {
-    let descends = |before| Ok(commit == before || repository.graph_descendant_of(commit, before)?);
-    Oid::from_str(before).and_then(descends).unwrap_or(false)
 }
 
 /// Makes a folder where there is none. Specs may be nobody else's business.

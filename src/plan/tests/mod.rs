@@ -1,5 +1,6 @@
 //! A small installation made by hand, on which plans are made and carried out in memory.
 
+mod approval;
 mod certificate;
 mod decisions;
 mod disruption;
@@ -398,6 +399,15 @@ impl Lab {
 fn there(uid: String, manifest: Json) -> ObservedObject {
     let manifest = Some(manifest);
     ObservedObject { uid, ours: true, unchanged: true, manifest, changed_by: None, contested: Vec::new() }
+}
+
+/// Three clusters that were applied without protection, and whose specs are gone.
+fn three_removed() -> Lab {
+    let mut lab = Lab::with(&["a", "b", "c"]);
+    ["a", "b", "c"].iter().for_each(|name| lab.unprotected(name));
+    lab.settle();
+    ["a", "b", "c"].iter().for_each(|name| lab.remove(&format!("Cluster/acme/{name}")));
+    lab
 }
 
 /// The change of a resource in a plan.
