@@ -64,7 +64,8 @@ pub mod exit {
 
 /// Keeps Kafka fleets on Kubernetes equal to a tree of YAML files, and shows what it will do before it does it.
 ///
-/// Exit codes: 0 nothing to do or all done, 1 a problem, 2 a plan has changes, 3 something waits, 64 usage.
+/// Exit codes: 0 nothing to do or all done, 1 a problem, 2 a plan has changes, 3 something waits, 4 the state folder was taken
+/// away, 64 usage.
 #[derive(Debug, Parser)]
 #[command(name = "streamfleet", version, max_term_width = 100, arg_required_else_help = true)]
 struct Cli {
