@@ -308,6 +308,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_begun_is_forgotten_when_a_later_plan_does_not_have_it() {
+        for later in [&[][..], &[("us", "keep the other"), ("ap", "c")]] {
+            let mut schedule = Schedule::new(1, at(0));
+            schedule.step(&Event::Due, at(0));
+            let orders = schedule.step(&planned(&[("eu", "a"), ("us", "delete"), ("ap", "c")]), at(1));
+            assert_eq!(orders, [start("eu")]);
+            // From the moment on at which somebody may want something else, nothing begins with that plan.
+            assert_eq!(schedule.step(&Event::Specs, at(2)), [Order::Plan]);
+            assert_eq!(schedule.step(&planned(later), at(3)), []);
+            let next = later.first().map_or(Order::Plan, |(name, _)| start(name));
+            assert_eq!(schedule.step(&ended("eu"), at(4)), [next]);
+        }
+    }
+
+    #[test]
     fn whoever_saves_again_and_again_holds_up_only_what_could_do_harm() {
         let mut schedule = Schedule::new(8, at(0));
         schedule.step(&Event::Due, at(0));

@@ -106,10 +106,17 @@ impl Process {
     }
 
     /// Does what the last plan says of a fleet, and gives what is to be done then.
-    fn work(&mut self, name: &str) -> Vec<Order> {
+    fn work_on(&mut self, name: &str) -> Vec<Order> {
         let round = self.round.clone().unwrap();
         self.work.begin(round, fleet(name)).run();
         self.orders(Event::Ended { fleet: fleet(name) })
+    }
+
+    /// Goes on until nothing is being done, and nothing is to be done before somebody wants it.
+    fn until_idle(&mut self) {
+        while self.schedule.is_planning() || self.schedule.running() > 0 {
+            assert!(self.step().unwrap(), "it ended");
+        }
     }
 
     /// Goes on until something is so.
@@ -127,4 +134,54 @@ fn who_asks_a_process_that_can_plan_no_more_is_told_so_at_once() {
     process.orders(Event::Lost(Lost::Died));
     let asked = process.runtime.block_on(process.desk.plan());
     assert_eq!(asked.err().unwrap().why, "the daemon is ending");
+}
+
+#[test]
+fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
+    let place = Place::new();
+    let mut process = place.process(Duration::ZERO);
+    assert_eq!(process.orders(Event::Due), [Order::Plan]);
+    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
+    assert_eq!(process.work_on("eu"), [Order::Start(fleet("us"))]);
+    assert_eq!(process.work_on("us"), [Order::Plan]);
+    assert_eq!(process.planned(), []);
+    assert!(place.has("eu", "orders") && place.has("us", "events"));
+
+    // One fleet is worked on, and the deletion on the other one comes after that.
+    place.write(ORDERS, &cluster_spec("eu", "orders", 2));
+    place.remove(EVENTS);
+    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
+    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
+    let deletes = |process: &Process| {
+        let round = process.round.as_ref().unwrap();
+        round.plan.changes().any(|change| change.verb == Verb::Delete && change.is_ready())
+    };
+    assert!(deletes(&process));
+    let eu = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
+
+    // Before its turn has come, it is put back.
+    place.write(EVENTS, &cluster_spec("us", "events", 1));
+    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
+    assert_eq!(process.planned(), []);
+    assert!(!deletes(&process));
+    eu.run();
+    assert_eq!(process.orders(Event::Ended { fleet: fleet("eu") }), [Order::Plan]);
+    assert_eq!(process.planned(), []);
+    assert!(place.has("us", "events"));
+}
+
+#[test]
+fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
+    let place = Place::new();
+    let mut process = place.process(Duration::from_millis(300));
+    process.until(|| place.has("us", "events") && place.has("eu", "orders"));
+    process.until_idle();
+    // Whatever waits is looked at when it may go on, and not at the next occasion.
+    let begun = Instant::now();
+    place.remove(EVENTS);
+    process.until(|| !place.has("us", "events"));
+    assert!(begun.elapsed() >= Duration::from_millis(300), "not before");
+    assert!(place.has("eu", "orders"));
+    process.tell.send(Event::Stop).unwrap();
+    while process.step().unwrap() {}
 }
