@@ -117,8 +117,17 @@ pub struct Setup {
     pub color: bool,
     /// Who is told how the process is.
     pub vitals: Arc<Vitals>,
-    /// Reads the settings anew, and gives those that hold from now on; none where nothing that can change did.
-    pub reload: Box<dyn FnMut() -> Option<Config>>,
+    /// Reads anew what can change while it runs.
+    pub reload: Box<dyn FnMut() -> Reloaded>,
+}
+
+/// What was read anew.
+#[derive(Default)]
+pub struct Reloaded {
+    /// The settings that hold from now on; none where nothing that can change did.
+    pub config: Option<Config>,
+    /// The secret that git servers show from now on; none where the one from before holds.
+    pub webhook_secret: Option<SecretString>,
 }
 
 /// Runs until a signal ends it.
@@ -129,9 +138,9 @@ pub fn run(setup: Setup) -> Result<(), Lost> {
     let runtime = runtime()?;
     let (tell, events) = mpsc::unbounded_channel();
     listen(&runtime, &tell)?;
-    let desk = desk(&setup, &tell);
-    let socket = answer(&setup, Arc::clone(&desk), &tell, &runtime)?;
-    let mut process = Process::start(setup, desk, runtime, tell, events)?;
+    let (desk, hook) = (desk(&setup, &tell), hook(&setup, &tell));
+    let socket = answer(&setup, Arc::clone(&desk), hook.clone(), &runtime)?;
+    let mut process = Process::start(setup, desk, hook, runtime, (tell, events))?;
     process.vitals.is_up();
     let ended = process.serve();
     process.vitals.stopping();
@@ -157,19 +166,25 @@ fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSend
     Arc::new(Desk::new(installation.state.clone(), memory, wake))
 }
 
+/// Who is told of pushes; none where nobody is heard.
+fn hook(
+    Setup { installation, webhook_secret, .. }: &Setup,
+    tell: &UnboundedSender<Event>,
+) -> Option<Arc<Hook>> {
+    let (secret, tell) = (webhook_secret.clone()?, tell.clone());
+    let branch = installation.config.source.branch.clone();
+    Some(Arc::new(Hook::new(secret, branch, move || drop(tell.send(Event::Pushed)))))
+}
+
 /// Answers commands and, where the settings say so, over HTTP.
 fn answer(
-    Setup { installation, socket, webhook_secret, vitals, .. }: &Setup,
+    Setup { installation, socket, vitals, .. }: &Setup,
     desk: Arc<Desk>,
-    tell: &UnboundedSender<Event>,
+    hook: Option<Arc<Hook>>,
     runtime: &Runtime,
 ) -> Result<Socket, Lost> {
-    let config = &installation.config;
-    let hook = webhook_secret.clone().map(|secret| {
-        let tell = tell.clone();
-        Hook::new(secret, config.source.branch.clone(), move || drop(tell.send(Event::Pushed)))
-    });
-    let (listen, socket, vitals) = (config.api.listen, socket.clone(), Arc::clone(vitals));
+    let listen = installation.config.api.listen;
+    let (socket, vitals) = (socket.clone(), Arc::clone(vitals));
     Ok(api::begin(Office { listen, socket, vitals, desk, hook }, runtime.handle())?)
 }
 
@@ -207,7 +222,8 @@ struct Process {
     /// The last plan.
     round: Option<Arc<Round>>,
     vitals: Arc<Vitals>,
-    reload: Box<dyn FnMut() -> Option<Config>>,
+    hook: Option<Arc<Hook>>,
+    reload: Box<dyn FnMut() -> Reloaded>,
     /// Why it can't go on, once it can't.
     lost: Option<Lost>,
 }
@@ -216,9 +232,9 @@ impl Process {
     fn start(
         Setup { installation, source, actor, color, vitals, reload, .. }: Setup,
         desk: Arc<Desk>,
+        hook: Option<Arc<Hook>>,
         runtime: Runtime,
-        tell: UnboundedSender<Event>,
-        events: UnboundedReceiver<Event>,
+        (tell, events): (UnboundedSender<Event>, UnboundedReceiver<Event>),
     ) -> Result<Self, Lost> {
         let installation = Arc::new(installation);
         let memory = desk.memory();
@@ -239,6 +255,7 @@ impl Process {
             feed,
             round: None,
             vitals,
+            hook,
             reload,
             lost: None,
         })
@@ -315,10 +332,16 @@ impl Process {
         }
     }
 
-    /// Reads the settings anew, for the next plan.
+    /// Reads the settings anew, for the next plan, and the secret of webhooks.
     fn reload(&mut self) {
         self.vitals.reloading();
-        if let Some(config) = (self.reload)() {
+        let Reloaded { config, webhook_secret } = (self.reload)();
+        if let Some(hook) = &self.hook
+            && webhook_secret.is_some_and(|secret| hook.renew(secret))
+        {
+            tracing::info!("the secret of webhooks is another one from now on");
+        }
+        if let Some(config) = config {
             self.schedule.set_at_once(at_once(&config));
             self.installation = Arc::new(Installation { config, ..Installation::clone(&self.installation) });
         }

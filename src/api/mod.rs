@@ -46,7 +46,7 @@ pub struct Office {
     /// Where commands leave what they ask for.
     pub desk: Arc<Desk>,
     /// Who is told of pushes; none where the settings have no secret for that.
-    pub hook: Option<Hook>,
+    pub hook: Option<Arc<Hook>>,
 }
 
 /// Why nothing can be answered.

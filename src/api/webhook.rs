@@ -7,14 +7,14 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::parallel::locked;
 use crate::source::git::webhook::{Notice, Refusal, judge};
 
 /// What a running process does about what a git server tells.
 pub struct Hook {
-    secret: SecretString,
+    secret: Mutex<SecretString>,
     branch: String,
     pushed: Box<dyn Fn() + Send + Sync>,
     /// Why some were refused since the last that wasn't.
@@ -24,7 +24,15 @@ pub struct Hook {
 impl Hook {
     /// Calls back when the branch was pushed, by word of somebody who knows the secret.
     pub fn new(secret: SecretString, branch: String, pushed: impl Fn() + Send + Sync + 'static) -> Hook {
-        Hook { secret, branch, pushed: Box::new(pushed), refused: Mutex::default() }
+        Hook { secret: Mutex::new(secret), branch, pushed: Box::new(pushed), refused: Mutex::default() }
+    }
+
+    /// From now on, this is the secret. Says whether it is another one than before.
+    pub fn renew(&self, secret: SecretString) -> bool {
+        let mut known = locked(&self.secret);
+        let is_another = known.expose_secret() != secret.expose_secret();
+        *known = secret;
+        is_another
     }
 
     /// Says why something is refused, once and not for everybody who tries; who sent it hears nothing of it.
@@ -41,8 +49,8 @@ impl Hook {
     }
 }
 
-pub(super) fn routes(hook: Hook) -> Router {
-    Router::new().route("/webhook", post(webhook)).with_state(Arc::new(hook))
+pub(super) fn routes(hook: Arc<Hook>) -> Router {
+    Router::new().route("/webhook", post(webhook)).with_state(hook)
 }
 
 async fn webhook(
@@ -50,7 +58,8 @@ async fn webhook(
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, &'static str) {
-    let judged = judge(&headers, &body, &hook.secret);
+    let secret = locked(&hook.secret).clone();
+    let judged = judge(&headers, &body, &secret);
     hook.tell(judged.as_ref().err().copied());
     match judged {
         Ok(Notice::Branch(branch)) if branch == hook.branch => {

@@ -15,7 +15,7 @@ use crate::cli::last_used::Compared;
 use crate::cli::reload::reload;
 use crate::cli::round::{self, Access};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
-use crate::daemon::{self, Lost, Setup, Source};
+use crate::daemon::{self, Lost, Reloaded, Setup, Source};
 use crate::source::git::GitError;
 use crate::state::StateError;
 use crate::vitals::Vitals;
@@ -52,12 +52,15 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let vitals = Arc::new(Vitals::begin(Timestamp::now()));
     let (socket, mut settings) = (settings.socket.clone(), settings);
     let reload = Box::new(move || {
-        settings = reload(&tree, &settings)?;
-        let remembered = Compared::of(&settings).and_then(|used| used.remember(true));
-        if let Err(Failure { chain, hint, .. }) = remembered {
-            tracing::warn!(hint, "{}", chain.join(": "));
-        }
-        Some(settings.config.clone())
+        let config = reload(&tree, &settings).map(|anew| {
+            settings = anew;
+            let remembered = Compared::of(&settings).and_then(|used| used.remember(true));
+            if let Err(Failure { chain, hint, .. }) = remembered {
+                tracing::warn!(hint, "{}", chain.join(": "));
+            }
+            settings.config.clone()
+        });
+        Reloaded { config, webhook_secret: webhook_secret_anew(&settings) }
     });
     let color = console.err_has_color();
     let setup = Setup { installation, source, socket, webhook_secret, actor, color, vitals, reload };
@@ -81,6 +84,19 @@ fn webhook_secret(settings: &Settings) -> Result<Option<SecretString>, Failure> 
     let failed =
         |error: GitError| Failure::during("could not read the secret of webhooks", &error).hint(error.hint());
     Ok(secret.map_err(failed)?.flatten())
+}
+
+/// The same while it runs. What can't be read takes nothing away.
+fn webhook_secret_anew(settings: &Settings) -> Option<SecretString> {
+    webhook_secret(settings).unwrap_or_else(|Failure { chain, hint, .. }| {
+        let error = chain.join(": ");
+        tracing::error!(
+            error,
+            hint,
+            "the secret of webhooks can't be read anew, and the one from before holds"
+        );
+        None
+    })
 }
 
 fn failure(lost: Lost) -> Failure {

@@ -71,11 +71,10 @@ impl Place {
             actor: "tester".to_owned(),
             color: false,
             vitals: Arc::new(Vitals::begin(Timestamp::now())),
-            reload: Box::new(|| None),
+            reload: Box::new(Reloaded::default),
         };
-        let (tell, events) = mpsc::unbounded_channel();
         let desk = Arc::new(Desk::new(Some(opened), Arc::new(Memory::with_absence(absence)), || {}));
-        Process::start(setup, desk, runtime().unwrap(), tell, events).unwrap()
+        Process::start(setup, desk, None, runtime().unwrap(), mpsc::unbounded_channel()).unwrap()
     }
 }
 

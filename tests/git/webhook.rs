@@ -105,6 +105,38 @@ fn a_push_is_applied_when_a_git_server_tells_of_it_though_the_interval_is_an_hou
 }
 
 #[test]
+fn another_secret_holds_after_a_hangup_and_one_that_cannot_be_read_does_not() {
+    let specs = Specs::new();
+    heard(&specs);
+    let file = specs.tree.beside("webhook");
+    fs::write(&file, "one").unwrap();
+    let folder = specs.folder();
+    let serve = Serve::start_with(&specs.tree, SERVE, &[("CREDENTIALS_DIRECTORY", folder.to_str().unwrap())]);
+    replicas(&serve, &specs, "3");
+    let address = address(&serve);
+    let body = "{\"ref\":\"refs/heads/main\",\"after\":\"0\",\"commits\":[],\"repository\":{\"id\":1}}";
+    let heard = |secret: &str| {
+        let headers = [("X-Gitlab-Event", "Push Hook"), ("X-Gitlab-Token", secret)];
+        send(&address, "POST /webhook", &headers, body).status == 202
+    };
+    assert_eq!(["one", "two"].map(heard), [true, false]);
+
+    fs::write(&file, "two\n").unwrap();
+    assert_eq!(["one", "two"].map(heard), [true, false], "until it is asked to look");
+    serve.signal("HUP");
+    serve.says(&["the secret of webhooks is another one from now on"]);
+    assert_eq!(["one", "two"].map(heard), [false, true]);
+
+    fs::write(&file, "").unwrap();
+    serve.signal("HUP");
+    serve.says(&["the secret of webhooks can't be read anew, and the one from before holds", "it is empty"]);
+    assert_eq!(["", "two"].map(heard), [false, true]);
+    let log = serve.log();
+    assert_eq!(log.matches("the secret of webhooks is another one").count(), 1, "{log}");
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
 fn a_secret_that_is_missing_or_empty_is_told_at_the_start() {
     let specs = Specs::new();
     heard(&specs);
