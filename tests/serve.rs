@@ -8,7 +8,6 @@ mod silent;
 mod software;
 
 use std::fs;
-use std::path::PathBuf;
 
 use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
@@ -132,13 +131,24 @@ fn a_lost_cache_changes_nothing() {
     serve.says(&["done", "cluster acme/sandbox"]);
     assert_eq!(serve.stop(), Some(0));
     let output = || crate::support::files(&tree.beside("output"));
-    let (before, cache): (_, PathBuf) = (output(), tree.beside("state/cache-v1"));
-    fs::remove_dir_all(cache).unwrap();
+    let before = output();
+    fs::remove_dir_all(tree.beside("state/cache-v1")).unwrap();
     let serve = Serve::start(&tree, SERVE);
-    serve.says(&["planned", "looked="]);
+    serve.says(&["planned", "looked=1"]);
+    assert_eq!(output(), before);
     tree.write(ORDERS, units(&tree, 2));
     brokers(&serve, 6);
     assert!(!serve.log().contains("cluster acme/sandbox"), "{}", serve.log());
     assert_eq!(serve.stop(), Some(0));
-    assert_eq!(output().len(), before.len());
+    let after = output();
+    assert_eq!(after.len(), before.len());
+    let changed = before.iter().zip(&after).filter(|(before, after)| before != after);
+    let changed: Vec<&str> = changed.map(|((path, _), _)| path.as_str()).collect();
+    let expected = [
+        "acme/eu/.streamfleet-inventory.json",
+        "acme/eu/kafka-acme--orders/kafka-orders.yaml",
+        "acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml",
+        "acme/eu/kafka-acme--orders/resourcequota-orders.yaml",
+    ];
+    assert_eq!(changed, expected);
 }

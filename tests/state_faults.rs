@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Run, Tree, approval_id, copy};
+use crate::support::{Run, Tree, approval_id, copy, skipped};
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const SANDBOX: &str = "acme/clusters/sandbox.yaml";
@@ -349,7 +349,7 @@ fn as_one_who_heeds_permissions() -> Option<&'static [&'static str]> {
 #[test]
 fn what_cannot_be_written() {
     let Some(heeding) = as_one_who_heeds_permissions() else {
-        eprintln!("skipped: root can't give up that permissions mean nothing to it (no setpriv)");
+        skipped("root can't give up that permissions mean nothing to it (no setpriv)");
         return;
     };
     let mut told_all = String::new();
@@ -416,7 +416,7 @@ fn run_on_full_disk(tree: &Tree, namespace: &[&str], verb: &str, left: u32) -> R
 #[test]
 fn a_full_disk_loses_nothing_and_the_next_run_finishes() {
     let Some(namespace) = namespace() else {
-        eprintln!("skipped: a small file system can't be mounted here");
+        skipped("a small file system can't be mounted here");
         return;
     };
     let edit = |tree: &Tree| {
@@ -449,7 +449,7 @@ fn a_full_disk_loses_nothing_and_the_next_run_finishes() {
 #[test]
 fn a_restore_on_a_full_disk_changes_nothing() {
     let Some(namespace) = namespace() else {
-        eprintln!("skipped: a small file system can't be mounted here");
+        skipped("a small file system can't be mounted here");
         return;
     };
     let tree = applied();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{ORDERS, SANDBOX, SERVE, brokers, units};
 use crate::state_faults::namespace;
 use crate::support::serve::Serve;
-use crate::support::{Tree, copy};
+use crate::support::{Tree, copy, skipped};
 
 /// Writes a file until nothing goes in any more.
 fn fill(file: &Path) {
@@ -26,7 +26,7 @@ fn fill(file: &Path) {
 #[test]
 fn a_full_disk_ends_nothing_and_loses_nothing_and_all_goes_on_when_there_is_room_again() {
     let Some(namespace) = namespace() else {
-        eprintln!("skipped: a small file system can't be mounted here");
+        skipped("a small file system can't be mounted here");
         return;
     };
     let tree = Tree::example("quickstart");

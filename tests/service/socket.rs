@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::quiet;
 use crate::support::serve::Serve;
-use crate::support::{Run, Tree};
+use crate::support::{Run, Tree, skipped};
 
 const SERVE: &str = "serve --specs tree";
 const SOCKET: &str = "tree/.streamfleet/state/socket";
@@ -273,7 +273,7 @@ fn events_are_followed_from_one_daemon_to_the_next() {
 #[test]
 fn nobody_else_may_ask() {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
-        eprintln!("skipped: only root can be somebody else");
+        skipped("only root can be somebody else");
         return;
     }
     let tree = quiet();

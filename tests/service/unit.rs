@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::Tree;
+use crate::support::{Tree, skipped};
 
 /// What `systemd-analyze security` may say at most.
 const EXPOSURE: f64 = 2.0;
@@ -15,7 +15,7 @@ fn unit(name: &str) -> PathBuf {
 /// What `systemd-analyze` says; none where it isn't installed.
 fn analyze(arguments: &[&str]) -> Option<(bool, String)> {
     let Ok(output) = Command::new("systemd-analyze").args(arguments).output() else {
-        eprintln!("skipped: there is no systemd-analyze here");
+        skipped("there is no systemd-analyze here");
         return None;
     };
     let text = [output.stdout, output.stderr].concat();

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use super::Tree;
 use super::control_plane::within_patience;
+use super::{Tree, skipped};
 
 /// `streamfleet serve` on a tree. It is ended with this.
 pub struct Serve<'t> {
@@ -38,6 +38,7 @@ impl<'t> Serve<'t> {
         let own = ["unshare", "--user", "--map-root-user", "sh", "-c"];
         let may = Command::new(own[0]).args(&own[1..]).arg(&set).stderr(Stdio::null()).status();
         if !may.is_ok_and(|status| status.success()) {
+            skipped(&format!("a user namespace with a limit of its own ({limit}) can't be had here"));
             return None;
         }
         let script = format!("{set} && exec \"$@\"");
