@@ -297,11 +297,17 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 
     /// Records that a resource's deletion begins: a cluster's counts against the fleet's limit, and none needs to be
-    /// approved again when it is interrupted.
+    /// approved again when it is interrupted. None begins of what a later plan found to be guarded.
     fn count_deletion(&mut self, change: &'a Change) -> Result<(), Fault> {
         let cluster = &change.resource;
         if change.verb != Verb::Delete || !self.counted.insert(cluster) {
             return Ok(());
+        }
+        if self.run.state.is_guarded_since(cluster, self.run.known(cluster)) {
+            return Err(Fault::new(
+                "cannot delete it: it was guarded against that after this was decided",
+                "plan again to see what it waits for now",
+            ));
         }
         // Before anything of it is done: what the trail doesn't know of must not go.
         self.run.audit([format!("begins to delete {cluster}")])?;

@@ -228,10 +228,13 @@ impl Run<'_> {
         &self,
         records: impl IntoIterator<Item = (&'r ResourceKey, &'r RecordedResource)>,
     ) -> Result<(), StateError> {
-        let before =
-            |key: &ResourceKey| self.plan.remember.get(key).or_else(|| self.recorded.resources.get(key));
-        let records: Vec<_> = records.into_iter().map(|(key, record)| (key, record, before(key))).collect();
-        self.state.put_planned(records)
+        let records = records.into_iter().map(|(key, record)| (key, record, self.known(key)));
+        self.state.put_planned(records.collect::<Vec<_>>())
+    }
+
+    /// What was recorded of a resource when the plan was made, and by it.
+    fn known(&self, key: &ResourceKey) -> Option<&RecordedResource> {
+        self.plan.remember.get(key).or_else(|| self.recorded.resources.get(key))
     }
 
     /// Records that changes begin.

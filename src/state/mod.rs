@@ -237,6 +237,12 @@ impl State {
         registry.add((guarded != known).then_some(Entry::Resource(guarded)).into_iter().collect())
     }
 
+    /// Whether something guards a resource against deletion that didn't when it was recorded as `before`.
+    pub fn is_guarded_since(&self, key: &ResourceKey, before: Option<&RecordedResource>) -> bool {
+        let registry = locked(&self.registry);
+        registry.facts.resources.get(key).is_some_and(|known| known.is_guarded_since(before))
+    }
+
     /// Records that a cluster's deletion begins, and marks it as going. A deletion that was interrupted and begins again
     /// counts once.
     ///

@@ -85,6 +85,12 @@ impl Identity {
         self.key == fleet.resource() || (is_cluster && named == Some(fleet.fleet.as_str()))
     }
 
+    /// Whether anything guards it against deletion that didn't when it was as `before`.
+    pub(super) fn is_guarded_since(&self, before: Option<&RecordedResource>) -> bool {
+        let bare = Identity { protected: false, suspended: false, suspicion: None, ..self.clone() };
+        bare.clone().guarded_since(before, self) != bare
+    }
+
     /// The same with whatever guards it against deletion that was recorded since it was as `before`.
     pub(super) fn guarded_since(self, before: Option<&RecordedResource>, known: &Identity) -> Self {
         let had = |guard: fn(&RecordedResource) -> bool| before.is_some_and(guard);

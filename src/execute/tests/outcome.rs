@@ -170,6 +170,48 @@ async fn a_deletion_counts_uses_its_approval_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_deletion_begins_no_more_once_a_later_plan_found_the_resource_to_be_guarded() {
+    let first = Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+    let second = Wish::new(&[("b", "eu", "2")]);
+    let of_a = |place: &Place| -> Vec<String> {
+        place.files().into_iter().map(|(path, _)| path).filter(|path| path.contains("kafka-a")).collect()
+    };
+    let (mut refused, mut begun) = (0, 0);
+    for polls in 1.. {
+        let place = Place::new();
+        place.apply(&first).await;
+        let (state, before) = (place.state(), of_a(&place));
+        let (plan, ..) = place.plan(&state, &second).await;
+        let secrets = second.secrets();
+        let mut run = std::pin::pin!(place.execute(&plan, &state, &secrets));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut is_over = false;
+        for _ in 0..polls {
+            is_over = is_over || run.as_mut().poll(&mut context).is_ready();
+            tokio::task::yield_now().await;
+        }
+        if is_over {
+            break;
+        }
+        let known = state.recorded().unwrap().resources.remove(&cluster("a"));
+        let Some(known) = known.filter(|known| !known.deleting) else {
+            begun += 1;
+            continue;
+        };
+        let by = RecordedResource { protected: true, ..known };
+        state.guard(&cluster("a"), &by).unwrap();
+        let report = run.await;
+        let told = "cluster acme/a: cannot delete it: it was guarded against that after this was decided; plan again to \
+                    see what it waits for now";
+        assert_eq!(texts(&report), [told], "after {polls} polls");
+        assert_eq!(done(&report), [(Verb::Update, "b".into())]);
+        assert_eq!(of_a(&place), before, "after {polls} polls");
+        refused += 1;
+    }
+    assert!(refused > 5 && begun > 0, "{refused}, {begun}");
+}
+
+#[tokio::test]
 async fn a_new_source_is_recorded_when_no_deletion_is_left() {
     let place = Place::new();
     place.apply(&Wish::new(&[("a", "eu", "1")])).await;
