@@ -4,7 +4,7 @@
 mod corrections;
 mod timer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::catalog::Catalog;
 use crate::execute::{Failure, Report};
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::parallel::locked;
-use crate::plan::{Change, FleetPlan, Pauses, Retry};
+use crate::plan::{FleetPlan, Pauses, Retry};
 use crate::render::Renderer;
 use crate::target::{self, Pace};
 use corrections::Corrections;
@@ -148,8 +148,8 @@ impl Memory {
         let mut state = self.state();
         state.under_way.remove(&plan.fleet);
         self.targets.forget_facts(&plan.fleet);
-        let is_done = |change: &&Change| report.done.iter().any(|done| done.resource == change.resource);
-        for change in plan.changes.iter().filter(is_done) {
+        let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
+        for change in plan.changes.iter().filter(|change| done.contains(&change.resource)) {
             state.corrections.done(&plan.fleet, change, now);
         }
         let wanted = wanted(&round.checked.catalog, &plan.fleet);
