@@ -276,7 +276,10 @@ impl Process {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
-                    self.round = Some(round);
+                    let before = self.round.replace(round);
+                    // That takes a while for a large tree, and what is to be done shall not wait for it. Where no thread is to
+                    // be had, it is dropped here.
+                    let _ = thread("drop", move || drop(before));
                 }
             }
             Event::Stop => {
@@ -285,7 +288,11 @@ impl Process {
                 let number = self.schedule.running();
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }
-            Event::HangUp => self.reload(),
+            Event::HangUp => {
+                // Who sends it wants everything to be looked at.
+                self.desk.memory().doubt_folders();
+                self.reload();
+            }
             Event::Lost(lost) => {
                 self.vitals.stopping();
                 let number = self.schedule.running();

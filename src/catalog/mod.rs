@@ -36,7 +36,7 @@ use crate::spec::{self, Commit, Safeguards, SourceId};
 pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
 pub use recorded::{
     Approval, Deletion, LastGood, MadeFrom, Recorded, RecordedFleet, RecordedObject, RecordedResource,
-    SecretMark,
+    Records, SecretMark, TypedSpec, Written,
 };
 pub use resolve::resolve;
 pub use secrets::{OpenedSecret, Secrets};

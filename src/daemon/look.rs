@@ -1,7 +1,7 @@
 //! Reads the specs, looks at the targets and plans, again and again.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::runtime::Handle;
@@ -20,7 +20,11 @@ use crate::target::Pace;
 use crate::vitals::{Outcome, Vitals};
 
 /// How long is waited before book is kept again where that failed, as on a full disk.
-const PAUSES: Pace = Pace::around(std::time::Duration::from_secs(1), std::time::Duration::from_secs(30));
+const PAUSES: Pace = Pace::around(Duration::from_secs(1), Duration::from_secs(30));
+
+/// How long what was found in the folders that fleets write to is taken to be there still, in plans for other reasons: nothing
+/// tells what others do in them, and to look at every file of every fleet takes longer than all the rest.
+const FOLDERS: Duration = Duration::from_secs(30);
 
 /// What plans are made with.
 pub(super) struct Look {
@@ -38,6 +42,8 @@ pub(super) struct Look {
     /// Why no book could be kept, as it was told last.
     unkept: Option<String>,
     pauses: Pace,
+    /// When all folders that fleets write to were last looked at.
+    folders: Option<Instant>,
     /// What waited for what, as it was recorded last.
     waits: Waits,
 }
@@ -50,7 +56,7 @@ impl Look {
         vitals: Arc<Vitals>,
         runtime: Handle,
     ) -> Self {
-        let (documents, unreadable, unkept) = (None, None, None);
+        let (documents, unreadable, unkept, folders) = (None, None, None, None);
         let (log, pauses, waits) = (Log::new(color), PAUSES, Waits::default());
         let memory = desk.memory();
         Self {
@@ -65,6 +71,7 @@ impl Look {
             unreadable,
             unkept,
             pauses,
+            folders,
             waits,
         }
     }
@@ -104,6 +111,7 @@ impl Look {
         self.unreadable = None;
         self.vitals.turned();
         let documents = Arc::new(spec::read(&snapshot, self.documents.as_deref()));
+        let folders = self.trust_folders(questions.is_empty());
         let mut now = Timestamp::now();
         let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
         let begun = Instant::now();
@@ -114,12 +122,15 @@ impl Look {
             now = Timestamp::now();
             round = plan(now)?;
         }
+        self.folders = Some(folders);
         self.documents = Some(Arc::clone(&documents));
         tracing::debug!(plan = round.plan.id, looked = round.looked, took = ?begun.elapsed(), "planned");
         self.log.decisions(&round);
         self.vitals.planned(&round, now);
         self.waits.record(&round, state, &self.actor, now);
         let mut outlook = outlook(&round, now);
+        let again = FOLDERS.saturating_sub(folders.elapsed());
+        outlook.next = Some(outlook.next.map_or(again, |next| next.min(again)));
         let mut outcome = if outlook.fleets.is_empty() { Outcome::Idle } else { Outcome::Begun };
         if needs_book(&round, &outlook) && !self.keep_book(&round, state) {
             // Nothing may change before it is kept.
@@ -133,6 +144,14 @@ impl Look {
         self.desk.put(made.clone());
         questions.into_iter().for_each(|question| question.answer(Ok(Given::Plan(made.clone()))));
         Ok((Planned { outlook, round: Some(round) }, Some(outcome)))
+    }
+
+    /// Has folders looked at where that was last done a while ago, and where somebody asks how everything is. Gives when it
+    /// was last done.
+    fn trust_folders(&self, nobody_asks: bool) -> Instant {
+        let last = self.folders.filter(|last| nobody_asks && last.elapsed() < FOLDERS);
+        let is_trusted = self.memory.trust_folders(last.is_some());
+        last.filter(|_| is_trusted).unwrap_or_else(Instant::now)
     }
 
     /// Does what is no fleet's matter, and says whether all of it could be.

@@ -100,6 +100,16 @@ impl Memory {
         self.targets.changed().await;
     }
 
+    /// Whether the next plans take folders to be as they were found ([`target::Memory::trust_folders`]).
+    pub fn trust_folders(&self, trust: bool) -> bool {
+        self.targets.trust_folders(trust)
+    }
+
+    /// The next plan looks at all folders.
+    pub fn doubt_folders(&self) {
+        self.targets.doubt_folders();
+    }
+
     /// What has to be put off in the next plan of these specs.
     pub(super) fn pauses(&self, checked: &Checked, now: Timestamp) -> Pauses {
         let (Checked { catalog, recorded, .. }, now) = (checked, Moment::now(now));

@@ -49,6 +49,7 @@ use events::Events;
 use folder::Lock;
 use kubeconfigs::Kubeconfigs;
 use lines::Lines;
+use recall::Recalled;
 use records::{Entry, Object, Seen};
 use registry::Registry;
 
@@ -69,6 +70,8 @@ pub struct State {
     cache: Cache,
     /// How often each fleet's objects were written since the folder was opened.
     writes: Mutex<BTreeMap<FleetKey, u64>>,
+    /// What is recorded of resources, as it was read last.
+    recalled: Mutex<Recalled>,
     events: Mutex<Events>,
     warnings: Mutex<Vec<String>>,
     lock: Lock,
@@ -99,6 +102,7 @@ impl State {
             audit: Mutex::new(audit),
             cache,
             writes: Mutex::default(),
+            recalled: Mutex::default(),
             events: Mutex::new(events),
             warnings: Mutex::new(warnings),
             lock,
@@ -200,10 +204,12 @@ impl State {
             |identity: &&records::Identity| registry.facts.resources.get(&identity.key) != Some(identity);
         let entries = halves.iter().map(|(identity, _)| identity).filter(is_new).cloned();
         let entries = entries.map(Entry::Resource).collect();
-        registry.add(entries)?;
+        self.add(&mut registry, entries)?;
         drop(registry);
         for (identity, detail) in halves {
-            self.cache.put(Table::Resources, text(identity.key.clone()).as_bytes(), detail)?;
+            let put = self.cache.put(Table::Resources, text(identity.key.clone()).as_bytes(), detail);
+            self.touched([identity.key.clone()]);
+            put?;
         }
         Ok(())
     }
@@ -216,7 +222,7 @@ impl State {
         let mut registry = locked(&self.registry);
         let going = registry.facts.resources.get(key).filter(|identity| !identity.deleting).cloned();
         let entry = going.map(|identity| Entry::Resource(records::Identity { deleting: true, ..identity }));
-        registry.add(entry.into_iter().collect())
+        self.add(&mut registry, entry.into_iter().collect())
     }
 
     /// Adds to a recorded resource what guards it against deletion, and leaves everything else of it as somebody else may have
@@ -233,7 +239,7 @@ impl State {
             suspicion: known.suspicion.clone().or_else(|| by.suspicion.clone()),
             ..known.clone()
         };
-        registry.add((guarded != known).then_some(Entry::Resource(guarded)).into_iter().collect())
+        self.add(&mut registry, (guarded != known).then_some(Entry::Resource(guarded)).into_iter().collect())
     }
 
     /// Records that a cluster's deletion begins, and marks it as going. A deletion that was interrupted and begins again
@@ -246,7 +252,7 @@ impl State {
         let facts = &registry.facts;
         let counted = facts.resources.get(&deletion.cluster).is_some_and(|identity| identity.deleting)
             && facts.deletions.iter().any(|it| it.cluster == deletion.cluster);
-        if counted { Ok(()) } else { registry.add(vec![deletion.into()]) }
+        if counted { Ok(()) } else { self.add(&mut registry, vec![deletion.into()]) }
     }
 
     /// Forgets a resource that was deleted, but for how often that happened: one made anew under its key gets another id.
@@ -257,7 +263,7 @@ impl State {
         let mut registry = locked(&self.registry);
         if registry.facts.resources.contains_key(key) {
             let removal = registry.facts.removal(key.clone(), now);
-            registry.add(vec![removal])?;
+            self.add(&mut registry, vec![removal])?;
         }
         drop(registry);
         if let Some(fleet) = fleet_of(key) {
@@ -266,10 +272,20 @@ impl State {
         self.forget_details(key)
     }
 
+    /// Makes something known in the registry, and lets what it is about be read again.
+    fn add(&self, registry: &mut Registry, entries: Vec<Entry>) -> Result<(), StateError> {
+        let keys: Vec<ResourceKey> = entries.iter().filter_map(Entry::resource).cloned().collect();
+        let added = registry.add(entries);
+        self.touched(keys);
+        added
+    }
+
     fn forget_details(&self, key: &ResourceKey) -> Result<(), StateError> {
-        let key = text(key.clone());
-        self.cache.remove(Table::Resources, key.as_bytes())?;
-        self.cache.remove(Table::Status, key.as_bytes())
+        let written = text(key.clone());
+        let removed = self.cache.remove(Table::Resources, written.as_bytes());
+        self.touched([key.clone()]);
+        removed?;
+        self.cache.remove(Table::Status, written.as_bytes())
     }
 
     /// Records an object as it was applied.
@@ -334,7 +350,7 @@ impl State {
         let approvals = facts.approvals.iter().filter(|approval| approval.fleet == *fleet);
         let approvals = approvals.map(|it| Entry::ApprovalUsed { id: it.id.clone(), at: now });
         let entries = removed.chain(approvals).collect();
-        registry.add(entries)?;
+        self.add(&mut registry, entries)?;
         drop(registry);
         locked(&self.kubeconfigs).forget(fleet)?;
         for key in &gone {
@@ -383,7 +399,7 @@ impl State {
         if registry.facts.source.as_ref() == Some(&source.0) {
             return Ok(());
         }
-        registry.add(vec![Entry::Source { source: source.0.clone() }])
+        self.add(&mut registry, vec![Entry::Source { source: source.0.clone() }])
     }
 
     /// Records a person's approval.
@@ -405,7 +421,7 @@ impl State {
         let Some(used) = used else { return Ok(()) };
         let goes_on = rest.map(|rest| Entry::from(Approval { id: rest.to_owned(), ..used }));
         let used = Entry::ApprovalUsed { id: id.to_owned(), at: now };
-        registry.add([used].into_iter().chain(goes_on).collect())
+        self.add(&mut registry, [used].into_iter().chain(goes_on).collect())
     }
 
     /// Adds a line to the audit trail and waits until it is on disk.
