@@ -219,9 +219,10 @@ fn from_git(folder: &Path, tree: &Tree) -> io::Result<(Duration, Duration)> {
     let mut serve = Serve::start(&words)?;
     let fetched = serve.wait_for(Told::Planned)?.duration_since(start);
     // A disk that is slow makes it silent for a while with much left to do.
-    let is_made = |cluster: usize| manifest(&output, cluster.min(tree.clusters) - 1).is_ok();
-    while !(1..=tree.fleets).all(|fleet| is_made(100 * fleet)) {
-        sleep(TICK);
+    for fleet in 1..=tree.fleets {
+        while manifest(&output, (100 * fleet).min(tree.clusters) - 1).is_err() {
+            sleep(100 * TICK);
+        }
     }
     serve.wait_until_idle()?;
     enlarge(tree, tree.clusters / 2, EDITS);
