@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
-use crate::api::{self, Closed, Desk, Hook, Office, socket::Socket};
+use crate::api::{self, Closed, Desk, Hook, Office, socket::Socket, writing::Writer};
 use crate::config::Config;
 use crate::names::FleetKey;
 use crate::round::{Installation, Memory, Round};
@@ -150,8 +150,10 @@ fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSend
     let (watcher, tell) = (Arc::clone(vitals), tell.clone());
     let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
     // Nobody hears it when the process is about to end.
+    let specs = tell.clone();
+    let writer = Writer::new(source.place(), Arc::clone(&memory), move || drop(specs.send(Event::Specs)));
     let wake = move || drop(tell.send(Event::Asked));
-    Arc::new(Desk::new(installation.state.clone(), memory, wake))
+    Arc::new(Desk::new(installation.state.clone(), memory, wake).with_writer(Arc::new(writer)))
 }
 
 /// Answers commands and, where the settings say so, over HTTP.

@@ -10,6 +10,7 @@ mod desk;
 pub mod proposal;
 pub mod socket;
 mod webhook;
+pub mod writing;
 
 use std::io;
 use std::net::SocketAddr;

@@ -13,6 +13,7 @@ use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Event, Lost, thread};
+use crate::api::writing::Place;
 use crate::source::SourceError;
 use crate::source::directory::{Scanner, Watch};
 use crate::source::git::{Fetched, GitError, Mirror};
@@ -24,12 +25,20 @@ pub enum Source {
     /// A folder.
     Folder(Utf8PathBuf),
     /// A git repository, and how long to wait before it is fetched again.
-    Git(Box<Mirror>, Duration),
+    Git(Arc<Mirror>, Duration),
 }
 
 impl Source {
     pub(super) fn is_git(&self) -> bool {
         matches!(self, Source::Git(..))
+    }
+
+    /// Where what calls want is written.
+    pub(super) fn place(&self) -> Place {
+        match self {
+            Source::Folder(tree) => Place::Folder(tree.clone()),
+            Source::Git(mirror, _) => Place::Git(Arc::clone(mirror)),
+        }
     }
 }
 
@@ -117,7 +126,7 @@ pub(super) fn start(
             Ok((feed, Specs::Folder(tree, Scanner::of(unfinished), vitals)))
         }
         Source::Git(mirror, interval) => {
-            let (mirror, tried) = (Arc::new(*mirror), Arc::new(AtomicBool::new(false)));
+            let tried = Arc::new(AtomicBool::new(false));
             let mut fetches = Fetches::new(Arc::clone(&mirror), interval, Arc::clone(&tried), vitals);
             runtime.spawn(async move {
                 loop {

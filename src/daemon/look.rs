@@ -89,6 +89,8 @@ impl Look {
         let Some(state) = &installation.state else { return Ok((nothing, None)) };
         state.still_there()?;
         let questions = self.desk.take();
+        // Before they are read: what is written from now on may not be in them.
+        let writes = self.desk.writer().map(|writer| writer.mark()).unwrap_or_default();
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => {
@@ -129,7 +131,8 @@ impl Look {
             self.specs.settled();
         }
         let round = Arc::new(round);
-        let made = Made { installation: Arc::clone(installation), documents, round: Arc::clone(&round) };
+        let made =
+            Made { installation: Arc::clone(installation), documents, round: Arc::clone(&round), writes };
         self.desk.put(made.clone());
         questions.into_iter().for_each(|question| question.answer(Ok(Given::Plan(made.clone()))));
         Ok((Planned { outlook, round: Some(round) }, Some(outcome)))

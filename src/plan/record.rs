@@ -12,13 +12,15 @@ use crate::spec::Safeguards;
 pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> RecordedResource {
     let (now, before) = (world.policy.now, world.recorded(&resource.key));
     let changed = !current.fields.is_empty();
+    // Whoever made it was told so, and nobody may find another time later.
+    let born = world.policy.announced.get(&resource.key).copied().unwrap_or(now);
     // What was first applied stays; a field that an older version didn't know as one of them is added.
     let mut immutable = current.immutable.clone();
     immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
     RecordedResource {
         id: world.recorded.id_of(&resource.key),
-        created_at: before.map_or(now, |before| before.created_at),
-        updated_at: before.filter(|_| !changed).map_or(now, |before| before.updated_at),
+        created_at: before.map_or(born, |before| before.created_at),
+        updated_at: before.map_or(born, |before| if changed { now } else { before.updated_at }),
         protected: Safeguards::of(&resource.spec).protected,
         immutable,
         last_good: Some(LastGood { spec: current.spec.clone(), origin: resource.origin.clone() }),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::health::Judged;
 use super::verify::Asked;
@@ -27,6 +27,10 @@ const PAUSES: Pace = Pace::around(Duration::from_secs(1), LONGEST);
 
 /// The longest of them, which chance may make a little longer.
 const LONGEST: Duration = Duration::from_secs(300);
+
+/// How long what somebody was told is made may be missing from the specs before it is forgotten: a plan that was begun before
+/// doesn't know of it yet.
+const MISSING: SignedDuration = SignedDuration::from_mins(10);
 
 /// What a running process remembers.
 #[derive(Default)]
@@ -56,6 +60,8 @@ struct State {
     failed: BTreeMap<FleetKey, Failed>,
     /// The fleets on which a plan is being carried out, each with since when.
     under_way: BTreeMap<FleetKey, Timestamp>,
+    /// The resources that somebody was told are made and that aren't recorded yet, each with when that was.
+    announced: BTreeMap<ResourceKey, Timestamp>,
 }
 
 /// Something failed on a fleet.
@@ -83,7 +89,8 @@ impl Memory {
     /// What is known now, for a plan that nobody carries out: what that finds out is forgotten with it, and what only a process
     /// that carries out plans puts off isn't put off.
     pub fn copy(&self) -> Self {
-        let state = State { under_way: self.under_way(), ..State::default() };
+        let (under_way, announced) = (self.under_way(), self.state().announced.clone());
+        let state = State { under_way, announced, ..State::default() };
         let (targets, judged) = (self.targets.copy(), self.judged.copy());
         Self { targets, judged, state: Mutex::new(state), is_copy: true, ..Self::default() }
     }
@@ -119,6 +126,26 @@ impl Memory {
             failed: failed.collect(),
             lost: losses.within_the_hour(&recorded.deletions, now),
         }
+    }
+
+    /// Somebody is told that a resource is made now. When it is recorded, it was made then.
+    pub fn announce(&self, key: &ResourceKey, at: Timestamp) {
+        self.state().announced.insert(key.clone(), at);
+    }
+
+    /// It isn't made after all.
+    pub fn withdraw(&self, key: &ResourceKey) {
+        self.state().announced.remove(key);
+    }
+
+    /// The resources that somebody was told are made and that aren't recorded yet.
+    pub(super) fn announced(&self, checked: &Checked, now: Timestamp) -> BTreeMap<ResourceKey, Timestamp> {
+        let (recorded, named) = (&checked.recorded.resources, &checked.catalog.resources);
+        let mut state = self.state();
+        state.announced.retain(|key, at| {
+            !recorded.contains_key(key) && (named.contains_key(key) || now.duration_since(*at) < MISSING)
+        });
+        state.announced.clone()
     }
 
     /// A plan begins to be carried out on a fleet. Until [`Memory::ends`], nobody looks at the fleet.

@@ -186,7 +186,8 @@ impl Installation {
             checked.catalog = catalog::resolve(documents, recorded, secrets, &self.config, now);
         }
         let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
-        let policy = self.policy(now, pauses);
+        let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();
+        let policy = Policy { announced, ..self.policy(now, pauses) };
         let Planned { plan, unknown, health, newer, looked } =
             self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, memory)?;
         let recipient = self.secrets.keyring().recipient();
@@ -317,6 +318,7 @@ impl Installation {
             approval_lifetime: SignedDuration::from_hours(i64::from(policy.approval_hours)),
             software: self.software.clone(),
             pauses,
+            announced: BTreeMap::new(),
         }
     }
 }

@@ -76,8 +76,29 @@ impl SecretStore {
     pub fn open_all(&self, documents: &Documents) -> Secrets {
         self.refresh();
         let mut secrets = Secrets::default();
+        self.open_into(&mut secrets, documents.documents());
+        secrets
+    }
+
+    /// The secrets of a tree that differs in some files from another, whose secrets are known: only those of these files are
+    /// opened.
+    pub fn open_changed(&self, documents: &Documents, before: &Documents, known: &Secrets) -> Secrets {
+        self.refresh();
+        let mut secrets = known.clone();
+        for document in before.changed_since(documents).flat_map(|file| &file.documents) {
+            for (field, _) in document.spec.secrets() {
+                let field = field.to_owned();
+                secrets.opened.remove(&SecretRef { resource: document.key.clone(), field });
+            }
+        }
+        let changed = documents.changed_since(before).flat_map(|file| &file.documents);
+        self.open_into(&mut secrets, changed);
+        secrets
+    }
+
+    fn open_into<'d>(&self, secrets: &mut Secrets, documents: impl Iterator<Item = &'d Document>) {
         let mut told = BTreeSet::new();
-        for document in documents.documents() {
+        for document in documents {
             for (field, value) in document.spec.secrets() {
                 let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
                 let opened = self.open(&reference, value);
@@ -91,7 +112,6 @@ impl SecretStore {
                 secrets.opened.entry(reference).or_insert(opened);
             }
         }
-        secrets
     }
 
     /// Opens one secret, on behalf of the organization whose field it is.

@@ -198,8 +198,15 @@ pub struct ParsedFile {
     pub problems: Vec<Problem>,
 }
 
+impl ParsedFile {
+    /// Whether it was parsed from the same bytes as another one of its path.
+    fn is(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other) || (self.digest.is_some() && self.digest == other.digest)
+    }
+}
+
 /// A spec tree, parsed file by file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Documents {
     /// Which tree it is.
     pub source: SourceId,
@@ -217,6 +224,20 @@ impl Documents {
     /// The good documents of all files, in the order of paths.
     pub fn documents(&self) -> impl Iterator<Item = &Document> {
         self.files.values().flat_map(|file| &file.documents)
+    }
+
+    /// The files that are others than in another tree, or aren't in it.
+    pub fn changed_since<'a>(&'a self, other: &'a Documents) -> impl Iterator<Item = &'a ParsedFile> {
+        let files =
+            self.files.iter().filter(|(path, file)| !other.files.get(*path).is_some_and(|it| it.is(file)));
+        files.map(|(_, file)| &**file)
+    }
+
+    /// Whether all files are those of another tree.
+    pub fn has_files_of(&self, other: &Documents) -> bool {
+        let mut files = self.files.iter().zip(&other.files);
+        self.files.len() == other.files.len()
+            && files.all(|((path, file), (its, other))| path == its && file.is(other))
     }
 
     /// The problems of all files, in the order of paths.

@@ -7,8 +7,8 @@ use serde::de::IgnoredAny;
 use super::cache::Table;
 use super::records::{self, Detail, Object, Seen};
 use super::{State, StateError, locked, object_prefix, parse_object_key, text};
-use crate::catalog::{Recorded, RecordedFleet, RecordedObject};
-use crate::names::{FleetKey, ObjectKey};
+use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource};
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::spec::SourceId;
 
 impl State {
@@ -49,6 +49,16 @@ impl State {
             approvals: facts.approvals.clone(),
             deletions: facts.deletions.clone(),
         })
+    }
+
+    /// What is recorded of one resource; none where nothing is.
+    ///
+    /// # Errors
+    /// When the cache fails.
+    pub fn recorded_resource(&self, key: &ResourceKey) -> Result<Option<RecordedResource>, StateError> {
+        let detail: Option<Detail> = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
+        let registry = locked(&self.registry);
+        Ok(registry.facts.resources.get(key).map(|identity| records::join(identity, detail)))
     }
 
     /// The fleets of whose target anything is recorded.
