@@ -224,7 +224,8 @@ impl Process {
         let (state, handle) = (installation.state.clone(), runtime.handle().clone());
         let work = Work::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
         runtime.spawn(told(Arc::clone(&memory), tell.clone()));
-        let (feed, specs) = feed::start(source, &runtime, &tell, Arc::clone(&vitals))?;
+        let (feed, specs) =
+            feed::start(source, &runtime, &tell, Arc::clone(&vitals), desk.writer().as_deref())?;
         let look = Look::new(Arc::clone(&desk), specs, (actor, color), Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,

@@ -49,3 +49,4 @@ mod tenants;
 mod turmoil;
 mod watch;
 mod why;
+mod writing;

@@ -5,8 +5,10 @@
 //! and refused for anything new that is wrong with it ([`judge`]). Only then is anything written, and whoever called hears of
 //! it when it outlasts a power cut, or when the remote has it.
 
+mod attempt;
 mod body;
 mod draft;
+mod failed;
 mod judge;
 mod message;
 mod refused;
@@ -14,27 +16,26 @@ mod refused;
 mod tests;
 mod wish;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::sleep;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use super::desk::Made;
-use crate::catalog::{self, Recorded, Secrets};
 use crate::names::{ResourceKey, SpecPath};
-use crate::problem::{Location, Origin, Problem};
 use crate::round::{Memory, Round};
 use crate::source::directory::write::{self as folder, NotWritten};
+use crate::source::directory::{Unfinished, scan};
+use crate::source::git::Mirror;
 use crate::source::git::write::WriteError;
-use crate::source::git::{GitError, Mirror};
-use crate::source::{Author, Change, Edit};
+use crate::source::{Author, Change};
 use crate::spec::{self, Documents, Entry, Snapshot};
-use crate::state::{State, StateError};
-use draft::{Basis, Draft};
-use judge::{Ails, Edited};
+use attempt::{Attempt, attempt};
+use failed::{away, left, not_pushed};
+use judge::Ails;
 
 pub use body::key_of;
 pub use draft::{etag, find};
@@ -44,11 +45,8 @@ pub use wish::{What, Wish, Written};
 /// How often a file is read and edited anew that somebody else changes at the same time.
 const TRIES: u32 = 5;
 
-/// When to try again where the repository is away.
-const AWAY: Duration = Duration::from_secs(10);
-
-/// When to try again where others were faster.
-const OVERTAKEN: Duration = Duration::from_secs(1);
+/// How long is waited for somebody who writes a file.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Where specs are written.
 pub enum Place {
@@ -64,6 +62,8 @@ pub struct Writer {
     memory: Arc<Memory>,
     /// Says that there are other specs.
     wake: Box<dyn Fn() + Send + Sync>,
+    /// The files of a folder that somebody writes and has not closed yet.
+    unfinished: OnceLock<Unfinished>,
     /// Whose turn it is to write, with what is known of the tree that was written last.
     turn: Mutex<Option<Known>>,
     book: Mutex<Book>,
@@ -86,27 +86,17 @@ struct Book {
     written: Vec<(u64, Arc<Written>)>,
 }
 
-/// A file's bytes as they are now; none where there is none.
-type Read<'a> = &'a dyn Fn(&SpecPath) -> Result<Option<Vec<u8>>, Refused>;
-
-/// An edit that may be made.
-struct Attempt {
-    written: Written,
-    /// None where nothing changes.
-    edit: Option<Edit>,
-    /// The file as it was.
-    before: Option<Vec<u8>>,
-    /// The tree with the edit.
-    documents: Arc<Documents>,
-    /// What is wrong with that.
-    ails: Ails,
-}
-
 impl Writer {
     /// Of specs in a place. Whoever makes plans is woken when there are others, and has this memory.
     pub fn new(place: Place, memory: Arc<Memory>, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let (turn, book) = (Mutex::default(), Mutex::default());
-        Self { place, memory, wake: Box::new(wake), turn, book }
+        Self { place, memory, wake: Box::new(wake), unfinished: OnceLock::new(), turn, book }
+    }
+
+    /// From now on, no file is written that somebody else is writing.
+    pub fn heed(&self, unfinished: Unfinished) {
+        // It is told once, by who watches the folder.
+        let _ = self.unfinished.set(unfinished);
     }
 
     /// How often anything was written: whoever reads the specs from now on reads all of that.
@@ -160,8 +150,11 @@ impl Writer {
     pub fn propose(&self, made: &Made, wish: &Wish) -> Result<(Arc<Documents>, Written), Refused> {
         let attempt = match &self.place {
             Place::Folder(root) => {
-                let tree = self.tree_of_folder(root, made, None);
-                attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), None)
+                let attempt = |tree| attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), None);
+                match attempt(self.tree_of_folder(root, made, None)) {
+                    Err(absent) if is_about_absence(&absent) => attempt(scanned(root, made)?),
+                    attempt => attempt,
+                }
             }
             Place::Git(mirror) => {
                 let snapshot = mirror.snapshot().map_err(|error| away(&error))?;
@@ -180,10 +173,26 @@ impl Writer {
         known: Option<&Known>,
     ) -> Result<Attempt, Refused> {
         let mut refused = None;
+        let mut is_scanned = false;
         for _ in 0..TRIES {
-            let tree = self.tree_of_folder(root, made, known);
-            let attempt = attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), known)?;
+            let tree = match is_scanned {
+                false => self.tree_of_folder(root, made, known),
+                true => scanned(root, made)?,
+            };
+            let attempt = match attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), known) {
+                // It may have been moved to another file since.
+                Err(absent) if !is_scanned && is_about_absence(&absent) => {
+                    (is_scanned, refused) = (true, Some(absent));
+                    continue;
+                }
+                attempt => attempt?,
+            };
             let Some(edit) = &attempt.edit else { return Ok(attempt) };
+            if self.unfinished.get().is_some_and(|unfinished| unfinished.has(root, &edit.path)) {
+                refused = Some(NotWritten::Changed { path: edit.path.clone() }.into());
+                sleep(PAUSE);
+                continue;
+            }
             // Before anybody can read it: whoever plans it first records when it was made.
             self.announce(&attempt.written);
             match folder::write(root, edit, attempt.before.as_deref()) {
@@ -271,103 +280,18 @@ impl Writer {
     }
 }
 
-/// Decides on an edit of a tree, and checks the tree with it.
-fn attempt(
-    made: &Made,
-    wish: &Wish,
-    mut tree: Arc<Documents>,
-    read: Read<'_>,
-    known: Option<&Known>,
-) -> Result<Attempt, Refused> {
-    let (installation, checked) = (&made.installation, &made.round.checked);
-    let key = &wish.key;
-    let recorded = recorded(made, key)?;
-    let path = draft::file(wish, &tree, &recorded)?;
-    let before = read(&path)?;
-    let text = text(&path, before.as_deref())?;
-    let is_as_read = tree.files.get(&path).and_then(|file| file.digest.clone());
-    if is_as_read != before.as_deref().map(crate::names::Digest::of)
-        || (before.is_none() && tree.files.contains_key(&path))
-    {
-        tree = Arc::new(tree.with_files(&[(path.clone(), before.clone())], None));
-    }
-    let keyring = installation.secrets.keyring();
-    let secrets = installation.secrets.open_changed(&tree, &made.documents, &checked.secrets);
-    let basis = Basis { documents: &tree, recorded: &recorded, secrets: &secrets, keyring: &keyring };
-    let Draft { text: new, message } = basis.draft(wish, &path, text)?;
-    let content = new.clone().map(String::into_bytes);
-    let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
-    let now = Timestamp::now();
-    let resolve = |documents: &Documents, secrets: &Secrets| {
-        catalog::resolve(documents, &recorded, secrets, &installation.config, now)
-    };
-    let is_planned = matches!(recorded, Cow::Borrowed(_)) && tree.has_files_of(&made.documents);
-    let is_known =
-        |known: &&Known| Arc::ptr_eq(&known.round, &made.round) && tree.has_files_of(&known.documents);
-    let ails = match known.filter(is_known) {
-        _ if is_planned => Ails::of(&checked.catalog),
-        Some(known) => known.ails.clone(),
-        None => Ails::of(&resolve(&tree, &secrets)),
-    };
-    let was =
-        tree.files.get(&path).and_then(|file| file.documents.iter().find(|document| document.key == *key));
-    let opened = installation.secrets.open_changed(&documents, &tree, &secrets);
-    let mut catalog = resolve(&documents, &opened);
-    let edited = Edited {
-        before: &ails,
-        was: was.map(|document| &document.spec),
-        documents: &documents,
-        catalog: &catalog,
-        path: &path,
-        text: new.as_deref(),
-    };
-    let warnings = edited.judge(wish)?;
-    let ails = Ails::of(&catalog);
-    let document =
-        documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
-    let is_gone = matches!(wish.what, What::Delete);
-    let origin = document.or(was).map(|document| document.origin.clone());
-    let written = Written {
-        key: key.clone(),
-        id: recorded.id_of(key),
-        resource: catalog.resources.remove(key).filter(|_| !is_gone).map(Arc::new),
-        etag: document.map(|document| etag(document, &opened)),
-        origin: origin.unwrap_or(Origin { path: path.clone(), line: 1 }),
-        path: path.clone(),
-        commit: None,
-        warnings,
-        is_new: content != before,
-        is_created: matches!(wish.what, What::Create(_)),
-        // As answers write it.
-        at: Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now),
-        message,
-    };
-    let edit = written.is_new.then_some(Edit { path, content });
-    Ok(Attempt { written, edit, before, documents, ails })
+/// Whether something may be refused only because the tree is another one by now than was planned.
+fn is_about_absence(refused: &Refused) -> bool {
+    matches!(refused, Refused::NotThere(_)) || refused.code() == "edit-not-there"
 }
 
-/// What is recorded. A plan's is as good as that of now, unless what the call is about was applied since.
-fn recorded<'m>(made: &'m Made, key: &ResourceKey) -> Result<Cow<'m, Recorded>, Refused> {
-    let of_plan = &made.round.checked.recorded;
-    let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };
-    let failed = |error: StateError| Refused::Disk {
-        why: "what is recorded of the resources can't be read".to_owned(),
-        hint: error.hint(),
-        is_full: false,
-    };
-    if state.recorded_resource(key).map_err(failed)?.as_ref() == of_plan.resources.get(key) {
-        return Ok(Cow::Borrowed(of_plan));
-    }
-    let recorded = State::recorded_resources(state).map_err(failed)?;
-    Ok(Cow::Owned(Recorded { remembered_ids: of_plan.remembered_ids.clone(), ..recorded }))
-}
-
-fn text<'b>(path: &SpecPath, bytes: Option<&'b [u8]>) -> Result<Option<&'b str>, Refused> {
-    bytes.map(std::str::from_utf8).transpose().map_err(|_| {
-        let problem = Problem::error("edit-unreadable", "the file is left as it is: it is not UTF-8 text");
-        let problem = problem.at(Location::file(path.clone()), "").hint("save the file as UTF-8");
-        Refused::Edit(Box::new(problem))
-    })
+/// The tree as it is now, all of it.
+fn scanned(root: &Utf8Path, made: &Made) -> Result<Arc<Documents>, Refused> {
+    let snapshot = scan(root).map_err(|error| {
+        let (why, hint) = (error.to_string(), error.hint().to_owned());
+        Refused::Disk { why, hint, is_full: false }
+    })?;
+    Ok(Arc::new(spec::read(&snapshot, Some(&made.documents))))
 }
 
 /// A file of a commit.
@@ -376,83 +300,6 @@ fn bytes(snapshot: &Snapshot, path: &SpecPath) -> Result<Option<Vec<u8>>, Refuse
         None => Ok(None),
         Some(Entry::File { bytes, .. }) => Ok(Some(bytes.to_vec())),
         Some(Entry::Unreadable { message, hint, .. }) => Err(left(path, "edit-unreadable", message, hint)),
-    }
-}
-
-/// A file that is left as it is.
-fn left(path: &SpecPath, code: &str, why: &str, hint: &str) -> Refused {
-    let problem = Problem::error(code, format!("the file is left as it is: {why}"));
-    Refused::Edit(Box::new(problem.at(Location::file(path.clone()), "").hint(hint)))
-}
-
-impl From<NotWritten> for Refused {
-    fn from(error: NotWritten) -> Refused {
-        let hint = error.hint();
-        match &error {
-            NotWritten::Unreadable { path, why, .. } => left(path, "edit-unreadable", why, &hint),
-            NotWritten::Place { path, why } => left(path, "edit-place", why, &hint),
-            NotWritten::Changed { path } => {
-                left(path, "edit-changed", "somebody else keeps changing it", &hint)
-            }
-            NotWritten::System { .. } => {
-                Refused::Disk { why: error.to_string(), hint, is_full: error.is_full() }
-            }
-        }
-    }
-}
-
-/// The repository can't be reached. Which one it is, and how it is reached, is for those who run this to know.
-fn away(error: &GitError) -> Refused {
-    tracing::warn!(%error, hint = error.hint(), "a call could not be written to the git repository");
-    Refused::Away {
-        why: "the git repository of the specs can't be reached, and nothing was written".to_owned(),
-        hint: "try again in a moment; the log of `streamfleet serve` says what keeps from it".to_owned(),
-        retry_after: AWAY,
-    }
-}
-
-fn not_pushed(error: WriteError<Refused>) -> Refused {
-    let told = error.hint();
-    match error {
-        WriteError::Edits(refused) => refused,
-        WriteError::Away(error) => away(&error),
-        WriteError::Overtaken { .. } => Refused::Away {
-            why: "others pushed to the branch of the specs at the same time, and nothing was written"
-                .to_owned(),
-            hint: "try again".to_owned(),
-            retry_after: OVERTAKEN,
-        },
-        WriteError::Place { path, why } => {
-            let why = format!("{path} {why}");
-            let problem = Problem::error("edit-place", format!("the file is left as it is: {why}"));
-            Refused::Edit(Box::new(problem.hint(told.unwrap_or_default())))
-        }
-        error @ WriteError::Protected { .. } => {
-            tracing::warn!(%error, hint = told, "a call could not be written to the git repository");
-            Refused::ReadOnly {
-                why:
-                    "the branch of the specs takes no commits from here, so that calls can't change anything"
-                        .to_owned(),
-                hint: "make the change in the repository, by a merge request".to_owned(),
-            }
-        }
-        error @ WriteError::Unsure { .. } => {
-            tracing::error!(%error, hint = told, "nobody knows whether a call was written to the git repository");
-            Refused::Unsure {
-                why: "the git repository of the specs went away, and nobody knows whether it took the change"
-                    .to_owned(),
-                hint: "read the resource again in a moment, and repeat the change if it isn't there"
-                    .to_owned(),
-            }
-        }
-        error @ WriteError::Commit(_) => {
-            tracing::error!(%error, hint = told, "a call could not be written to the git repository");
-            Refused::Disk {
-                why: "no commit could be made of the change, and nothing was written".to_owned(),
-                hint: "the log of `streamfleet serve` says what keeps from it".to_owned(),
-                is_full: false,
-            }
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Event, Lost, thread};
-use crate::api::writing::Place;
+use crate::api::writing::{Place, Writer};
 use crate::source::SourceError;
 use crate::source::directory::{Scanner, Watch};
 use crate::source::git::{Fetched, GitError, Mirror};
@@ -106,6 +106,7 @@ pub(super) fn start(
     runtime: &Runtime,
     tell: &UnboundedSender<Event>,
     vitals: Arc<Vitals>,
+    writer: Option<&Writer>,
 ) -> Result<(Feed, Specs), Lost> {
     let (hurry, tell) = (Arc::new(Notify::new()), tell.clone());
     let feed = Feed { hurry: Arc::clone(&hurry) };
@@ -114,6 +115,9 @@ pub(super) fn start(
             // Before the first scan: what happens after that is told.
             let mut watch = Watch::new(&tree);
             let unfinished = watch.unfinished();
+            if let Some(writer) = writer {
+                writer.heed(unfinished.clone());
+            }
             thread("watch", move || {
                 loop {
                     watch.changed();

@@ -8,7 +8,7 @@ use super::wish::{What, Wish};
 use crate::interface;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::plain;
-use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS};
+use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS, SecretValue};
 
 /// The document as it stands.
 #[derive(Clone, Copy, Default)]
@@ -129,7 +129,7 @@ pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Re
 }
 
 /// How secrets are given.
-const HOW_SECRETS: &str = "give the value itself as a string, which is kept encrypted, or leave the field out to keep what is there";
+pub const HOW_SECRETS: &str = "give the value itself as a string, which is kept encrypted, or leave the field out to keep what is there";
 
 fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Refused {
     Refused::Invalid(vec![Fault::at(pointer, detail, hint)])
@@ -230,6 +230,9 @@ fn secret(given: Option<Value>, written: Option<&Value>, is_patch: bool) -> Resu
             Some(_) => Ok(Secret::Stays),
             None => Err("is redacted, and there is no value to keep"),
         },
+        Some(Value::Object(given)) if SecretValue::FORMS.iter().any(|form| given.contains_key(*form)) => {
+            Err("says where it is found, which only files may")
+        }
         Some(_) => Err("is no string"),
     }
 }

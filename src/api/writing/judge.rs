@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::body::HOW_SECRETS;
 use super::refused::{Fault, Refused, Shortage};
 use super::wish::{What, Wish};
 use crate::catalog::{Catalog, Gauge, Hold};
 use crate::names::{Kind, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 use crate::spec::edit::pointer_at;
-use crate::spec::{Documents, Spec};
+use crate::spec::{Documents, SECRET_FIELDS, Spec};
 
 /// What was wrong with a tree.
 #[derive(Debug, Clone, Default)]
@@ -130,13 +131,18 @@ impl Edited<'_> {
     fn own_fault(&self, problem: &Problem) -> Fault {
         let place = problem.location.as_ref();
         let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
-        Fault {
-            pointer: pointer.filter(|pointer| pointer != "/kind"),
-            detail: problem.message.clone(),
-            hint: problem.hint.clone(),
-            file: None,
-            line: None,
-        }
+        let pointer = pointer.filter(|pointer| pointer != "/kind");
+        let missing = problem.message.strip_prefix("missing key `").and_then(|rest| rest.strip_suffix('`'));
+        let pointer = match missing {
+            Some(name) => Some(format!("{}/{name}", pointer.unwrap_or_default())),
+            None => pointer,
+        };
+        let is_secret = SECRET_FIELDS.iter().any(|(_, _, secret)| pointer.as_deref() == Some(*secret));
+        let hint = match missing {
+            Some(_) if is_secret => Some(HOW_SECRETS.to_owned()),
+            _ => problem.hint.clone(),
+        };
+        Fault { pointer, detail: problem.message.clone(), hint, file: None, line: None }
     }
 
     /// What would be wrong elsewhere. What another organization has is nobody else's business.
@@ -191,11 +197,32 @@ impl Edited<'_> {
         let own = over(key).filter(|_| is_news(key));
         let others = || {
             let mut others = self.catalog.resources.keys().filter(|other| *other != key && !was_over(other));
-            others.find_map(over)
+            others.find_map(over).map(|shortage| self.caused(key, shortage))
         };
         match own.or_else(others) {
             Some(shortage) => Err(Refused::Capacity(Box::new(shortage))),
             None => Ok(()),
+        }
+    }
+
+    /// What is short because of the edit, though it is another resource that would wait: the one that comes later.
+    fn caused(&self, key: &ResourceKey, shortage: Shortage) -> Shortage {
+        let in_all = shortage.used.saturating_add(shortage.wanted);
+        let wanted = if *key == shortage.limited_by { 0 } else { self.growth(key, &shortage.what) };
+        Shortage { key: key.clone(), used: in_all.saturating_sub(wanted), wanted, ..shortage }
+    }
+
+    /// How much more of something a resource has with the edit.
+    fn growth(&self, key: &ResourceKey, what: &str) -> u32 {
+        let was = match self.was {
+            Some(Spec::Cluster(cluster)) => Some(cluster.kafka_units),
+            _ => None,
+        };
+        match self.catalog.resources.get(key).map(|resource| &resource.spec) {
+            Some(Spec::Cluster(now)) if what.ends_with("kafka_units") => {
+                now.kafka_units.saturating_sub(was.unwrap_or(0))
+            }
+            _ => u32::from(self.was.is_none()),
         }
     }
 
