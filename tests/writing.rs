@@ -95,7 +95,7 @@ fn tells(bytes: &[u8]) -> bool {
     use base64::engine::general_purpose::STANDARD;
     let encoded = (0..3).map(|skipped| {
         let code = STANDARD.encode(&HUSH.as_bytes()[skipped..]);
-        code[4..code.len() - 8].as_bytes().to_vec()
+        code.as_bytes()[4..code.len() - 8].to_vec()
     });
     let parts = HUSH.lines().skip(1).map(|line| line.as_bytes().to_vec());
     encoded.chain(parts).any(|part| bytes.windows(part.len()).any(|window| window == part))

@@ -22,7 +22,6 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::Timestamp;
 
 use super::desk::Made;
 use crate::names::{ResourceKey, SpecPath};

@@ -228,9 +228,13 @@ impl Documents {
 
     /// The files that are others than in another tree, or aren't in it.
     pub fn changed_since<'a>(&'a self, other: &'a Documents) -> impl Iterator<Item = &'a ParsedFile> {
-        let files =
-            self.files.iter().filter(|(path, file)| !other.files.get(*path).is_some_and(|it| it.is(file)));
-        files.map(|(_, file)| &**file)
+        // Both are in the order of paths.
+        let mut others = other.files.iter().peekable();
+        let changed = self.files.iter().filter(move |(path, file)| {
+            while others.next_if(|(before, _)| before < path).is_some() {}
+            !others.peek().is_some_and(|(its, other)| its == path && file.is(other))
+        });
+        changed.map(|(_, file)| &**file)
     }
 
     /// Whether all files are those of another tree.

@@ -19,6 +19,7 @@ impl Repository {
         // The example's key is in the clear, which is refused in a repository.
         tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
         tree.edit("acme/fleets/eu.yaml", "domain: kafka.acme.example.com\n", "");
+        tree.edit("acme/fleets/eu.yaml", "max_tenants: 5", "max_tenants: 20");
         tree.edit("acme/clusters/orders.yaml", "Internal & External", "Internal");
         let repository = Repository { tree };
         repository.git("init --quiet --bare --initial-branch=main ../remote.git");

@@ -59,8 +59,7 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     let mut body = Value::Object(fields);
     let is_patch = matches!(what, What::Patch(_));
     let mut secrets = Vec::new();
-    for (kind, field, pointer) in SECRET_FIELDS.into_iter().filter(|(kind, ..)| *kind == key.kind) {
-        debug_assert_eq!(kind, key.kind);
+    for (_, field, pointer) in SECRET_FIELDS.into_iter().filter(|(kind, ..)| *kind == key.kind) {
         let written = stands.written.and_then(|written| written.pointer(pointer));
         match secret(take(&mut body, pointer), written, is_patch) {
             Ok(secret) => secrets.push((field, pointer, secret)),

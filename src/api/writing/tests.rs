@@ -5,6 +5,7 @@ mod secrets;
 
 use std::fs;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
