@@ -109,3 +109,9 @@ fn everything(folder: &Path) -> Vec<(String, Vec<u8>)> {
 fn text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap()
 }
+
+/// The number in the first line of what an editor saved.
+fn number(text: &[u8]) -> u32 {
+    let text = std::str::from_utf8(text).unwrap();
+    text.lines().next().and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
+}

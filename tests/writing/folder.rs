@@ -134,6 +134,35 @@ fn callers_and_an_editor_on_one_file_lose_nothing_of_each_other() {
 }
 
 #[test]
+fn what_is_saved_in_the_last_moment_is_not_lost() {
+    let tree = Tree::example("quickstart");
+    let (root, path) = (root(&tree), ORDERS.parse().unwrap());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let editor = scope.spawn(|| {
+            for number in 0..3000 {
+                fs::write(tree.beside("saved"), format!("# saved {number}\n")).unwrap();
+                fs::rename(tree.beside("saved"), tree.path().join(ORDERS)).unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        while !is_over.load(Ordering::Relaxed) {
+            let before = directory::write::read(&root, &path).unwrap().unwrap();
+            let saved: u32 = super::number(&before);
+            let content = Some(format!("# saved {saved}\n# and ours\n").into_bytes());
+            match directory::write::write(&root, &Edit { path: path.clone(), content }, Some(&before)) {
+                Ok(()) => {}
+                Err(error) => assert!(matches!(error, NotWritten::Changed { .. }), "{error}"),
+            }
+            // What was saved before never comes back.
+            assert!(super::number(tree.read(ORDERS).as_bytes()) >= saved);
+        }
+        editor.join().unwrap();
+    });
+    assert_eq!(super::number(tree.read(ORDERS).as_bytes()), 2999);
+}
+
+#[test]
 fn callers_alone_on_one_file_all_come_through() {
     let tree = Tree::example("quickstart");
     let (world, writer) = start(&tree);

@@ -20,6 +20,9 @@ use crate::spec::Entry;
 /// How old a file has to be that somebody left beside its place when it was killed.
 const LEFT: Duration = Duration::from_secs(60);
 
+/// How often two files change places at most until what somebody saved last is in its place.
+const SWAPS: u32 = 100;
+
 /// The permissions that a new file has, as far as the process may give them.
 const NEW: u32 = 0o666;
 
@@ -217,7 +220,7 @@ impl Of<'_> {
                 Err(error) if error.error.kind() == ErrorKind::AlreadyExists => return Err(self.changed()),
                 Err(error) => return Err(self.failed("write")(error.error)),
             },
-            Some(before) => self.replace(prepared, before)?,
+            Some(before) => self.replace(prepared, content, before)?,
         }
         sync(folder).map_err(self.failed("write"))?;
         made.keep().map_err(self.failed("write"))
@@ -248,27 +251,36 @@ impl Of<'_> {
 
     /// Puts a file in the place of one that is as it was before. The two change places, so that what somebody saved in the
     /// last moment is still there, and is put back.
-    fn replace(&self, prepared: NamedTempFile, before: &[u8]) -> Result<(), NotWritten> {
+    fn replace(&self, prepared: NamedTempFile, content: &[u8], before: &[u8]) -> Result<(), NotWritten> {
         self.is_as_before(Some(before))?;
         let swap =
             || renameat_with(CWD, prepared.path(), CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE);
+        let found = || fs::read(prepared.path()).map_err(self.failed("write"));
         match swap() {
-            Ok(()) => {
-                let was = fs::read(prepared.path()).map_err(self.failed("write"))?;
-                if was == before {
-                    return Ok(());
-                }
-                swap().map_err(|error| self.failed("write")(error.into()))?;
-                Err(self.changed())
-            }
+            Ok(()) => {}
             // Not every file system can do that.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => prepared
-                .persist(&self.place.file)
-                .map_err(|error| self.failed("write")(error.error))
-                .map(drop),
-            Err(Errno::NOENT) => Err(self.changed()),
-            Err(error) => Err(self.failed("write")(error.into())),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                let placed = prepared.persist(&self.place.file);
+                return placed.map(drop).map_err(|error| self.failed("write")(error.error));
+            }
+            Err(Errno::NOENT) => return Err(self.changed()),
+            Err(error) => return Err(self.failed("write")(error.into())),
         }
+        let mut saved = found()?;
+        if saved == before {
+            return Ok(());
+        }
+        // Until what comes back is what was put there, somebody saves again and again, and the last one has to stay.
+        let mut put = content.to_vec();
+        for _ in 0..SWAPS {
+            swap().map_err(|error| self.failed("put back")(error.into()))?;
+            let there = found()?;
+            if there == put {
+                break;
+            }
+            put = std::mem::replace(&mut saved, there);
+        }
+        Err(self.changed())
     }
 
     /// Removes the file. It is put aside first, so that what somebody saved in the last moment can be put back.
