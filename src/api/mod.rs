@@ -8,6 +8,7 @@ mod commands;
 mod connection;
 mod desk;
 pub mod proposal;
+pub mod route;
 pub mod socket;
 mod webhook;
 
