@@ -179,10 +179,10 @@ impl Config {
     /// On the first key that is unknown or of the wrong type, with its line, or out of its bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         let config: Config = toml::from_str(text).map_err(|error| whole(text, error))?;
-        let Config { policy, daemon, units, operators, source, tiered_storage, .. } = &config;
+        let Config { policy, daemon, units, operators, source, tiered_storage, api, .. } = &config;
         let wrong = policy.out_of_bounds().or_else(|| daemon.out_of_bounds());
         let wrong = wrong.or_else(|| units.out_of_bounds());
-        let wrong = wrong.or_else(|| tiered_storage.out_of_bounds());
+        let wrong = wrong.or_else(|| tiered_storage.out_of_bounds()).or_else(|| api.out_of_bounds());
         let wrong = wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds());
         match wrong.or_else(|| config.unheard_webhook()) {
             Some(why) => Err(serde::de::Error::custom(why)),

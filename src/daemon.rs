@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
-use crate::api::{self, Closed, Desk, Hook, Office, socket::Socket};
+use crate::api::{self, Closed, Desk, Doors, Hook, Office};
 use crate::config::Config;
 use crate::names::FleetKey;
 use crate::round::{Installation, Memory, Round};
@@ -127,12 +127,12 @@ pub fn run(setup: Setup) -> Result<(), Lost> {
     let (tell, events) = mpsc::unbounded_channel();
     listen(&runtime, &tell)?;
     let desk = desk(&setup, &tell);
-    let socket = answer(&setup, Arc::clone(&desk), &tell, &runtime)?;
-    let mut process = Process::start(setup, desk, runtime, tell, events)?;
+    let doors = answer(&setup, Arc::clone(&desk), &tell, &runtime)?;
+    let mut process = Process::start(setup, (desk, doors), runtime, tell, events)?;
     process.vitals.is_up();
     let ended = process.serve();
     process.vitals.stopping();
-    drop(socket);
+    drop(process.doors);
     // Whatever is still under way on threads ends with the process.
     process.runtime.shutdown_background();
     ended
@@ -160,14 +160,14 @@ fn answer(
     desk: Arc<Desk>,
     tell: &UnboundedSender<Event>,
     runtime: &Runtime,
-) -> Result<Socket, Lost> {
+) -> Result<Doors, Lost> {
     let config = &installation.config;
     let hook = webhook_secret.clone().map(|secret| {
         let tell = tell.clone();
         Hook::new(secret, config.source.branch.clone(), move || drop(tell.send(Event::Pushed)))
     });
-    let (listen, socket, vitals) = (config.api.listen, socket.clone(), Arc::clone(vitals));
-    Ok(api::begin(Office { listen, socket, vitals, desk, hook }, runtime.handle())?)
+    let (config, socket, vitals) = (config.api.clone(), socket.clone(), Arc::clone(vitals));
+    Ok(api::begin(Office { config, socket, vitals, desk, hook }, runtime.handle())?)
 }
 
 /// Makes events of signals: SIGINT, as from a terminal, and SIGTERM, as from a service manager, ask to stop, SIGHUP asks to
@@ -199,6 +199,7 @@ struct Process {
     /// What plans are made with, by one thread at a time.
     look: Arc<Mutex<Look>>,
     desk: Arc<Desk>,
+    doors: Doors,
     work: Work,
     feed: feed::Feed,
     /// The last plan.
@@ -212,7 +213,7 @@ struct Process {
 impl Process {
     fn start(
         Setup { installation, source, actor, color, vitals, reload, .. }: Setup,
-        desk: Arc<Desk>,
+        (desk, doors): (Arc<Desk>, Doors),
         runtime: Runtime,
         tell: UnboundedSender<Event>,
         events: UnboundedReceiver<Event>,
@@ -232,6 +233,7 @@ impl Process {
             installation,
             look: Arc::new(Mutex::new(look)),
             desk,
+            doors,
             work,
             feed,
             round: None,
@@ -304,6 +306,7 @@ impl Process {
     /// Reads the settings anew, for the next plan.
     fn reload(&mut self) {
         self.vitals.reloading();
+        self.doors.reload();
         if let Some(config) = (self.reload)() {
             self.schedule.set_at_once(at_once(&config));
             self.installation = Arc::new(Installation { config, ..Installation::clone(&self.installation) });

@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use crate::names::Kind;
 
+pub use shapes::page_of;
+
 /// Something that can be asked for.
 #[derive(Debug)]
 pub struct Route {

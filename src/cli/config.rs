@@ -5,9 +5,11 @@ mod doubts;
 use camino::Utf8PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Subcommand};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::api;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
@@ -75,7 +77,14 @@ fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
         let fault = |fault: OperatorFault| unsound(&fault.message).hint(fault.hint);
         config.operators.strimzi(version).map_err(fault)?;
     }
-    doubts::of(&config, &table).iter().for_each(|doubt| console.warn(doubt));
+    let certificate = api::Files::of(&config.api).map(|files| files.doubts(Timestamp::now()));
+    let certificate = match certificate.transpose() {
+        Err(unusable) if !unusable.is_unread => return Err(unsound(&unusable.why).hint(unusable.hint)),
+        // The files may be another user's.
+        Err(_) => Vec::new(),
+        Ok(doubts) => doubts.unwrap_or_default(),
+    };
+    doubts::of(&config, &table).iter().chain(&certificate).for_each(|doubt| console.warn(doubt));
     console.print(&format!("{} is sound\n", verb.file))?;
     Ok(exit::OK)
 }

@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::config::{Config, SourceConfig};
+use crate::config::{ApiConfig, Config, SourceConfig};
 
 /// What a path begins with that leads to a credential.
 pub const PREFIX: &str = "$CREDENTIALS_DIRECTORY/";
@@ -16,13 +16,13 @@ pub fn resolve(config: &mut Config) {
 
 /// The paths that may lead to a credential.
 fn paths(config: &mut Config) -> impl Iterator<Item = &mut Utf8PathBuf> {
-    let Config { secrets_dir, source, .. } = config;
+    let Config { secrets_dir, source, api, .. } = config;
     let SourceConfig {
         token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file, ..
     } = source;
-    [secrets_dir, token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file]
-        .into_iter()
-        .flatten()
+    let ApiConfig { tls_cert_file, tls_key_file, .. } = api;
+    let source = [token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file];
+    [secrets_dir].into_iter().chain(source).chain([tls_cert_file, tls_key_file]).flatten()
 }
 
 fn resolve_in(path: &mut Utf8PathBuf, folder: &Utf8Path) {
@@ -40,11 +40,13 @@ mod tests {
         let names = ["token_file", "ssh_key", "known_hosts", "signed_by", "signing_key"];
         let source: String =
             names.iter().map(|name| format!("{name} = \"$CREDENTIALS_DIRECTORY/{name}\"\n")).collect();
-        let text = format!("secrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n[source]\n{source}");
+        let text = format!(
+            "secrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n[source]\n{source}[api]\ntls_key_file = \"$CREDENTIALS_DIRECTORY/key\"\n"
+        );
         let mut config: Config = toml::from_str(&text).unwrap();
         paths(&mut config).for_each(|path| resolve_in(path, Utf8Path::new("/run/c")));
         let found: Vec<String> = paths(&mut config).map(|path| path.to_string()).collect();
-        let names = ["secrets"].into_iter().chain(names);
+        let names = ["secrets"].into_iter().chain(names).chain(["key"]);
         assert_eq!(found, names.map(|name| format!("/run/c/{name}")).collect::<Vec<_>>());
     }
 }

@@ -11,7 +11,8 @@ use crate::config::{ApiConfig, Config, SourceConfig};
 /// With the setting that begins as only a shell understands it, and what to write.
 pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, String)> {
     let folder = file.parent().unwrap_or(Utf8Path::new(""));
-    let Config { state_dir, output_dir, secrets_dir, source, api: ApiConfig { socket, .. }, .. } = config;
+    let Config { state_dir, output_dir, secrets_dir, source, api, .. } = config;
+    let ApiConfig { socket, tls_cert_file, tls_key_file, .. } = api;
     let SourceConfig {
         token_file, ssh_key, known_hosts, signed_by, signing_key, webhook_secret_file, ..
     } = source;
@@ -25,6 +26,8 @@ pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, Strin
         ("source.signed_by", signed_by),
         ("source.signing_key", signing_key),
         ("source.webhook_secret_file", webhook_secret_file),
+        ("api.tls_cert_file", tls_cert_file),
+        ("api.tls_key_file", tls_key_file),
         ("api.socket", socket),
     ];
     let home = std::env::var("HOME").ok();
@@ -64,7 +67,7 @@ mod tests {
     #[test]
     fn paths_go_by_the_folder_of_the_file() {
         let text = "state_dir = \"state\"\noutput_dir = \"/srv/out\"\nsecrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n\
-                    [source]\nsigned_by = \"signers\"\n[api]\nsocket = \"run/socket\"\n";
+                    [source]\nsigned_by = \"signers\"\n[api]\nsocket = \"run/socket\"\ntls_cert_file = \"a.crt\"\ntls_key_file = \"a.key\"\n";
         let config = settled(text).unwrap();
         let shown = |path: &Option<Utf8PathBuf>| path.as_ref().unwrap().to_string();
         assert_eq!(shown(&config.state_dir), "/etc/streamfleet/state");
@@ -72,6 +75,8 @@ mod tests {
         assert_eq!(shown(&config.secrets_dir), "$CREDENTIALS_DIRECTORY/secrets");
         assert_eq!(shown(&config.source.signed_by), "/etc/streamfleet/signers");
         assert_eq!(shown(&config.api.socket), "/etc/streamfleet/run/socket");
+        assert_eq!(shown(&config.api.tls_cert_file), "/etc/streamfleet/a.crt");
+        assert_eq!(shown(&config.api.tls_key_file), "/etc/streamfleet/a.key");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::support::control_plane::PATIENCE;
 use crate::support::serve::Serve;
 
 /// Sends this, and gives what comes until the other side ends it.
-fn raw(address: &str, text: &str) -> String {
+pub fn raw(address: &str, text: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(text.as_bytes()).unwrap();

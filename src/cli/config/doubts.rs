@@ -20,20 +20,22 @@ pub fn of(config: &Config, table: &toml::Table) -> Vec<String> {
         ..
     } = &config.source;
     let files = [
-        ("token_file", token_file),
-        ("ssh_key", ssh_key),
-        ("known_hosts", known_hosts),
-        ("signed_by", signed_by),
-        ("signing_key", signing_key),
-        ("webhook_secret_file", webhook_secret_file),
+        ("source.token_file", token_file),
+        ("source.ssh_key", ssh_key),
+        ("source.known_hosts", known_hosts),
+        ("source.signed_by", signed_by),
+        ("source.signing_key", signing_key),
+        ("source.webhook_secret_file", webhook_secret_file),
+        ("api.tls_cert_file", &config.api.tls_cert_file),
+        ("api.tls_key_file", &config.api.tls_key_file),
     ];
     let files = files.iter().filter_map(|(name, path)| Some((name, path.as_ref()?)));
     let missing = files.filter(|(_, path)| !path.as_str().starts_with(PREFIX) && is_missing(path));
-    let missing =
-        missing.map(|(name, path)| format!("`source.{name}` names `{path}`, and there is no such file"));
+    let missing = missing.map(|(name, path)| format!("`{name}` names `{path}`, and there is no such file"));
     missing
         .chain(without_git(git.as_deref(), table))
         .chain(git.as_deref().and_then(forgotten_scheme))
+        .chain(config.api.doubts())
         .collect()
 }
 
