@@ -114,10 +114,7 @@ async fn within(State(limits): State<Limits>, request: Request, next: Next) -> R
             Problem::late(format!("the body did not come within {seconds} s")).into_response()
         }
         (None, Ok(answer)) => answer,
-        (None, Err(_)) => {
-            let why = format!("it could not be answered within {} s", limits.answer.as_secs());
-            Problem::unavailable(why, Duration::from_secs(10)).into_response()
-        }
+        (None, Err(_)) => Problem::timed_out(limits.answer).into_response(),
     }
 }
 

@@ -231,6 +231,7 @@ pub fn refused(route: &Route) -> Vec<u16> {
         (429, true),
         (500, true),
         (503, true),
+        (504, true),
     ];
     all.into_iter().filter(|(_, may)| *may).map(|(status, _)| status).collect()
 }

@@ -181,6 +181,12 @@ impl Problem {
         Problem { retry_after: Some(retry_after), ..Problem::new(&code::UNAVAILABLE, detail) }
     }
 
+    /// It took too long, and goes on, or doesn't.
+    pub fn timed_out(within: Duration) -> Problem {
+        Problem::new(&code::TIMED_OUT, format!("it was not done within {} s", within.as_secs()))
+            .hint("look whether it was done before it is asked for again")
+    }
+
     /// The same with what to do next.
     pub fn hint(self, hint: impl Into<String>) -> Problem {
         Problem { hint: Some(hint.into()), ..self }

@@ -26,7 +26,7 @@ pub fn page() -> String {
     for kind in Kind::ALL {
         let file = page_of(kind);
         let fields = file.trim_start_matches("reference/");
-        let about = format!("It has the fields of a [{}]({fields}).", kind.as_str());
+        let about = format!("The fields are those of [{}]({fields}).", kind.as_str());
         page +=
             &section(&format!("{}s", capitalized(kind.noun())), &about, |route| route.kind() == Some(kind));
     }
@@ -98,8 +98,12 @@ fn given(gives: Gives, route: &Route) -> String {
     }
 }
 
-/// What an object holds, by the names of its fields.
+/// What an object holds, by the names of its fields; of a page of a list, what each of its items does.
 fn fields(schema: &serde_json::Value) -> String {
+    let item = &schema["properties"]["items"]["items"];
+    if item.is_object() {
+        return format!("`items`, each {}", fields(item));
+    }
     let description = schema["description"].as_str().unwrap_or_default().trim_end_matches('.');
     let first = description.chars().next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
     let what = format!("{first}{}", description.get(first.len()..).unwrap_or_default());

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -171,6 +173,32 @@ fn thousands_of_idle_connections_give_way_to_who_asks() {
             idle.clear();
         }
     }
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn who_takes_nothing_of_what_is_answered_is_cut_off() {
+    let tree = hearing("");
+    let serve = Serve::start(&tree, SERVE);
+    let address = &address(&serve);
+    let mut stream = TcpStream::connect(address).unwrap();
+    // More is asked for than the kernel keeps for somebody who doesn't read.
+    let requests = "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n".repeat(5000);
+    stream.set_write_timeout(Some(Duration::from_millis(250))).unwrap();
+    let (begin, mut sent) = (Instant::now(), 0);
+    loop {
+        assert!(begin.elapsed() < PATIENCE, "it is still waited for");
+        // A byte of one more request, once all are sent.
+        match stream.write(requests.as_bytes().get(sent..).filter(|rest| !rest.is_empty()).unwrap_or(b"G")) {
+            Ok(written) => sent += written,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => break,
+        }
+        if sent >= requests.len() {
+            thread::sleep(Duration::from_millis(250));
+        }
+    }
+    assert_eq!(ask(address, "GET /healthz").status, 200);
     assert_eq!(serve.stop(), Some(0));
 }
 

@@ -111,6 +111,9 @@ codes! {
     UNAVAILABLE 503 "unavailable"
         "It can't be done now, and nothing was changed."
         "Try again when the header `Retry-After` says."
+    TIMED_OUT 504 "timed_out"
+        "It took longer than it may, and whether anything was changed isn't known."
+        "Look whether it was done before it is asked for again."
 }
 
 /// The first word for a status.

@@ -93,7 +93,7 @@ pub(super) fn approved() -> Value {
 
 pub(super) fn events() -> Value {
     page_of(&object(
-        "A decision or what came of it.",
+        "A decision, or what came of it.",
         json!({
             "number": {"type": "integer", "minimum": 0, "description": "Greater than that of each event before."},
             "at": time(),
@@ -122,44 +122,36 @@ fn token() -> Value {
         "A token. Its secret is shown once, when it is made.",
         json!({
             "id": {"type": "string", "format": "uuid"},
-            "name": name(),
-            "owner": {"type": "string", "description": "Whose rights it has at most: an e-mail address."},
-            "scopes": scopes(),
+            "name": {"type": "string", "description": "What its owner calls it."},
+            "owner": {"type": "string", "description": "The e-mail address of who it speaks for."},
+            "organization": reach(),
+            "access": access(),
             "created_at": time(),
             "expires_at": time(),
+            "revoked_at": {
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "When it was revoked; null while it wasn't.",
+            },
         }),
     )
 }
 
-fn name() -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": 100, "description": "What it is called."})
+fn reach() -> Value {
+    json!({
+        "description": "The organization that it is for, by its identifier, or `*` for all.",
+        "anyOf": [
+            {"type": "string", "const": "*"},
+            {"type": "string", "pattern": Identifier::PATTERN, "maxLength": Identifier::MAX_LENGTH},
+        ],
+    })
 }
 
-fn scopes() -> Value {
+fn access() -> Value {
     json!({
-        "type": "array",
-        "minItems": 1,
-        "maxItems": 100,
-        "description": "What it may do, and where. It is never more than its owner may.",
-        "items": {
-            "type": "object",
-            "required": ["organization", "access"],
-            "additionalProperties": false,
-            "properties": {
-                "organization": {
-                    "description": "The identifier of an organization, or `*` for all that its owner has a role in.",
-                    "anyOf": [
-                        {"type": "string", "const": "*"},
-                        {
-                            "type": "string",
-                            "pattern": Identifier::PATTERN,
-                            "maxLength": Identifier::MAX_LENGTH,
-                        },
-                    ],
-                },
-                "access": {"type": "string", "enum": ["read", "write", "admin"]},
-            },
-        },
+        "type": "string",
+        "enum": ["read", "write", "admin"],
+        "description": "The most that it may be used for there. What its owner may do limits it further.",
     })
 }
 
@@ -171,22 +163,25 @@ pub(super) fn tokens() -> Value {
 pub(super) fn new_token() -> Value {
     json!({
         "type": "object",
-        "required": ["name", "scopes"],
+        "description": "What the token is to be.",
+        "required": ["name", "organization", "access"],
         "additionalProperties": false,
         "properties": {
-            "name": name(),
+            "name": {"type": "string", "minLength": 1, "maxLength": 64, "description": "What to call it."},
             "owner": {
                 "type": "string",
                 "maxLength": 254,
-                "description": "Whose it is, by e-mail address. By default the caller's; only super users make tokens for others.",
+                "description": "The e-mail address of who it speaks for. By default the caller's; only super users make tokens \
+                                for others.",
             },
-            "scopes": scopes(),
+            "organization": reach(),
+            "access": access(),
             "days": {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": 365,
                 "default": 90,
-                "description": "How many days it is good for.",
+                "description": "How many days it holds.",
             },
         },
     })
