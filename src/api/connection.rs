@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
-use super::measured::{Cut, Measured};
+use super::measured::{Bulk, Cut, Measured};
 use super::patient::Patient;
 use super::problem::{self, Problem};
 use super::proposal;
@@ -59,6 +59,8 @@ pub(super) struct Limits {
     lifetime: Duration,
     /// The largest body, in bytes.
     body: usize,
+    /// How much all large bodies together may have, in bytes.
+    bulk: usize,
 }
 
 /// Those who may read the state anyway. To plan for them may take a while.
@@ -69,6 +71,7 @@ pub(super) const OF_SOCKET: Limits = Limits {
     answer: Duration::from_secs(180),
     lifetime: Duration::from_secs(300),
     body: proposal::LARGEST,
+    bulk: 4 * proposal::LARGEST,
 };
 
 /// The address from which a request over the network came, among its extensions.
@@ -87,28 +90,34 @@ impl Limits {
             answer: Duration::from_secs(120),
             lifetime: Duration::from_secs(60),
             body: 1 << 20,
+            bulk: 64 << 20,
         }
     }
 
     /// Routes with the limits that hold for each request, and with [`problem::identified`] around all.
     pub fn around(self, routes: Router) -> Router {
-        let routes = routes.layer(DefaultBodyLimit::disable()).layer(from_fn_with_state(self, within));
+        let within = from_fn_with_state((self, Bulk::new(self.bulk)), within);
+        let routes = routes.layer(DefaultBodyLimit::disable()).layer(within);
         problem::identified(routes)
     }
 }
 
-async fn within(State(limits): State<Limits>, request: Request, next: Next) -> Response {
+async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Request, next: Next) -> Response {
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > limits.body as u64) {
         return Problem::too_large(limits.body).into_response();
     }
     let (parts, body) = request.into_parts();
-    let (body, fate) = Measured::new(body, limits.body, limits.sending);
+    let (body, fate) = Measured::new(body, limits.body, limits.sending, bulk);
     let request = Request::from_parts(parts, axum::body::Body::new(body));
     let answered = timeout(limits.answer, next.run(request)).await;
     match (fate.cut(), answered) {
         (Some(Cut::TooLarge), _) => Problem::too_large(limits.body).into_response(),
+        (Some(Cut::Crowded), _) => {
+            let why = "others send more at the moment than there is room for";
+            Problem::unavailable(why, Duration::from_secs(5)).into_response()
+        }
         (Some(Cut::Late), _) => {
             let seconds = limits.sending.as_secs();
             Problem::late(format!("the body did not come within {seconds} s")).into_response()
