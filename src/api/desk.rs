@@ -111,6 +111,11 @@ impl Desk {
         *locked(&self.last) = Some(made);
     }
 
+    /// The last plan, where there is one.
+    pub(super) fn made(&self) -> Option<Made> {
+        locked(&self.last).clone()
+    }
+
     /// The last plan, or the first one once it is made.
     pub(super) async fn last(&self) -> Result<Made, Unanswered> {
         let last = locked(&self.last).clone();

@@ -4,11 +4,16 @@
 //! Nothing here decides or changes anything: what is asked for is laid on the [`Desk`], from where whoever makes plans takes it.
 
 pub mod answer;
+pub mod authenticate;
+pub mod caller;
 mod commands;
 mod connection;
 mod desk;
+pub mod gate;
+pub mod limiter;
 pub mod proposal;
 pub mod socket;
+pub mod tokens;
 mod webhook;
 
 use std::io;

@@ -94,11 +94,17 @@ fn show(verb: &Show, arguments: &ArgMatches, console: &mut Console) -> Result<u8
 /// The tree, the folders, and then what only the file can say.
 fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<Setting>, Failure> {
     let file = verb.tree.installation.config.as_ref();
-    let (table, config) = match file {
+    let (table, mut config) = match file {
         Some(path) => settings::read_config(path)?,
         None => (toml::Table::new(), settings.config.clone()),
     };
+    let by_variable = settings::super_users_by_variable()?;
+    let is_by_variable = by_variable.is_some();
+    config.api.super_user_emails = by_variable.unwrap_or(config.api.super_user_emails);
     let by_file = |name: &str| match file {
+        _ if name == "api.super_user_emails" && is_by_variable => {
+            format!("variable {}", settings::SUPER_USERS)
+        }
         Some(path) if is_in(&table, name) => format!("file {path}"),
         _ => "default".to_owned(),
     };

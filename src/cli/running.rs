@@ -60,6 +60,11 @@ impl Question {
         Question { method: Method::POST, body, ..Question::get(path, words) }
     }
 
+    /// To take something away.
+    pub fn delete(path: &str, words: &[(&'static str, &str)]) -> Question {
+        Question { method: Method::DELETE, ..Question::get(path, words) }
+    }
+
     /// The same as of a time.
     pub fn at(mut self, at: Option<Timestamp>) -> Question {
         self.words.extend(at.map(|at| ("at", at.to_string())));

@@ -5,6 +5,7 @@
 //! | `lock` | the process that uses the folder | made again |
 //! | `registry.jsonl` | ids, protection, deletions, approvals, the source | restore it from a backup |
 //! | `audit.jsonl` | who did what, for ever | restore it from a backup |
+//! | `tokens.jsonl` | the tokens of callers, as digests | restore it from a backup, or make new tokens |
 //! | `kubeconfigs.json` | the kubeconfigs that fleets were last reached with, sealed | kept anew by the next apply, for fleets with a spec |
 //! | `cache-v1/` | specs and objects as they were applied, status | built anew by the next rounds |
 //! | `events.jsonl` | what happened lately | begun anew |
@@ -19,6 +20,7 @@ mod activity;
 mod archive;
 mod backup;
 mod cache;
+mod entries;
 mod error;
 mod events;
 mod folder;
@@ -32,6 +34,7 @@ mod registry;
 mod restore;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,6 +54,7 @@ use kubeconfigs::Kubeconfigs;
 use lines::Lines;
 use records::{Entry, Object, Seen};
 use registry::Registry;
+use tokens::Tokens;
 
 pub use activity::{AuditEntry, JournalEntry};
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
@@ -60,11 +64,16 @@ pub use events::{EVENTS_KEPT, Event, Follower, Outcome};
 pub use kubeconfigs::KeptKubeconfig;
 pub use last_used::LastUsed;
 pub use restore::{NotRestored, Restored, finish_restore, restore};
+pub use tokens::{
+    Access, FILE as TOKENS, MOST_TOKEN_DAYS, NewToken, NoToken, NotAdded, OrderFault, Reach, Revoked,
+    TOKEN_DAYS, TOKEN_PREFIX, Token, TokenOrder, is_same_email, looks_like_token,
+};
 
 /// An open state folder. It is this process's until it is dropped.
 pub struct State {
     registry: Mutex<Registry>,
     kubeconfigs: Mutex<Kubeconfigs>,
+    tokens: Mutex<Tokens>,
     audit: Mutex<Lines>,
     cache: Cache,
     /// How often each fleet's objects were written since the folder was opened.
@@ -87,15 +96,19 @@ impl State {
         let (mut registry, of_registry) = Registry::open(dir)?;
         let is_used = registry.is_used();
         let installation = open::installation(&mut registry)?;
+        let (tokens, of_tokens) = Tokens::open(dir)?;
         let (cache, of_cache) = Cache::open(dir, installation)?;
         let (audit, of_audit) = open::audit(dir, is_used)?;
         let (events, of_events) = Events::open(dir)?;
-        let warnings: Vec<String> =
-            exposed.into_iter().chain(of_registry).chain(of_cache).chain(of_audit).chain(of_events).collect();
+        let lost = tokens.lost().filter(|_| registry.facts.tokens_made);
+        let of_tokens = of_tokens.into_iter().chain(lost);
+        let told = exposed.into_iter().chain(of_registry).chain(of_tokens).chain(of_cache);
+        let warnings: Vec<String> = told.chain(of_audit).chain(of_events).collect();
         warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "mended the state"));
         Ok(State {
             registry: Mutex::new(registry),
             kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
+            tokens: Mutex::new(tokens),
             audit: Mutex::new(audit),
             cache,
             writes: Mutex::default(),

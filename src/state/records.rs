@@ -37,6 +37,7 @@ pub(super) enum Entry {
     Deletion { fleet: FleetKey, cluster: ResourceKey, at: Timestamp },
     Approval { fleet: FleetKey, id: String, by: String, at: Timestamp },
     ApprovalUsed { id: String, at: Timestamp },
+    TokensMade,
 }
 
 impl Entry {
