@@ -12,6 +12,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
+use super::Made;
 use crate::catalog::{Catalog, Resource};
 use crate::names::{Identifier, ResourceKey};
 use crate::source::git::write::Author;
@@ -123,6 +124,12 @@ impl Caller {
             }
         };
         Caller { who: Who::Token { id: *id, name: name.clone(), owner: owner.clone() }, rights }
+    }
+
+    /// Somebody who shows a token that holds, as a plan found the members and the settings.
+    pub fn by_plan(token: &Token, Made { installation, round, .. }: &Made) -> Caller {
+        let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
+        Caller::of_token(token, &super_users, organizations(&round.checked.catalog, token))
     }
 
     /// Who it is.

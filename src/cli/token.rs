@@ -135,7 +135,10 @@ fn lacks(installation: &Installation, settings: &Settings, token: &Token) -> Opt
 fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let now = Timestamp::now();
-    let mut tokens = known(&settings, console)?;
+    let mut tokens = match Running::of(&settings)? {
+        Some(daemon) => daemon.ask(Question::get("/v1/tokens", &[]), console)?,
+        None => recorded(&settings, console)?,
+    };
     tokens.retain(|token: &Token| verb.all || token.holds(now));
     let text = match verb.format.data(&tokens)? {
         Some(text) => text,
@@ -150,14 +153,9 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
 }
 
 /// Every token that was ever made.
-fn known(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Failure> {
-    match Running::of(settings)? {
-        Some(daemon) => daemon.ask(Question::get("/v1/tokens", &[]), console),
-        None => {
-            let state = round::open_state(settings, round::Access::ReadOnly, console)?;
-            Ok(state.as_ref().map(State::tokens).unwrap_or_default())
-        }
-    }
+fn recorded(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Failure> {
+    let state = round::open_state(settings, round::Access::ReadOnly, console)?;
+    Ok(state.as_ref().map(State::tokens).unwrap_or_default())
 }
 
 fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
@@ -165,7 +163,14 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
     let now = Timestamp::now();
     let id = match verb.token.parse() {
         Ok(id) => id,
-        Err(_) => meant(&verb.token, &known(&settings, console)?, now, &settings)?,
+        Err(_) => {
+            let known = match Running::of(&settings)? {
+                // Who answers is told when it is done.
+                Some(daemon) => daemon.answer(Question::get("/v1/tokens", &[]))?.data,
+                None => recorded(&settings, console)?,
+            };
+            meant(&verb.token, &known, now, &settings)?
+        }
     };
     let revoked = match Running::of(&settings)? {
         Some(daemon) => {

@@ -137,10 +137,10 @@ pub enum NoToken {
     Unknown,
     /// It has ended.
     #[error("{0} expired at {at}", at = interface::timestamp(.0.expires_at))]
-    Expired(Token),
+    Expired(Box<Token>),
     /// Somebody revoked it.
     #[error("{0} was revoked")]
-    Revoked(Token),
+    Revoked(Box<Token>),
 }
 
 /// Why no token was made.
@@ -178,8 +178,8 @@ impl State {
         let digest = Digest::of(shown);
         let token = locked(&self.tokens).find(&digest).cloned().ok_or(NoToken::Unknown)?;
         match token.revoked_at {
-            Some(_) => Err(NoToken::Revoked(token)),
-            None if token.expires_at <= now => Err(NoToken::Expired(token)),
+            Some(_) => Err(NoToken::Revoked(token.into())),
+            None if token.expires_at <= now => Err(NoToken::Expired(token.into())),
             None => Ok(token),
         }
     }

@@ -38,8 +38,8 @@ fn a_token_holds_from_when_it_is_made_until_it_ends_or_is_revoked_also_after_a_r
         let lost = Token { revoked_at: Some(time(5)), ..lost.token.clone() };
         assert_eq!(state.tokens(), [ci.token.clone(), lost.clone()]);
         assert_eq!(state.token_of(ci_secret, time(30 * DAY - 1)), Ok(ci.token.clone()));
-        assert_eq!(state.token_of(ci_secret, time(30 * DAY)), Err(NoToken::Expired(ci.token.clone())));
-        assert_eq!(state.token_of(lost_secret, time(6)), Err(NoToken::Revoked(lost.clone())));
+        assert_eq!(state.token_of(ci_secret, time(30 * DAY)), Err(NoToken::Expired(ci.token.clone().into())));
+        assert_eq!(state.token_of(lost_secret, time(6)), Err(NoToken::Revoked(lost.clone().into())));
         for unknown in ["", "sf_", &ci_secret[1..], &format!("{ci_secret} "), &ci_secret.to_uppercase()] {
             assert_eq!(state.token_of(unknown, time(6)), Err(NoToken::Unknown));
         }
