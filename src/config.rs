@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::spec::describe::Description;
 
 pub use addresses::AddressRange;
-pub use api::ApiConfig;
+pub use api::{ApiConfig, is_email, not_emails};
 pub use operators::{Content, OperatorFault, OperatorRelease, OperatorsConfig};
 pub use release::Release;
 pub use sample::sample;
@@ -179,9 +179,9 @@ impl Config {
     /// On the first key that is unknown or of the wrong type, with its line, or out of its bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         let config: Config = toml::from_str(text).map_err(|error| whole(text, error))?;
-        let Config { policy, daemon, units, operators, source, tiered_storage, .. } = &config;
+        let Config { policy, daemon, units, operators, source, api, tiered_storage, .. } = &config;
         let wrong = policy.out_of_bounds().or_else(|| daemon.out_of_bounds());
-        let wrong = wrong.or_else(|| units.out_of_bounds());
+        let wrong = wrong.or_else(|| units.out_of_bounds()).or_else(|| api.out_of_bounds());
         let wrong = wrong.or_else(|| tiered_storage.out_of_bounds());
         let wrong = wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds());
         match wrong.or_else(|| config.unheard_webhook()) {
@@ -270,6 +270,18 @@ mod tests {
             (
                 "[source]\ngit = \"a\"\nwebhook_secret_file = \"a\"\n".to_owned(),
                 "`source.webhook_secret_file` takes `api.listen`, the address that the git server calls, and it is not set",
+            ),
+            (
+                "[api]\nrequests_per_token = 0\n".to_owned(),
+                "`api.requests_per_token` is 0, and it has to be from 1 to 1000000",
+            ),
+            (
+                "[api]\nrequests_per_address = 1000001\n".to_owned(),
+                "`api.requests_per_address` is 1000001, and it has to be from 1 to 1000000",
+            ),
+            (
+                "[api]\nsuper_user_emails = [\"ada@example.com\", \"grace\"]\n".to_owned(),
+                "`api.super_user_emails` names `grace`, which is not an e-mail address",
             ),
             (
                 "[daemon]\nfleets_at_once = 0\n".to_owned(),

@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
-use crate::api::{self, Closed, Desk, Hook, Office, socket::Socket};
+use crate::api::{self, Closed, Desk, Doors, Hook, Office, writing::Writer};
 use crate::config::Config;
 use crate::names::FleetKey;
 use crate::parallel::locked;
@@ -139,12 +139,12 @@ pub fn run(setup: Setup) -> Result<(), Lost> {
     let (tell, events) = mpsc::unbounded_channel();
     listen(&runtime, &tell)?;
     let (desk, hook) = (desk(&setup, &tell), hook(&setup, &tell));
-    let socket = answer(&setup, Arc::clone(&desk), hook.clone(), &runtime)?;
-    let mut process = Process::start(setup, desk, hook, runtime, (tell, events))?;
+    let doors = answer(&setup, Arc::clone(&desk), hook.clone(), &runtime)?;
+    let mut process = Process::start(setup, (desk, doors), hook, runtime, (tell, events))?;
     process.vitals.is_up();
     let ended = process.serve();
     process.vitals.stopping();
-    drop(socket);
+    drop(process.doors);
     // Whatever is still under way on threads ends with the process.
     process.runtime.shutdown_background();
     ended
@@ -162,8 +162,10 @@ fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSend
     let (watcher, tell) = (Arc::clone(vitals), tell.clone());
     let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
     // Nobody hears it when the process is about to end.
+    let specs = tell.clone();
+    let writer = Writer::new(source.place(), Arc::clone(&memory), move || drop(specs.send(Event::Specs)));
     let wake = move || drop(tell.send(Event::Asked));
-    Arc::new(Desk::new(installation.state.clone(), memory, wake))
+    Arc::new(Desk::new(installation.state.clone(), memory, wake).with_writer(Arc::new(writer)))
 }
 
 /// Who is told of pushes; none where nobody is heard.
@@ -182,10 +184,9 @@ fn answer(
     desk: Arc<Desk>,
     hook: Option<Arc<Hook>>,
     runtime: &Runtime,
-) -> Result<Socket, Lost> {
-    let listen = installation.config.api.listen;
-    let (socket, vitals) = (socket.clone(), Arc::clone(vitals));
-    Ok(api::begin(Office { listen, socket, vitals, desk, hook }, runtime.handle())?)
+) -> Result<Doors, Lost> {
+    let (config, socket, vitals) = (installation.config.api.clone(), socket.clone(), Arc::clone(vitals));
+    Ok(api::begin(Office { config, socket, vitals, desk, hook }, runtime.handle())?)
 }
 
 /// Makes events of signals: SIGINT, as from a terminal, and SIGTERM, as from a service manager, ask to stop, SIGHUP asks to
@@ -217,6 +218,7 @@ struct Process {
     /// What plans are made with, by one thread at a time.
     look: Arc<Mutex<Look>>,
     desk: Arc<Desk>,
+    doors: Doors,
     work: Work,
     feed: feed::Feed,
     /// The last plan.
@@ -231,7 +233,7 @@ struct Process {
 impl Process {
     fn start(
         Setup { installation, source, actor, color, vitals, reload, .. }: Setup,
-        desk: Arc<Desk>,
+        (desk, doors): (Arc<Desk>, Doors),
         hook: Option<Arc<Hook>>,
         runtime: Runtime,
         (tell, events): (UnboundedSender<Event>, UnboundedReceiver<Event>),
@@ -241,7 +243,8 @@ impl Process {
         let (state, handle) = (installation.state.clone(), runtime.handle().clone());
         let work = Work::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
         runtime.spawn(told(Arc::clone(&memory), tell.clone()));
-        let (feed, specs) = feed::start(source, &runtime, &tell, Arc::clone(&vitals))?;
+        let (feed, specs) =
+            feed::start(source, &runtime, &tell, Arc::clone(&vitals), desk.writer().as_deref())?;
         let look = Look::new(Arc::clone(&desk), specs, (actor, color), Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,
@@ -251,6 +254,7 @@ impl Process {
             installation,
             look: Arc::new(Mutex::new(look)),
             desk,
+            doors,
             work,
             feed,
             round: None,
@@ -306,7 +310,10 @@ impl Process {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
-                    self.round = Some(round);
+                    let before = self.round.replace(round);
+                    // That takes a while for a large tree, and what is to be done shall not wait for it. Where no thread is to
+                    // be had, it is dropped here.
+                    let _ = thread("drop", move || drop(before));
                 }
             }
             Event::Stop => {
@@ -315,7 +322,11 @@ impl Process {
                 let number = self.schedule.running();
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }
-            Event::HangUp => self.reload(),
+            Event::HangUp => {
+                // Who sends it wants everything to be looked at.
+                self.desk.memory().doubt_folders();
+                self.reload();
+            }
             Event::Lost(lost) => {
                 self.vitals.stopping();
                 self.desk.close();
@@ -335,6 +346,7 @@ impl Process {
     /// Reads the settings anew, for the next plan, and the secret of webhooks.
     fn reload(&mut self) {
         self.vitals.reloading();
+        self.doors.reload();
         let Reloaded { config, webhook_secret } = (self.reload)();
         if let Some(hook) = &self.hook
             && webhook_secret.is_some_and(|secret| hook.renew(secret))

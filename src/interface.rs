@@ -28,6 +28,13 @@ pub struct Standing {
     pub since: Option<Timestamp>,
 }
 
+impl Standing {
+    /// Of what is known and nothing of which was made.
+    pub fn pending() -> Standing {
+        Standing { status: Status::Pending, reason: None, conditions: Vec::new(), since: None }
+    }
+}
+
 /// What is known of a resource that no spec says.
 #[derive(Debug, Default)]
 pub struct Outputs<'a> {
@@ -239,8 +246,25 @@ fn extend(record: &mut Map<String, Value>, outputs: &[(&str, Output)]) {
     }
 }
 
+/// The fields that a record of a kind has and that no spec can give.
+pub fn output_fields(kind: Kind) -> Vec<&'static str> {
+    const OF_ALL: [&str; 3] = ["id", "created_at", "updated_at"];
+    const STATUS: [&str; 3] = ["status", "status_reason", "conditions"];
+    let names =
+        |outputs: &[(&'static str, Output)]| outputs.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    let own = match kind {
+        Kind::Fleet => [names(&FLEET_OUTPUTS), STATUS.to_vec(), vec!["loadbalancer_dns", "network"]].concat(),
+        Kind::Cluster => {
+            let others = vec!["storage_manifests_file_path", "new_version", "client_properties"];
+            [names(&CLUSTER_OUTPUTS), STATUS.to_vec(), others].concat()
+        }
+        _ => Vec::new(),
+    };
+    [OF_ALL.to_vec(), own].concat()
+}
+
 /// The spec as the interface returns it: secrets reduced to a trace, and what the interface derives filled in.
-fn spec_fields(spec: &Spec) -> Map<String, Value> {
+pub fn spec_fields(spec: &Spec) -> Map<String, Value> {
     let Value::Object(mut fields) = spec.redacted() else { return Map::new() };
     match spec {
         Spec::Fleet(_) => {

@@ -8,6 +8,7 @@ mod quantity;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ macro_rules! checked_string {
         }
         impl From<$name> for String {
             fn from(name: $name) -> String {
-                name.0
+                name.0.to_string()
             }
         }
         impl AsRef<str> for $name {
@@ -67,10 +68,10 @@ macro_rules! checked_string {
 use checked_string;
 
 /// The name of an organization, a fleet, a cluster, an identity provider or a cloud account: lower-case
-/// letters, digits and single hyphens, starting with a letter, at most 32 characters.
+/// letters, digits and single hyphens, starting with a letter, at most 32 characters. Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Identifier(String);
+pub struct Identifier(Arc<str>);
 
 impl Identifier {
     /// The longest identifier, in characters. Two of them and our prefix nearly fill the 63 characters that
@@ -96,7 +97,7 @@ impl TryFrom<String> for Identifier {
             && bytes.last().is_some_and(|&b| b != b'-')
             && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
             && !text.contains("--");
-        if fits { Ok(Self(text)) } else { Err(InvalidName { text, expected: Self::EXPECTED }) }
+        if fits { Ok(Self(text.into())) } else { Err(InvalidName { text, expected: Self::EXPECTED }) }
     }
 }
 
@@ -118,7 +119,7 @@ impl JsonSchema for Identifier {
 /// A DNS domain, lower case: at least two labels of at most 63 characters, at most 253 in all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Domain(String);
+pub struct Domain(Arc<str>);
 
 impl Domain {
     /// The longest domain, in characters (RFC 1035, section 2.3.4, without the root's dot).
@@ -151,7 +152,7 @@ impl TryFrom<String> for Domain {
         };
         let fits = text.len() <= Self::MAX_LENGTH && text.contains('.') && text.split('.').all(label_fits);
         if fits {
-            Ok(Self(text.to_ascii_lowercase()))
+            Ok(Self(text.to_ascii_lowercase().into()))
         } else {
             Err(InvalidName { text, expected: Self::EXPECTED })
         }

@@ -8,6 +8,35 @@ mod tests;
 
 use camino::Utf8PathBuf;
 
+use crate::names::SpecPath;
+
+/// A file that is to have this content, or to be gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The file, in the folder of the specs.
+    pub path: SpecPath,
+    /// All of its bytes; none where it is to be removed.
+    pub content: Option<Vec<u8>>,
+}
+
+/// Edits that belong together, and what is said of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What they do, as a commit says it.
+    pub message: String,
+    /// The edits. Of two of a file the later one goes.
+    pub edits: Vec<Edit>,
+}
+
+/// Who wants something written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    /// The name.
+    pub name: String,
+    /// The e-mail address.
+    pub email: String,
+}
+
 /// Why a tree could not be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {

@@ -46,6 +46,8 @@ mod state_faults;
 mod support;
 mod targets;
 mod tenants;
+mod tokens;
 mod turmoil;
 mod watch;
 mod why;
+mod writing;

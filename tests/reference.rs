@@ -1,5 +1,7 @@
 //! The reference in `docs/`: every field of every kind, written from the types and from the table of what a change does.
 
+mod api;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +19,7 @@ use crate::support::files;
 /// Set to rewrite the files.
 const UPDATE: &str = "UPDATE_DOCS";
 
-const WRITTEN: &str =
+pub const WRITTEN: &str =
     "<!-- Written from the source by `UPDATE_DOCS=1 cargo test --test all reference`; edits are lost. -->";
 
 #[test]
@@ -59,7 +61,11 @@ fn write(path: PathBuf, text: &str) {
 /// Every page by its path in `docs/`.
 fn pages() -> BTreeMap<String, String> {
     let kinds = Kind::ALL.into_iter().map(|kind| (page_of(kind), kind_page(kind)));
-    let more = [("README.md".to_owned(), index()), ("reference/config.md".to_owned(), config_page())];
+    let more = [
+        ("README.md".to_owned(), index()),
+        ("reference/config.md".to_owned(), config_page()),
+        ("reference/api.md".to_owned(), api::page()),
+    ];
     kinds.chain(more).collect()
 }
 
@@ -77,6 +83,7 @@ fn index() -> String {
         writeln!(page, "- [{}]({}): {what}", kind.as_str(), page_of(kind)).unwrap();
     }
     page += "- [The settings of an installation](reference/config.md), a TOML file.\n";
+    page += "- [The API](reference/api.md), over HTTP.\n";
     page += "\n`streamfleet explain FIELD` says the same on the command line, and the schemas in \
              [`schemas/`](../schemas) say it to editors. [`examples/`](../examples) has trees that work.\n";
     page += "\n## What a change does\n\n| word | meaning |\n|---|---|\n";
@@ -232,7 +239,7 @@ fn list(title: &str, items: impl Iterator<Item = (String, String)>) -> String {
 }
 
 /// Text that Markdown leaves as it is. What stands between backticks is code and left alone.
-fn text(plain: &str) -> String {
+pub fn text(plain: &str) -> String {
     let part = |(index, part): (usize, &str)| match index % 2 {
         0 => part
             .replace('<', "\\<")

@@ -173,6 +173,30 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
     }
 }
 
+/// What nobody tells of is looked for now and then, and whenever somebody asks for it.
+#[test]
+fn folders_are_taken_to_be_as_they_were_until_somebody_doubts_that() {
+    let process = Process::start();
+    let memory = Memory::default();
+    process.plan(Some(&memory));
+    let looked = |memory: &Memory| process.plan(Some(memory)).looked;
+    assert_eq!(looked(&memory), 0);
+    let root = process.tree.path().join(".streamfleet/output");
+    let pool = files(&root).into_iter().map(|(path, _)| path).find(|path| path.contains("kafkanodepool"));
+    fs::remove_file(root.join(pool.unwrap())).unwrap();
+
+    assert!(memory.trust_folders(true));
+    assert_eq!(looked(&memory), 0);
+    // Whoever asks what would be, beside the process, gets to see what is there.
+    assert_eq!(looked(&memory.copy()), 1);
+    memory.doubt_folders();
+    assert!(!memory.trust_folders(true));
+    assert_eq!(looked(&memory), 1);
+    assert!(memory.trust_folders(true));
+    // What isn't as it should be is looked at each time.
+    assert_eq!(looked(&memory), 1);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -1,12 +1,14 @@
 //! The daemon as a service: what a service manager, probes and Prometheus see of the real binary.
 
 mod credentials;
+mod doors;
 mod events;
 pub mod http;
 mod limits;
 mod notify;
 mod reload;
 mod socket;
+mod tls;
 mod unit;
 
 use crate::support::Tree;

@@ -47,6 +47,34 @@ fn each_setting_is_shown_with_what_says_so() {
         let said = setting["value"].as_str().map_or_else(|| setting["value"].to_string(), str::to_owned);
         assert_eq!((said.as_str(), setting["from"].as_str().unwrap()), (value, from), "{name}");
     }
+    let super_users = |variable: &str| -> Vec<String> {
+        let shown = tree.run_with(
+            "config show tree --config settings.toml --format json",
+            &[("STREAMFLEET_SUPER_USER_EMAILS", variable)],
+            "",
+        );
+        let shown: Vec<serde_json::Value> = serde_json::from_str(&shown.expect(0).out).unwrap();
+        let setting = shown.iter().find(|setting| setting["name"] == "api.super_user_emails").unwrap();
+        vec![setting["value"].to_string(), setting["from"].as_str().unwrap().to_owned()]
+    };
+    assert_eq!(super_users(""), ["[]", "default"]);
+    fs::write(
+        tree.beside("settings.toml"),
+        format!("{file}[api]\nsuper_user_emails = [\"ada@example.com\"]\n"),
+    )
+    .unwrap();
+    assert_eq!(super_users(" , "), ["[\"ada@example.com\"]", "file settings.toml"]);
+    let variable = "variable STREAMFLEET_SUPER_USER_EMAILS";
+    assert_eq!(
+        super_users("grace@example.com, joan@example.com,"),
+        ["[\"grace@example.com\",\"joan@example.com\"]", variable]
+    );
+    let wrong = [("STREAMFLEET_SUPER_USER_EMAILS", "grace@example.com joan@example.com")];
+    assert_eq!(
+        tree.run_with("plan tree", &wrong, "").expect(1).err,
+        "error: the variable STREAMFLEET_SUPER_USER_EMAILS names `grace@example.com joan@example.com`, which is not an e-mail \
+         address\n  help: write e-mail addresses with commas between them: ada@example.com,grace@example.com\n"
+    );
     tree.run("config show tree --config settings.toml")
         .expect(0)
         .says(&["policy.approval_hours                    12", "file settings.toml"]);

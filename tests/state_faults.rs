@@ -11,6 +11,7 @@ use crate::support::{Run, Tree, approval_id, copy, skipped};
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const SANDBOX: &str = "acme/clusters/sandbox.yaml";
 const STATE: &str = ".streamfleet/state";
+const TOKENS: &str = "tokens.jsonl";
 
 fn applied() -> Tree {
     let tree = Tree::example("quickstart");
@@ -57,7 +58,7 @@ use Fault::{
 };
 
 /// Each file or folder of the state, with the faults that it can have and what they are called.
-const TABLE: [(&str, &[(Fault, &str)]); 7] = [
+const TABLE: [(&str, &[(Fault, &str)]); 8] = [
     (
         "cache-v1",
         &[
@@ -92,6 +93,22 @@ const TABLE: [(&str, &[(Fault, &str)]); 7] = [
         &[
             (CorruptLine, "a corrupt line in the middle"),
             (TornLine, "a torn last line"),
+            (DuplicatedTail, "a duplicated tail"),
+            (Empty, "empty"),
+            (Missing, "missing"),
+            (Newer, "of a newer version"),
+            (AnotherSort, "a folder in its place"),
+            (Link, "a link in its place"),
+            (TooOpen, "open to others"),
+        ],
+    ),
+    (
+        TOKENS,
+        &[
+            (Corrupt, "corrupt"),
+            (CorruptLine, "a corrupt line in the middle"),
+            (TornLine, "a torn last line"),
+            (Zeros, "zeros at its end"),
             (DuplicatedTail, "a duplicated tail"),
             (Empty, "empty"),
             (Missing, "missing"),
@@ -189,6 +206,9 @@ fn told(run: &Run, tree: &Tree) -> String {
 /// One file's part of the table.
 fn outcomes(file: &str, faults: &[(Fault, &str)]) -> String {
     let tree = applied();
+    for _ in 0..if file == TOKENS { 3 } else { 0 } {
+        tree.run("token create tree --name ci --owner ada@example.com --organization acme").expect(0);
+    }
     let (state, saved) = (tree.path().join(STATE), tree.beside("saved"));
     copy(&state, &saved);
     let (output, orders) = (tree.output(), tree.read(ORDERS));

@@ -14,7 +14,7 @@ use crate::tree::{Hosts, Tree};
 use crate::{Run, files};
 
 /// The smaller tree, which the other one is held against.
-const FEW: usize = 100;
+pub const FEW: usize = 100;
 
 /// How many files are saved, one after the other.
 const EDITS: usize = 40;
@@ -157,13 +157,11 @@ fn ready(words: &[&Path]) -> io::Result<Duration> {
 /// Saves a cluster's spec, and gives how long it takes until its manifest is another file.
 fn save(tree: &Tree, edit: usize, serve: &mut Serve) -> io::Result<Duration> {
     let cluster = edit * 7919 % tree.clusters;
-    let file = manifest(tree.root(), cluster)?;
+    let file = manifest(&tree.root().join(".streamfleet/output"), cluster)?;
     let before = number(&file)?;
     let start = Instant::now();
     enlarge(tree, cluster, edit);
-    while number(&file)? == before {
-        sleep(TICK);
-    }
+    wait_for_another(&file, before)?;
     let done = start.elapsed();
     // The round after it, which finds nothing more to do.
     serve.wait_for(Told::Done)?;
@@ -171,19 +169,23 @@ fn save(tree: &Tree, edit: usize, serve: &mut Serve) -> io::Result<Duration> {
     Ok(done)
 }
 
+/// Waits until another file is in a file's place.
+fn wait_for_another(file: &Path, before: u64) -> io::Result<()> {
+    while number(file)? == before {
+        sleep(TICK);
+    }
+    Ok(())
+}
+
 /// Larger disks, which change one file.
 fn enlarge(tree: &Tree, cluster: usize, edit: usize) {
     tree.change(cluster, 1, &format!("  storage:\n    size_gib: {}\n", 2_000 + edit));
 }
 
-/// The file that holds how large a cluster's disks are.
-fn manifest(tree: &Path, cluster: usize) -> io::Result<PathBuf> {
+/// The file that holds how large a cluster's disks are, below an output folder.
+fn manifest(output: &Path, cluster: usize) -> io::Result<PathBuf> {
     let name = format!("--cluster-{cluster:05}/kafkanodepool-broker.yaml");
-    let fleet = tree.join(".streamfleet/output").join(format!(
-        "org-{:02}/fleet-{:03}",
-        cluster / 1000,
-        cluster / 100
-    ));
+    let fleet = output.join(format!("org-{:02}/fleet-{:03}", cluster / 1000, cluster / 100));
     let found = files(&fleet)?.into_iter().find(|file| file.to_string_lossy().ends_with(&name));
     found.ok_or_else(|| io::Error::other(format!("nothing ends with {name}")))
 }
@@ -206,7 +208,7 @@ fn from_git(folder: &Path, tree: &Tree) -> io::Result<(Duration, Duration)> {
         git(tree.root(), &["push", "--quiet", "../specs.git", "main"])
     };
     push()?;
-    let settings = folder.join("streamfleet.toml");
+    let (settings, output) = (folder.join("streamfleet.toml"), folder.join("output"));
     let text = format!(
         "state_dir = \"state\"\noutput_dir = \"output\"\n[source]\ngit = \"{}\"\n[secrets]\nallow_plain_in_git = true\n",
         remote.display()
@@ -216,17 +218,26 @@ fn from_git(folder: &Path, tree: &Tree) -> io::Result<(Duration, Duration)> {
     let start = Instant::now();
     let mut serve = Serve::start(&words)?;
     let fetched = serve.wait_for(Told::Planned)?.duration_since(start);
+    // A disk that is slow makes it silent for a while with much left to do.
+    for fleet in 1..=tree.fleets {
+        while manifest(&output, (100 * fleet).min(tree.clusters) - 1).is_err() {
+            sleep(100 * TICK);
+        }
+    }
     serve.wait_until_idle()?;
     enlarge(tree, tree.clusters / 2, EDITS);
     push()?;
+    let file = manifest(&output, tree.clusters / 2)?;
+    let before = number(&file)?;
     let start = Instant::now();
     serve.signal("HUP")?;
-    let pushed = serve.wait_for(Told::Done)?.duration_since(start);
+    wait_for_another(&file, before)?;
+    let pushed = start.elapsed();
     serve.stop()?;
     Ok((fetched, pushed))
 }
 
-fn git(folder: &Path, words: &[&str]) -> io::Result<()> {
+pub fn git(folder: &Path, words: &[&str]) -> io::Result<()> {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false"]);
     git.args(words).current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null");

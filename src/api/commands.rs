@@ -2,11 +2,12 @@
 //!
 //! | route | what |
 //! |---|---|
-//! | `GET /v1/plan` | plans now |
-//! | `POST /v1/plans` | plans a tree that is sent, as somebody's proposal for the process's own |
-//! | `POST /v1/plans/ID/approve` | approves what waits for that |
-//! | `GET /v1/status`, `/v1/records`, `/v1/why`, `/v1/clients` | shows the last plan |
-//! | `GET /v1/events` | what was decided lately, and what came of it |
+//! | `GET /plan` | plans now |
+//! | `POST /plans` | plans a tree that is sent, as somebody's proposal for the process's own |
+//! | `POST /plans/ID/approve` | approves what waits for that |
+//! | `GET /status`, `/records`, `/why`, `/clients` | shows the last plan |
+//! | `GET /events` | what was decided lately, and what came of it |
+//! | `GET /tokens`, `POST /tokens`, `DELETE /tokens/ID` | the tokens of callers ([`super::tokens`]) |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use super::answer::{Answer, Mark, Problem};
 use super::desk::{Desk, Made, Unanswered};
 use super::proposal::Proposal;
 use super::socket::Peer;
+use super::tokens;
 use crate::names::Kind;
 use crate::round::{Installation, Round};
 use crate::spec::{self, Documents};
@@ -33,27 +35,28 @@ use crate::views::{self, Unshown};
 /// The longest name of a person that is written down.
 const LONGEST_NAME: usize = 100;
 
-type Answered = Result<Response, Problem>;
+pub(super) type Answered = Result<Response, Problem>;
 
 pub(super) fn routes(desk: Arc<Desk>) -> Router {
     Router::new()
-        .route("/v1/plan", get(plan))
-        .route("/v1/plans", post(propose))
-        .route("/v1/plans/{id}/approve", post(approve))
-        .route("/v1/status", get(status))
-        .route("/v1/records", get(records))
-        .route("/v1/why", get(why))
-        .route("/v1/clients", get(clients))
-        .route("/v1/events", get(events))
+        .route("/plan", get(plan))
+        .route("/plans", post(propose))
+        .route("/plans/{id}/approve", post(approve))
+        .route("/status", get(status))
+        .route("/records", get(records))
+        .route("/why", get(why))
+        .route("/clients", get(clients))
+        .route("/events", get(events))
+        .merge(tokens::routes())
         .fallback(unknown)
         .with_state(desk)
 }
 
 /// What stands behind the `?` of what is asked for.
-struct Words(BTreeMap<String, String>);
+pub(super) struct Words(BTreeMap<String, String>);
 
 impl Words {
-    fn of(uri: &Uri) -> Words {
+    pub(super) fn of(uri: &Uri) -> Words {
         let words = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
         Words(words.into_owned().collect())
     }
@@ -66,6 +69,12 @@ impl Words {
         self.get(name).ok_or_else(|| {
             Problem::new(StatusCode::BAD_REQUEST, format!("`{name}` is missing from what is asked for"))
         })
+    }
+
+    /// Who asks: what they say their name is, and what the kernel says their number is.
+    pub(super) fn by(&self, peer: Peer) -> Result<String, Problem> {
+        let name = self.need("by")?.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME);
+        Ok(format!("{} (command line, uid {})", name.collect::<String>(), peer.uid))
     }
 
     /// The time to plan for; none for now.
@@ -147,10 +156,7 @@ async fn approve(
     Path(id): Path<String>,
     uri: Uri,
 ) -> Answered {
-    let words = Words::of(&uri);
-    let name = words.need("by")?.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME);
-    let by = format!("{} (command line, uid {})", name.collect::<String>(), peer.uid);
-    let approved = desk.approve(id, by).await?;
+    let approved = desk.approve(id, Words::of(&uri).by(peer)?).await?;
     Ok(Answer::new(None, approved).written())
 }
 
@@ -190,7 +196,7 @@ async fn events(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
     blocking(move || Ok(Answer::new(None, state.events_from(from)?).written())).await
 }
 
-async fn unknown() -> Problem {
+pub(super) async fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "this version of streamfleet doesn't answer that")
 }
 
@@ -214,7 +220,7 @@ fn written(round: &Round, data: impl Serialize) -> Response {
     Answer { warnings, ..Answer::new(Some(Mark::from(&round.plan)), data) }.written()
 }
 
-async fn blocking(work: impl FnOnce() -> Answered + Send + 'static) -> Answered {
+pub(super) async fn blocking(work: impl FnOnce() -> Answered + Send + 'static) -> Answered {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
         let why = "a mistake in streamfleet itself ended what was asked for";
         Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, why)

@@ -1,11 +1,15 @@
 //! Connections, and how much of the process one of them may have: of time, of memory, and of their number.
+//!
+//! Where there is no room, whoever has been idle for longest gives way ([`Room`]). A head, a body, an answer and a whole
+//! connection have a deadline each, and so has whoever takes nothing of an answer ([`Patient`]). What is sent as two requests by
+//! one reading and as one by another (RFC 9112, section 6.3) is refused by hyper, or ends the connection.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
@@ -14,11 +18,18 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
+use super::measured::{Bulk, Cut, Measured};
+use super::patient::Patient;
+use super::problem::{self, Problem};
 use super::proposal;
+use super::room::{Full, Place, Room};
+use super::tls::Handshake;
+use crate::config::ApiConfig;
 
 /// How long the head of a request may take to come, and how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(10);
@@ -26,86 +37,178 @@ const HEAD: Duration = Duration::from_secs(10);
 /// The largest head of a request, in bytes.
 const LARGEST_HEAD: usize = 16 << 10;
 
+/// The most headers of a request.
+const MOST_HEADERS: usize = 100;
+
+/// How many at a time are told that there is no room for them, and how long each may take to read it.
+const REFUSALS: usize = 32;
+const REFUSAL: Duration = Duration::from_secs(1);
+
 /// What one kind of caller may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// How many connections there may be. Whoever comes then waits.
+    /// How many connections there may be.
     connections: usize,
+    /// How many of them there may be from one address.
+    of_one_address: usize,
+    /// How long a body may take to come.
+    sending: Duration,
     /// How long an answer may take from the head of the request on, with the body that belongs to it.
     answer: Duration,
     /// How long a connection may last. After it, and what it takes to answer, the caller has to connect anew.
     lifetime: Duration,
     /// The largest body, in bytes.
     body: usize,
+    /// How much all large bodies together may have, in bytes.
+    bulk: usize,
 }
-
-/// Whoever reaches the port, of whom nothing is known.
-pub(super) const OF_NETWORK: Limits = Limits {
-    connections: 64,
-    answer: Duration::from_secs(10),
-    lifetime: Duration::from_secs(60),
-    body: 1 << 20,
-};
 
 /// Those who may read the state anyway. To plan for them may take a while.
 pub(super) const OF_SOCKET: Limits = Limits {
     connections: 64,
+    of_one_address: 64,
+    sending: Duration::from_secs(60),
     answer: Duration::from_secs(180),
     lifetime: Duration::from_secs(300),
     body: proposal::LARGEST,
+    bulk: 4 * proposal::LARGEST,
 };
 
+/// The address from which a request over the network came, among its extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remote(pub SocketAddr);
+
 impl Limits {
-    /// Routes with the limits that hold for each request.
-    pub(super) fn around(self, routes: Router) -> Router {
-        routes.layer(DefaultBodyLimit::max(self.body)).layer(from_fn_with_state(self, within))
+    /// Whoever reaches the port, of whom nothing is known at first.
+    pub fn of_network(config: &ApiConfig) -> Limits {
+        let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Limits {
+            connections: number(config.max_connections),
+            of_one_address: number(config.max_connections_per_address),
+            sending: Duration::from_secs(10),
+            // A write may wait for a git server.
+            answer: Duration::from_secs(120),
+            lifetime: Duration::from_secs(60),
+            body: 1 << 20,
+            bulk: 64 << 20,
+        }
+    }
+
+    /// Routes with the limits that hold for each request, and with [`problem::identified`] around all.
+    pub fn around(self, routes: Router) -> Router {
+        let within = from_fn_with_state((self, Bulk::new(self.bulk)), within);
+        let routes = routes.layer(DefaultBodyLimit::disable()).layer(within);
+        problem::identified(routes)
     }
 }
 
-async fn within(State(limits): State<Limits>, request: Request, next: Next) -> Response {
+async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Request, next: Next) -> Response {
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > limits.body as u64) {
-        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+        return Problem::too_large(limits.body).into_response();
     }
-    let answer = timeout(limits.answer, next.run(request)).await;
-    answer.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
+    let (parts, body) = request.into_parts();
+    let (body, fate) = Measured::new(body, limits.body, limits.sending, bulk);
+    let request = Request::from_parts(parts, axum::body::Body::new(body));
+    let answered = timeout(limits.answer, next.run(request)).await;
+    match (fate.cut(), answered) {
+        (Some(Cut::TooLarge), _) => Problem::too_large(limits.body).into_response(),
+        (Some(Cut::Crowded), _) => {
+            let why = "others send more at the moment than there is room for";
+            Problem::unavailable(why, Duration::from_secs(5)).into_response()
+        }
+        (Some(Cut::Late), _) => {
+            let seconds = limits.sending.as_secs();
+            Problem::late(format!("the body did not come within {seconds} s")).into_response()
+        }
+        (None, Ok(answer)) => answer,
+        (None, Err(_)) => Problem::timed_out(limits.answer).into_response(),
+    }
 }
 
-/// Accepts connections for ever. What is known of who connects is found among each request's extensions; nobody of whom
-/// nothing is known is let in.
+/// Accepts connections for ever, over TLS where there is a handshake to be made. What is known of who connects is found among
+/// each request's extensions; nobody of whom nothing is known is let in.
 pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
     mut listener: L,
     routes: Router,
     limits: Limits,
-    who: impl Fn(&L::Io) -> Option<P>,
+    handshake: Option<Handshake>,
+    who: impl Fn(&L::Io, &L::Addr) -> Option<(P, Option<IpAddr>)>,
 ) {
-    let room = Arc::new(Semaphore::new(limits.connections));
+    let room = Room::new(limits.connections, limits.of_one_address);
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     loop {
-        // Nobody closes it.
-        let Ok(seat) = Arc::clone(&room).acquire_owned().await else { return };
-        let (stream, _) = listener.accept().await;
-        let Some(peer) = who(&stream) else { continue };
-        let routes = routes.clone();
+        let (stream, address) = listener.accept().await;
+        let Some((peer, address)) = who(&stream, &address) else { continue };
+        let place = match room.enter(address).await {
+            Ok(place) => place,
+            // In the clear, nobody understands it who speaks TLS.
+            Err(full) if handshake.is_none() => {
+                if let Ok(seat) = Arc::clone(&refusals).try_acquire_owned() {
+                    tokio::spawn(async move {
+                        refuse(stream, full).await;
+                        drop(seat);
+                    });
+                }
+                continue;
+            }
+            Err(_) => continue,
+        };
+        let (routes, handshake) = (routes.clone(), handshake.clone());
         tokio::spawn(async move {
-            answer(TokioIo::new(stream), routes, limits, peer).await;
-            drop(seat);
+            let stream = Patient::new(stream);
+            let answered = async {
+                match handshake {
+                    None => answer(stream, routes, limits, peer, &place).await,
+                    Some(handshake) => {
+                        if let Some(stream) = handshake.shake(stream).await {
+                            answer(stream, routes, limits, peer, &place).await;
+                        }
+                    }
+                }
+            };
+            tokio::select! {
+                () = answered => {}
+                () = place.is_gone() => {}
+            }
         });
     }
 }
 
-async fn answer<I, P>(stream: I, routes: Router, limits: Limits, peer: P)
+/// Says that there is no room.
+async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full) {
+    let why = match full {
+        Full::Wholly => "there are as many connections as there may be",
+        Full::ForAddress => "there are as many connections from this address as there may be",
+    };
+    let answer = Problem::unavailable(why, Duration::from_secs(1)).written();
+    let _ = timeout(REFUSAL, async {
+        stream.write_all(&answer).await?;
+        stream.shutdown().await
+    })
+    .await;
+}
+
+async fn answer<S, P>(stream: S, routes: Router, limits: Limits, peer: P, place: &Place)
 where
-    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin,
     P: Clone + Send + Sync + 'static,
 {
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer.clone());
-        routes.clone().oneshot(request)
+        let answer = routes.clone().oneshot(request);
+        async {
+            place.is_busy();
+            let answered = answer.await;
+            place.is_idle();
+            answered
+        }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
-    let connection = builder.serve_connection(stream, service);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    builder.max_buf_size(LARGEST_HEAD).max_headers(MOST_HEADERS);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     if timeout(limits.lifetime, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
+use super::writing::Writer;
 use crate::parallel::locked;
 use crate::round::{Approved, Installation, Memory, Round};
 use crate::spec::Documents;
@@ -20,6 +21,8 @@ pub struct Desk {
     pub(super) state: Option<Arc<State>>,
     /// What plans are made with.
     pub(super) memory: Arc<Memory>,
+    /// What writes specs for those who call; none where nobody may.
+    pub(super) writer: Option<Arc<Writer>>,
     /// Lets one at a time plan what nobody carries out: a plan takes memory.
     pub(super) room: Arc<Semaphore>,
     last: Mutex<Option<Made>>,
@@ -37,6 +40,20 @@ pub struct Made {
     pub documents: Arc<Documents>,
     /// The plan.
     pub round: Arc<Round>,
+    /// How many writes of the API the specs have in any case: the [`Writer::mark`] of when they were read.
+    pub writes: u64,
+}
+
+impl Made {
+    /// A plan of specs that have so many writes.
+    pub fn new(
+        installation: Arc<Installation>,
+        documents: Arc<Documents>,
+        round: Arc<Round>,
+        writes: u64,
+    ) -> Made {
+        Made { installation, documents, round, writes }
+    }
 }
 
 /// What somebody asks for that takes a plan.
@@ -86,7 +103,17 @@ impl Desk {
     ) -> Desk {
         let room = Arc::new(Semaphore::new(1));
         let (last, questions) = (Mutex::default(), Mutex::new(Some(Vec::new())));
-        Desk { state, memory, room, last, questions, wake: Box::new(wake) }
+        Desk { state, memory, writer: None, room, last, questions, wake: Box::new(wake) }
+    }
+
+    /// The same where specs can be written.
+    pub fn with_writer(self, writer: Arc<Writer>) -> Desk {
+        Desk { writer: Some(writer), ..self }
+    }
+
+    /// What writes specs for those who call; none where nobody may.
+    pub fn writer(&self) -> Option<Arc<Writer>> {
+        self.writer.clone()
     }
 
     /// What plans are made with.
@@ -110,6 +137,11 @@ impl Desk {
     /// A plan was made.
     pub fn put(&self, made: Made) {
         *locked(&self.last) = Some(made);
+    }
+
+    /// The last plan, where there is one.
+    pub(super) fn made(&self) -> Option<Made> {
+        locked(&self.last).clone()
     }
 
     /// The last plan, or the first one once it is made.

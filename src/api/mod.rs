@@ -4,32 +4,50 @@
 //! Nothing here decides or changes anything: what is asked for is laid on the [`Desk`], from where whoever makes plans takes it.
 
 pub mod answer;
+pub mod authenticate;
+pub mod caller;
 mod commands;
 mod connection;
 mod desk;
+pub mod gate;
+pub mod limiter;
+mod measured;
+pub mod openapi;
+mod patient;
+pub mod problem;
 pub mod proposal;
+mod room;
+pub mod route;
 pub mod socket;
+mod tls;
+pub mod tokens;
 mod webhook;
+pub mod writing;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::{Extension, Router};
 use camino::Utf8PathBuf;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
+use crate::config::ApiConfig;
 use crate::vitals::Vitals;
-use connection::{OF_NETWORK, OF_SOCKET};
+use connection::{Limits, OF_SOCKET};
+use problem::Plain;
 use socket::Socket;
+use tls::{Handshake, Tls};
 
+pub use connection::Remote;
 pub use desk::{Desk, Given, Made, Question, Unanswered, Wants};
+pub use tls::{Files, Unusable};
 pub use webhook::Hook;
 
 /// The version of Prometheus' text format.
@@ -37,8 +55,8 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Where a process answers, and with what.
 pub struct Office {
-    /// The address and port; none where it opens no port.
-    pub listen: Option<SocketAddr>,
+    /// Whether it opens a port, which, and with what.
+    pub config: ApiConfig,
     /// The file of the socket.
     pub socket: Utf8PathBuf,
     /// How the process is.
@@ -60,6 +78,9 @@ pub enum Closed {
         /// Why it can't be.
         source: io::Error,
     },
+    /// The certificate or its key can't be used.
+    #[error(transparent)]
+    Certificate(#[from] Unusable),
     /// Somebody else listens on the socket, or it can't be made.
     #[error("could not listen on the socket `{path}`")]
     Socket {
@@ -72,8 +93,9 @@ pub enum Closed {
 
 impl Closed {
     /// What to do next.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
+            Closed::Certificate(unusable) => &unusable.hint,
             Closed::Address { .. } => {
                 "name another address by `api.listen` in the config file, or end what listens there"
             }
@@ -84,30 +106,62 @@ impl Closed {
     }
 }
 
+/// What others ask at: as long as this lives, the socket has its file.
+pub struct Doors {
+    _socket: Socket,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Doors {
+    /// Reads the certificate and its key anew, where there are any.
+    pub fn reload(&self) {
+        if let Some(tls) = &self.tls {
+            tls.reload();
+        }
+    }
+}
+
 /// Listens where the settings say so, and answers as long as the runtime runs: also while what is being done is finished after
 /// a signal to stop. The socket's file goes with what this gives.
 ///
 /// # Errors
-/// When somebody else listens there, the address is not of this host, or the socket can't be made.
-pub fn begin(office: Office, runtime: &Handle) -> Result<Socket, Closed> {
-    let Office { listen, socket: path, vitals, desk, hook } = office;
+/// When somebody else listens there, the address is not of this host, the socket can't be made, or the certificate can't be used.
+pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
+    let Office { config, socket: path, vitals, desk, hook } = office;
     let _inside = runtime.enter();
     let closed = |source| Closed::Socket { path: path.clone(), source };
     let (socket, listener) = socket::listen(&path).map_err(closed)?;
     let is_admitted = socket.admits();
-    let routes = probes(Arc::clone(&vitals)).merge(commands::routes(desk));
+    let routes = probes(Arc::clone(&vitals)).nest("/commands", commands::routes(desk));
     tracing::debug!(socket = %path, "answers commands");
-    runtime.spawn(connection::accept(listener, OF_SOCKET.around(routes), OF_SOCKET, move |stream| {
-        socket::peer(stream).filter(|peer| is_admitted(peer))
-    }));
-    let Some(address) = listen else { return Ok(socket) };
+    runtime.spawn(connection::accept(
+        listener,
+        OF_SOCKET.around(routes),
+        OF_SOCKET,
+        None,
+        move |stream, _| {
+            let peer = socket::peer(stream).filter(|peer| is_admitted(peer));
+            peer.map(|peer| (peer, None))
+        },
+    ));
+    config.doubts().iter().for_each(|doubt| tracing::warn!("{doubt}"));
+    let Some(address) = config.listen else { return Ok(Doors { _socket: socket, tls: None }) };
+    let tls = Files::of(&config).map(Tls::open).transpose()?;
+    let handshake = tls
+        .clone()
+        .map(Handshake::new)
+        .transpose()
+        .map_err(|error| Closed::Address { address, source: io::Error::other(error) })?;
     let closed = |source| Closed::Address { address, source };
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
-    tracing::info!(%address, "answers over HTTP");
+    tracing::info!(%address, tls = tls.is_some(), "answers over HTTP");
     let routes = probes(vitals).merge(hook.map(webhook::routes).unwrap_or_default());
-    runtime.spawn(connection::accept(listener, OF_NETWORK.around(routes), OF_NETWORK, |_| Some(())));
-    Ok(socket)
+    let limits = Limits::of_network(&config);
+    runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
+        Some((Remote(*address), Some(address.ip())))
+    }));
+    Ok(Doors { _socket: socket, tls })
 }
 
 fn probes(vitals: Arc<Vitals>) -> Router {
@@ -121,10 +175,10 @@ fn probes(vitals: Arc<Vitals>) -> Router {
 /// Whether the process goes on. A cluster that is not well, or a git server that is away, is no reason to start it anew.
 async fn healthz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     match vitals.stuck() {
-        None => (StatusCode::OK, "ok\n".to_owned()),
+        None => (StatusCode::OK, Extension(Plain), "ok\n".to_owned()),
         Some(since) => {
             let text = format!("nothing has gone on for {} s\n", since.as_secs());
-            (StatusCode::SERVICE_UNAVAILABLE, text)
+            (StatusCode::SERVICE_UNAVAILABLE, Extension(Plain), text)
         }
     }
 }
@@ -132,9 +186,9 @@ async fn healthz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
 /// Whether it knows what should be.
 async fn readyz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     if vitals.is_ready() {
-        (StatusCode::OK, "ok\n")
+        (StatusCode::OK, Extension(Plain), "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the specs are not read yet\n")
+        (StatusCode::SERVICE_UNAVAILABLE, Extension(Plain), "the specs are not read yet\n")
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use axum::{Extension, Router};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::problem::Plain;
 use crate::parallel::locked;
 use crate::source::git::webhook::{Notice, Refusal, judge};
 
@@ -57,11 +58,11 @@ async fn webhook(
     State(hook): State<Arc<Hook>>,
     headers: HeaderMap,
     body: Bytes,
-) -> (StatusCode, &'static str) {
+) -> (StatusCode, Extension<Plain>, &'static str) {
     let secret = locked(&hook.secret).clone();
     let judged = judge(&headers, &body, &secret);
     hook.tell(judged.as_ref().err().copied());
-    match judged {
+    let (status, told) = match judged {
         Ok(Notice::Branch(branch)) if branch == hook.branch => {
             tracing::debug!(branch, "a webhook tells of a push");
             (hook.pushed)();
@@ -70,5 +71,7 @@ async fn webhook(
         Ok(_) => (StatusCode::OK, "nothing has to be fetched for that\n"),
         Err(Refusal::Body) => (StatusCode::BAD_REQUEST, ""),
         Err(_) => (StatusCode::UNAUTHORIZED, ""),
-    }
+    };
+    // Who sent it hears no more.
+    (status, Extension(Plain), told)
 }

@@ -47,16 +47,21 @@ struct Applied {
 
 /// How much of each limit is used.
 #[derive(Default)]
-struct Ledger(BTreeMap<(ResourceKey, What), u32>);
+struct Ledger(BTreeMap<ResourceKey, BTreeMap<What, u32>>);
 
 impl Ledger {
     fn add(&mut self, limiter: &ResourceKey, what: What, amount: u32) {
-        let used = self.0.entry((limiter.clone(), what)).or_default();
+        // Most are there, and a key is copied only for one that isn't.
+        let used = match self.0.get_mut(limiter) {
+            Some(used) => used,
+            None => self.0.entry(limiter.clone()).or_default(),
+        };
+        let used = used.entry(what).or_default();
         *used = used.saturating_add(amount);
     }
 
     fn used(&self, limiter: &ResourceKey, what: What) -> u32 {
-        self.0.get(&(limiter.clone(), what)).copied().unwrap_or(0)
+        self.0.get(limiter).and_then(|used| used.get(&what)).copied().unwrap_or(0)
     }
 
     fn add_cluster(&mut self, organization: &Identifier, fleet: Option<&FleetKey>, units: u32) {

@@ -2,10 +2,11 @@
 //! counts for the resource in the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::catalog::{Absence, Hold, Recorded, RecordedResource, ResolvedSecret, Secrets};
+use crate::catalog::{Absence, Hold, Recorded, RecordedResource, ResolvedSecret, Secrets, TypedSpec};
 use crate::config::Config;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::parallel;
@@ -35,7 +36,7 @@ pub(super) struct Draft<'a> {
     pub marks: BTreeMap<ResourceKey, BTreeMap<String, ResolvedSecret>>,
     pub problems: Vec<Problem>,
     /// What was last applied, where the record of it can be read.
-    last_good: BTreeMap<&'a ResourceKey, Spec>,
+    last_good: BTreeMap<&'a ResourceKey, Arc<TypedSpec>>,
 }
 
 /// What documents say about one resource.
@@ -109,8 +110,8 @@ impl<'a> Draft<'a> {
     ) -> Self {
         let resources: Vec<_> = recorded.resources.iter().collect();
         let last_good = parallel::map(&resources, |(key, record)| {
-            let last_good = record.last_good.as_ref()?;
-            Some((*key, Spec::from_record(key.kind, &last_good.spec).ok()?))
+            let typed = record.last_good.as_ref()?.typed(key.kind);
+            typed.spec.is_some().then_some((*key, typed))
         });
         Self {
             documents,
@@ -229,7 +230,7 @@ impl<'a> Draft<'a> {
 
     /// The spec that was last applied; none where nothing was, or where the record of it is lost or too old to read.
     pub fn last_good(&self, key: &ResourceKey) -> Option<&Spec> {
-        self.last_good.get(key)
+        self.last_good.get(key)?.spec.as_ref()
     }
 
     /// The order in which resources are served: those that were applied by when that was first, then new ones.

@@ -41,6 +41,22 @@ pub(super) fn claim(draft: &mut Draft) {
     draft.newcomers = draft.claims.keys().filter(is_new).cloned().collect();
 }
 
+/// Whose the top folders of a tree are.
+pub struct Owners(BTreeSet<Identifier>);
+
+impl Owners {
+    /// Of a tree, and of what was applied before it.
+    pub fn of(documents: &Documents, recorded: &Recorded) -> Self {
+        Self(known_organizations(documents, recorded))
+    }
+
+    /// Whether a document of a resource counts in a file.
+    pub fn may_hold(&self, path: &SpecPath, key: &ResourceKey) -> bool {
+        let owner = path.top_folder().and_then(|folder| self.0.get(folder));
+        owner.is_none_or(|owner| may_hold(owner, key))
+    }
+}
+
 /// Every name whose top folder is an organization's own.
 ///
 /// An Organization document counts only in an administrator's file, or else the owners of one folder could make

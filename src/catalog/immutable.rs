@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::catalog::capacity;
 use crate::catalog::draft::{Draft, Finding};
+use crate::catalog::{Written, capacity};
 use crate::config::UnitCatalogue;
 use crate::names::{Domain, Kind, ResourceKey};
 use crate::problem::Problem;
@@ -67,7 +67,7 @@ pub(super) fn check(draft: &mut Draft) {
 
 fn changed_fields(draft: &Draft, document: &Document) -> Vec<Finding> {
     let Some(record) = draft.record(&document.key) else { return Vec::new() };
-    let now = immutable_fields(document.key.kind, &document.spec.redacted());
+    let now = Written::of(&document.key, &document.spec, Some(record)).immutable;
     let changed = immutable_pointers(document.key.kind).iter().filter_map(|pointer| {
         let (before, now) = (record.immutable.get(*pointer)?, now.get(*pointer)?);
         (before != now).then(|| immutable_field(&document.key, pointer, before, now))

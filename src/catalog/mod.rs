@@ -33,10 +33,11 @@ use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPat
 use crate::problem::{Origin, Problem};
 use crate::spec::{self, Commit, Safeguards, SourceId};
 
+pub use identity::Owners;
 pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
 pub use recorded::{
     Approval, Deletion, LastGood, MadeFrom, Recorded, RecordedFleet, RecordedObject, RecordedResource,
-    SecretMark,
+    Records, SecretMark, TypedSpec, Written,
 };
 pub use resolve::resolve;
 pub use secrets::{OpenedSecret, Secrets};

@@ -1,6 +1,9 @@
 //! What is remembered of earlier rounds, as plain data. The state store reads and writes it in records of its own.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -8,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::immutable::immutable_fields;
 use crate::names::{Digest, FleetKey, Identifier, Json, Kind, ObjectKey, ResourceKey, SpecPath};
 use crate::problem::Origin;
-use crate::spec::SourceId;
+use crate::spec::{SourceId, Spec};
 
 /// Everything that is remembered. The default is an installation that has never applied anything.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,7 +24,7 @@ pub struct Recorded {
     /// The tree that was applied last.
     pub source: Option<SourceId>,
     /// The resources that were applied and not yet deleted.
-    pub resources: BTreeMap<ResourceKey, RecordedResource>,
+    pub resources: Records,
     /// How often a resource of this key was deleted, so that one made anew gets an id of its own.
     pub generations: BTreeMap<ResourceKey, u32>,
     /// The ids that targets remember of resources that are on them and not recorded, as after the registry was lost.
@@ -31,6 +35,79 @@ pub struct Recorded {
     pub approvals: Vec<Approval>,
     /// Clusters that were deleted lately, for the limit on how many a fleet may lose in an hour.
     pub deletions: Vec<Deletion>,
+}
+
+/// Resources as they were last applied, by key. Clones share them until one of them is changed.
+#[derive(Clone, Default)]
+pub struct Records(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    records: BTreeMap<ResourceKey, RecordedResource>,
+    /// A digest that was made of them, with what else went into it.
+    digest: Mutex<Option<(Vec<u8>, Digest)>>,
+}
+
+impl Records {
+    /// The digest of the records with something else, made when it is first asked for. It must follow from both alone.
+    pub fn digest_with(&self, other: Vec<u8>, make: impl FnOnce(&[u8]) -> Digest) -> Digest {
+        // Only whole values are put in.
+        let mut known = self.0.digest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, digest)) = known.as_ref().filter(|(of, _)| *of == other) {
+            return digest.clone();
+        }
+        let digest = make(&other);
+        *known = Some((other, digest.clone()));
+        digest
+    }
+}
+
+impl Deref for Records {
+    type Target = BTreeMap<ResourceKey, RecordedResource>;
+    fn deref(&self) -> &Self::Target {
+        &self.0.records
+    }
+}
+
+impl DerefMut for Records {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        let shared = Arc::make_mut(&mut self.0);
+        // It was that of the records as they were.
+        *shared.digest.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        &mut shared.records
+    }
+}
+
+impl Clone for Shared {
+    fn clone(&self) -> Self {
+        Self { records: self.records.clone(), digest: Mutex::default() }
+    }
+}
+
+impl From<BTreeMap<ResourceKey, RecordedResource>> for Records {
+    fn from(records: BTreeMap<ResourceKey, RecordedResource>) -> Self {
+        Self(Arc::new(Shared { records, digest: Mutex::default() }))
+    }
+}
+
+impl<'a> IntoIterator for &'a Records {
+    type Item = (&'a ResourceKey, &'a RecordedResource);
+    type IntoIter = std::collections::btree_map::Iter<'a, ResourceKey, RecordedResource>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.records.iter()
+    }
+}
+
+impl PartialEq for Records {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.records == other.0.records
+    }
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.records.fmt(f)
+    }
 }
 
 /// A resource as it was when it was last applied.
@@ -90,6 +167,91 @@ pub struct LastGood {
     pub spec: Json,
     /// Where it stood.
     pub origin: Origin,
+    /// What follows from the spec, once somebody asked.
+    #[serde(skip)]
+    #[schemars(skip)]
+    typed: Typed,
+}
+
+impl LastGood {
+    /// A spec as a record has it, and where it stood.
+    pub fn new(spec: Json, origin: Origin) -> Self {
+        Self { spec, origin, typed: Typed::default() }
+    }
+
+    /// The spec as a type, which is read once for all clones of a record.
+    pub fn typed(&self, kind: Kind) -> Arc<TypedSpec> {
+        let typed = self.typed.0.get_or_init(|| Arc::new(TypedSpec::read(kind, &self.spec)));
+        // Somebody may have put another spec here.
+        let is_of_this = typed.kind == kind && typed.text == self.spec;
+        if is_of_this { Arc::clone(typed) } else { Arc::new(TypedSpec::read(kind, &self.spec)) }
+    }
+}
+
+/// What follows from a spec that was applied.
+#[derive(Clone, Default)]
+struct Typed(Arc<OnceLock<Arc<TypedSpec>>>);
+
+/// It follows from the rest.
+impl PartialEq for Typed {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// A recorded spec as a type.
+pub struct TypedSpec {
+    kind: Kind,
+    /// As it is recorded.
+    text: Json,
+    /// None where this version can't read it.
+    pub spec: Option<Spec>,
+    written: OnceLock<Written>,
+}
+
+impl TypedSpec {
+    fn read(kind: Kind, text: &Json) -> Self {
+        let (text, spec) = (text.clone(), Spec::from_record(kind, text).ok());
+        Self { kind, text, spec, written: OnceLock::new() }
+    }
+}
+
+/// A spec as this version records it.
+#[derive(Clone)]
+pub struct Written {
+    /// All of it, with secrets reduced to a trace.
+    pub spec: Json,
+    /// What it says in the fields that can't change, by JSON pointer.
+    pub immutable: Arc<BTreeMap<String, Value>>,
+}
+
+impl Written {
+    /// A resource's spec as it would be recorded. Most specs are as they were last applied, and of those it is known.
+    pub fn of(key: &ResourceKey, spec: &Spec, recorded: Option<&RecordedResource>) -> Self {
+        let write = || {
+            let value = spec.redacted();
+            Self { spec: Json::from(&value), immutable: Arc::new(immutable_fields(key.kind, &value)) }
+        };
+        let applied = recorded.and_then(|record| record.last_good.as_ref()).map(|good| good.typed(key.kind));
+        match applied.filter(|applied| applied.spec.as_ref().is_some_and(|applied| applied.is_same(spec))) {
+            Some(applied) => {
+                let written = applied.written.get_or_init(|| {
+                    let written = write();
+                    // Usually it is the very text, which is shared then.
+                    let is_text = written.spec == applied.text;
+                    if is_text { Self { spec: applied.text.clone(), ..written } } else { written }
+                });
+                written.clone()
+            }
+            None => write(),
+        }
+    }
 }
 
 /// The trace of a secret: enough to see that it changed, not enough to learn it.

@@ -10,7 +10,7 @@ use crate::names::SecretRef;
 use crate::problem::Problem;
 
 /// The secrets of a tree, opened where that was possible.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Secrets {
     /// By the field that each is the value of.
     pub opened: BTreeMap<SecretRef, OpenedSecret>,
@@ -19,7 +19,7 @@ pub struct Secrets {
 }
 
 /// What came of opening one secret.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum OpenedSecret {
     /// It is at hand.
     Value {

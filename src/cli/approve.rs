@@ -30,7 +30,7 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     let arguments = settings.arguments.clone();
     let (approved, then) = match Running::of(&settings)? {
         Some(daemon) => {
-            let path = format!("/v1/plans/{}/approve", in_path(&verb.id));
+            let path = format!("/plans/{}/approve", in_path(&verb.id));
             let question = Question::post(&path, &[("by", &round::user())], Vec::new());
             (daemon.ask(question, console)?, "It is used at once.".to_owned())
         }

@@ -17,7 +17,7 @@ use crate::state::{self, Archive};
 /// The most that a backup may weigh, in bytes: ten thousand clusters have a registry of some 10 MB.
 pub const MAX_BYTES: u64 = 1 << 30;
 
-/// Save what can't be had again of an installation to one file: ids and protection, the audit trail and the keys.
+/// Save what can't be had again of an installation to one file: ids and protection, the audit trail, tokens and the keys.
 ///
 /// It can be done at any time, also while another streamfleet is at work. The file holds private keys.
 #[derive(Debug, Args)]

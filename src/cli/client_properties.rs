@@ -33,7 +33,7 @@ pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
     let Ways { cluster, ways } = match Running::of(&settings)? {
-        Some(daemon) => daemon.ask(Question::get("/v1/clients", &[("cluster", &verb.cluster)]), console)?,
+        Some(daemon) => daemon.ask(Question::get("/clients", &[("cluster", &verb.cluster)]), console)?,
         None => {
             let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
             clients::ways(&look.round, &verb.cluster)?

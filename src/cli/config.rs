@@ -5,9 +5,11 @@ mod doubts;
 use camino::Utf8PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Subcommand};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::api;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
@@ -76,7 +78,14 @@ fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
         let fault = |fault: OperatorFault| unsound(&fault.message).hint(fault.hint);
         config.operators.strimzi(version).map_err(fault)?;
     }
-    doubts::of(&config, &table).iter().for_each(|doubt| console.warn(doubt));
+    let certificate = api::Files::of(&config.api).map(|files| files.doubts(Timestamp::now()));
+    let certificate = match certificate.transpose() {
+        Err(unusable) if !unusable.is_unread => return Err(unsound(&unusable.why).hint(unusable.hint)),
+        // The files may be another user's.
+        Err(_) => Vec::new(),
+        Ok(doubts) => doubts.unwrap_or_default(),
+    };
+    doubts::of(&config, &table).iter().chain(&certificate).for_each(|doubt| console.warn(doubt));
     console.print(&format!("{} is sound\n", verb.file))?;
     Ok(exit::OK)
 }
@@ -95,11 +104,17 @@ fn show(verb: &Show, arguments: &ArgMatches, console: &mut Console) -> Result<u8
 /// The tree, the folders, and then what only the file can say.
 fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<Setting>, Failure> {
     let file = verb.tree.installation.config.as_ref();
-    let (table, config) = match file {
+    let (table, mut config) = match file {
         Some(path) => settings::read_config(path)?,
         None => (toml::Table::new(), settings.config.clone()),
     };
+    let by_variable = settings::super_users_by_variable()?;
+    let is_by_variable = by_variable.is_some();
+    config.api.super_user_emails = by_variable.unwrap_or(config.api.super_user_emails);
     let by_file = |name: &str| match file {
+        _ if name == "api.super_user_emails" && is_by_variable => {
+            format!("variable {}", settings::SUPER_USERS)
+        }
         Some(path) if is_in(&table, name) => format!("file {path}"),
         _ => "default".to_owned(),
     };

@@ -16,7 +16,7 @@ pub fn resolve(config: &mut Config) {
 
 /// The paths that may lead to a credential.
 fn paths(config: &mut Config) -> impl Iterator<Item = &mut Utf8PathBuf> {
-    let files = config.source.files().map(|(_, file)| file);
+    let files = config.source.files().into_iter().chain(config.api.files()).map(|(_, file)| file);
     [&mut config.secrets_dir].into_iter().chain(files).flatten()
 }
 
@@ -36,11 +36,13 @@ mod tests {
             ["token_file", "ssh_key", "known_hosts", "signed_by", "signing_key", "webhook_secret_file"];
         let source: String =
             names.iter().map(|name| format!("{name} = \"$CREDENTIALS_DIRECTORY/{name}\"\n")).collect();
-        let text = format!("secrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n[source]\n{source}");
+        let text = format!(
+            "secrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n[source]\n{source}[api]\ntls_key_file = \"$CREDENTIALS_DIRECTORY/key\"\n"
+        );
         let mut config: Config = toml::from_str(&text).unwrap();
         paths(&mut config).for_each(|path| resolve_in(path, Utf8Path::new("/run/c")));
         let found: Vec<String> = paths(&mut config).map(|path| path.to_string()).collect();
-        let names = ["secrets"].into_iter().chain(names);
+        let names = ["secrets"].into_iter().chain(names).chain(["key"]);
         assert_eq!(found, names.map(|name| format!("/run/c/{name}")).collect::<Vec<_>>());
     }
 }

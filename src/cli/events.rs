@@ -88,7 +88,7 @@ fn told(
     is_told: &mut bool,
     console: &mut Console,
 ) -> Result<Vec<Event>, Failure> {
-    let question = Question::get("/v1/events", &[("from", &follower.next().to_string())]);
+    let question = Question::get("/events", &[("from", &follower.next().to_string())]);
     let answer = match is_told {
         true => daemon.answer(question).map(|answer| answer.data),
         false => daemon.ask(question, console),

@@ -35,7 +35,7 @@ pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     let mut found: Vec<Found> = match Running::of(&settings)? {
         Some(daemon) => {
             let words = [("kind", kind.noun())].into_iter().chain(path.map(|path| ("path", path)));
-            daemon.ask(Question::get("/v1/records", &words.collect::<Vec<_>>()), console)?
+            daemon.ask(Question::get("/records", &words.collect::<Vec<_>>()), console)?
         }
         None => {
             let look = round::look(settings.clone(), Access::ReadOnly, round::time(None), console)?;

@@ -33,6 +33,7 @@ mod secret;
 mod serve;
 mod settings;
 mod status;
+mod token;
 mod validate;
 mod why;
 
@@ -98,6 +99,8 @@ enum Verb {
     #[command(subcommand)]
     Secret(secret::Secret),
     #[command(subcommand)]
+    Token(token::Verb),
+    #[command(subcommand)]
     Config(config::Config),
     Completions(completions::Completions),
     Manual(manual::Manual),
@@ -136,6 +139,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Restore(verb) => restore::run(&verb, &mut console),
         Verb::Role(verb) => role::run(&verb, &mut console),
         Verb::Secret(verb) => secret::run(&verb, &mut console),
+        Verb::Token(verb) => token::run(&verb, &mut console),
         Verb::Config(verb) => config::run(&verb, innermost(&arguments), &mut console),
         Verb::Completions(verb) => completions::run(&verb, &mut console),
         Verb::Manual(_) => manual::run(&mut console),

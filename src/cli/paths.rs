@@ -11,12 +11,15 @@ use crate::config::{ApiConfig, Config};
 /// With the setting that begins as only a shell understands it, and what to write.
 pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, String)> {
     let folder = file.parent().unwrap_or(Utf8Path::new(""));
-    let Config { state_dir, output_dir, secrets_dir, source, api: ApiConfig { socket, .. }, .. } = config;
+    let Config { state_dir, output_dir, secrets_dir, source, api, .. } = config;
+    let ApiConfig { socket, tls_cert_file, tls_key_file, .. } = api;
     let own = [
         ("state_dir", state_dir),
         ("output_dir", output_dir),
         ("secrets_dir", secrets_dir),
         ("api.socket", socket),
+        ("api.tls_cert_file", tls_cert_file),
+        ("api.tls_key_file", tls_key_file),
     ];
     let home = std::env::var("HOME").ok();
     for (name, path) in own.into_iter().chain(source.files()) {
@@ -60,7 +63,7 @@ mod tests {
     #[test]
     fn paths_go_by_the_folder_of_the_file() {
         let text = "state_dir = \"state\"\noutput_dir = \"/srv/out\"\nsecrets_dir = \"$CREDENTIALS_DIRECTORY/secrets\"\n\
-                    [source]\nsigned_by = \"signers\"\n[api]\nsocket = \"run/socket\"\n";
+                    [source]\nsigned_by = \"signers\"\n[api]\nsocket = \"run/socket\"\ntls_cert_file = \"a.crt\"\ntls_key_file = \"a.key\"\n";
         let config = settled(text).unwrap();
         let shown = |path: &Option<Utf8PathBuf>| path.as_ref().unwrap().to_string();
         assert_eq!(shown(&config.state_dir), "/etc/streamfleet/state");
@@ -68,6 +71,8 @@ mod tests {
         assert_eq!(shown(&config.secrets_dir), "$CREDENTIALS_DIRECTORY/secrets");
         assert_eq!(shown(&config.source.signed_by), "/etc/streamfleet/signers");
         assert_eq!(shown(&config.api.socket), "/etc/streamfleet/run/socket");
+        assert_eq!(shown(&config.api.tls_cert_file), "/etc/streamfleet/a.crt");
+        assert_eq!(shown(&config.api.tls_key_file), "/etc/streamfleet/a.key");
     }
 
     #[test]

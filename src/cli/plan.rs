@@ -70,9 +70,9 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     let (arguments, flags) = (settings.arguments.clone(), settings.flags.clone());
     let proposed = proposed.map(|proposed| checkout::read(&settings, proposed)).transpose()?;
     let plan = match (Running::of(&settings)?, &proposed) {
-        (Some(daemon), None) => daemon.ask(Question::get("/v1/plan", &[]).at(verb.at), console)?,
+        (Some(daemon), None) => daemon.ask(Question::get("/plan", &[]).at(verb.at), console)?,
         (Some(daemon), Some(proposed)) => {
-            daemon.ask(Question::post("/v1/plans", &[], sent(proposed)?).at(verb.at), console)?
+            daemon.ask(Question::post("/plans", &[], sent(proposed)?).at(verb.at), console)?
         }
         (None, None) => {
             Compared::of(&settings)?.warnings.iter().for_each(|warning| console.warn(warning));

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::cli::backup::MAX_BYTES;
+use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
@@ -114,6 +115,12 @@ fn report(archive: &Archive, restored: &Restored, settings: &Settings) -> String
     let lines = restored.written.iter().map(|name| format!("  {name}\n"));
     let kept = restored.kept.iter().map(|name| format!("  {name} was there and is kept\n"));
     text.extend(lines.chain(kept));
+    if restored.written.iter().any(|name| name == state::TOKENS) {
+        text.push_str(&format!(
+            "Tokens that were revoked since the backup hold again, and those made since don't; see them all: {}\n",
+            command::line(&["token", "list", &settings.arguments])
+        ));
+    }
     text.push_str(&format!(
         "Look before anything is applied, since the backup may be older than the targets: streamfleet plan {}\n",
         settings.arguments

@@ -60,6 +60,11 @@ impl Question {
         Question { method: Method::POST, body, ..Question::get(path, words) }
     }
 
+    /// To take something away.
+    pub fn delete(path: &str, words: &[(&'static str, &str)]) -> Question {
+        Question { method: Method::DELETE, ..Question::get(path, words) }
+    }
+
     /// The same as of a time.
     pub fn at(mut self, at: Option<Timestamp>) -> Question {
         self.words.extend(at.map(|at| ("at", at.to_string())));
@@ -142,8 +147,10 @@ impl Running {
             .append_pair("source", &source)
             .extend_pairs(words)
             .finish();
-        let request =
-            Request::builder().method(method).uri(format!("{path}?{words}")).header(HOST, "localhost");
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/commands{path}?{words}"))
+            .header(HOST, "localhost");
         let request = request.body(Full::new(Bytes::from(body))).map_err(io::Error::other)?;
         stream.set_nonblocking(true)?;
         let stream = TokioIo::new(tokio::net::UnixStream::from_std(stream)?);

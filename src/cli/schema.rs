@@ -10,11 +10,12 @@ use crate::cli::failure::Failure;
 use crate::names::Kind;
 use crate::spec;
 
-/// Print the JSON Schema of a kind of document, of the config file or of a plan; or list the names of all.
+/// Print the JSON Schema of a kind of document, of the config file or of a plan, or the OpenAPI document of the API; or list
+/// the names of all.
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// What to print the schema of: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config
-    /// or plan.
+    /// What to print the schema of: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config,
+    /// plan or openapi.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Write all schemas to a folder instead, over those of another version.
@@ -26,6 +27,8 @@ pub struct Schema {
 pub const CONFIG: &str = "config";
 /// The name of the plan's schema.
 const PLAN: &str = "plan";
+/// The name of the description of the API.
+const OPENAPI: &str = "openapi";
 
 /// Runs the verb.
 pub fn run(verb: &Schema, console: &mut Console) -> Result<u8, Failure> {
@@ -39,7 +42,7 @@ pub fn run(verb: &Schema, console: &mut Console) -> Result<u8, Failure> {
 
 /// Everything that has a schema.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    Kind::ALL.into_iter().map(Kind::singular).chain([CONFIG, PLAN])
+    Kind::ALL.into_iter().map(Kind::singular).chain([CONFIG, PLAN, OPENAPI])
 }
 
 fn find(name: &str) -> Result<Value, Failure> {
@@ -47,6 +50,7 @@ fn find(name: &str) -> Result<Value, Failure> {
         (Some(kind), _) => Ok(spec::schema::document(kind)),
         (None, CONFIG) => Ok(crate::config::schema()),
         (None, PLAN) => Ok(crate::plan::schema()),
+        (None, OPENAPI) => Ok(crate::api::openapi::document()),
         _ => Err(unknown_name("there is no schema of", name, names())),
     }
 }

@@ -74,7 +74,7 @@ fn source(settings: &Settings) -> Source {
         None => Source::Folder(settings.tree.clone()),
         Some(mirror) => {
             let interval = Duration::from_secs(u64::from(settings.config.source.interval_seconds));
-            Source::Git(Box::new(mirror), interval)
+            Source::Git(Arc::new(mirror), interval)
         }
     }
 }

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use crate::cli::failure::Failure;
 use crate::cli::{command, credentials, paths};
-use crate::config::{Config, Content, GIVEN_TOGETHER};
+use crate::config::{Config, Content, GIVEN_TOGETHER, not_emails};
 use crate::source::git::Mirror;
 use crate::spec::SourceId;
 use crate::spec::describe::nearest;
@@ -21,6 +21,9 @@ pub const IGNORE_ALL: &str = "*\n";
 
 /// The variable of the token for a git repository over https.
 const GIT_TOKEN: &str = "STREAMFLEET_GIT_TOKEN";
+
+/// The variable of the super users, with commas.
+pub const SUPER_USERS: &str = "STREAMFLEET_SUPER_USER_EMAILS";
 
 /// The largest file of an operator's manifests that is read, in bytes; Strimzi's has less than one MiB.
 const MAX_MANIFESTS: u64 = 16 << 20;
@@ -98,6 +101,9 @@ impl Settings {
         let file = config.as_deref();
         let (table, mut config) = file.map(read_config).transpose()?.unwrap_or_default();
         credentials::resolve(&mut config);
+        if let Some(named) = super_users_by_variable()? {
+            config.api.super_user_emails = named;
+        }
         let by_file = file.filter(|_| args.tree.is_none() && config.source.git.is_some());
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
             let given = flag.as_ref().or(file.as_ref()).cloned();
@@ -215,6 +221,21 @@ impl Settings {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// The super users that the environment names; none where it doesn't say.
+///
+/// # Errors
+/// When something among them is no e-mail address.
+pub fn super_users_by_variable() -> Result<Option<Vec<String>>, Failure> {
+    let Ok(text) = std::env::var(SUPER_USERS) else { return Ok(None) };
+    let named: Vec<String> =
+        text.split(',').map(str::trim).filter(|email| !email.is_empty()).map(str::to_owned).collect();
+    match not_emails(&named) {
+        Some(why) => Err(Failure::new(format!("the variable {SUPER_USERS} {why}"))
+            .hint("write e-mail addresses with commas between them: ada@example.com,grace@example.com")),
+        None => Ok((!named.is_empty()).then_some(named)),
     }
 }
 

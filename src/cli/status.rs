@@ -28,7 +28,7 @@ pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let shown = settings.shown();
     let (lines, left) = match Running::of(&settings)? {
-        Some(daemon) => (daemon.ask(Question::get("/v1/status", &[]), console)?, String::new()),
+        Some(daemon) => (daemon.ask(Question::get("/status", &[]), console)?, String::new()),
         None => {
             let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
             (status::lines(&look.round), left(&look)?)

@@ -34,7 +34,7 @@ pub fn run(verb: &Why, console: &mut Console) -> Result<u8, Failure> {
     let (now, tree) = (round::time(None), settings.arguments.clone());
     let page = match Running::of(&settings)? {
         Some(daemon) => {
-            daemon.ask(Question::get("/v1/why", &[("cluster", &verb.cluster), ("tree", &tree)]), console)?
+            daemon.ask(Question::get("/why", &[("cluster", &verb.cluster), ("tree", &tree)]), console)?
         }
         None => {
             let look = round::look(settings, Access::ReadOnly, now, console)?;

@@ -104,7 +104,7 @@ mod tests {
         let Config { state_dir, output_dir, secrets_dir, operators, source, api, tiered_storage, .. } = &all;
         assert!([state_dir, output_dir, secrets_dir].iter().all(|folder| folder.is_some()));
         assert!(source.git.is_some() && source.known_hosts.is_some());
-        assert!(api.listen.is_some());
+        assert!(api.listen.is_some() && api.tls_key_file.is_some());
         assert!(tiered_storage.plugin_image.is_some());
         assert_eq!(operators.strimzi.keys().collect::<Vec<_>>(), [ANY]);
         let rest = Config {

@@ -13,6 +13,7 @@ use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Event, Lost, thread};
+use crate::api::writing::{Place, Writer};
 use crate::parallel::locked;
 use crate::source::SourceError;
 use crate::source::directory::{Scanner, Watch};
@@ -25,12 +26,20 @@ pub enum Source {
     /// A folder.
     Folder(Utf8PathBuf),
     /// A git repository, and how long to wait before it is fetched again.
-    Git(Box<Mirror>, Duration),
+    Git(Arc<Mirror>, Duration),
 }
 
 impl Source {
     pub(super) fn is_git(&self) -> bool {
         matches!(self, Source::Git(..))
+    }
+
+    /// Where what calls want is written.
+    pub(super) fn place(&self) -> Place {
+        match self {
+            Source::Folder(tree) => Place::Folder(tree.clone()),
+            Source::Git(mirror, _) => Place::Git(Arc::clone(mirror)),
+        }
     }
 }
 
@@ -98,6 +107,7 @@ pub(super) fn start(
     runtime: &Runtime,
     tell: &UnboundedSender<Event>,
     vitals: Arc<Vitals>,
+    writer: Option<&Writer>,
 ) -> Result<(Feed, Specs), Lost> {
     let (hurry, tell) = (Arc::new(Notify::new()), tell.clone());
     let feed = Feed { hurry: Arc::clone(&hurry) };
@@ -106,6 +116,9 @@ pub(super) fn start(
             // Before the first scan: what happens after that is told.
             let mut watch = Watch::new(&tree);
             let unfinished = watch.unfinished();
+            if let Some(writer) = writer {
+                writer.heed(unfinished.clone());
+            }
             thread("watch", move || {
                 loop {
                     watch.changed();
@@ -118,7 +131,7 @@ pub(super) fn start(
             Ok((feed, Specs::Folder(tree, Scanner::of(unfinished), vitals)))
         }
         Source::Git(mirror, interval) => {
-            let (mirror, tried) = (Arc::new(*mirror), Arc::new(AtomicBool::new(false)));
+            let tried = Arc::new(AtomicBool::new(false));
             let mut fetches = Fetches::new(Arc::clone(&mirror), interval, Arc::clone(&tried), vitals);
             runtime.spawn(async move {
                 loop {

@@ -1,7 +1,7 @@
 //! Reads the specs, looks at the targets and plans, again and again.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::runtime::Handle;
@@ -20,7 +20,14 @@ use crate::target::Pace;
 use crate::vitals::{Outcome, Vitals};
 
 /// How long is waited before book is kept again where that failed, as on a full disk.
-const PAUSES: Pace = Pace::around(std::time::Duration::from_secs(1), std::time::Duration::from_secs(30));
+const PAUSES: Pace = Pace::around(Duration::from_secs(1), Duration::from_secs(30));
+
+/// How long what was found in the folders that fleets write to is taken to be there still, in plans for other reasons: nothing
+/// tells what others do in them, and to look at every file of every fleet takes longer than all the rest.
+const FOLDERS: Duration = Duration::from_secs(30);
+
+/// How soon there is another plan when something changed that is no fleet's matter.
+const SOON: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// What plans are made with.
 pub(super) struct Look {
@@ -38,6 +45,8 @@ pub(super) struct Look {
     /// Why no book could be kept, as it was told last.
     unkept: Option<String>,
     pauses: Pace,
+    /// When all folders that fleets write to were last looked at.
+    folders: Option<Instant>,
     /// What waited for what, as it was recorded last.
     waits: Waits<String>,
 }
@@ -50,7 +59,7 @@ impl Look {
         vitals: Arc<Vitals>,
         runtime: Handle,
     ) -> Self {
-        let (documents, unreadable, unkept) = (None, None, None);
+        let (documents, unreadable, unkept, folders) = (None, None, None, None);
         let (log, pauses, waits) = (Log::new(color), PAUSES, Waits::default());
         let memory = desk.memory();
         Self {
@@ -65,6 +74,7 @@ impl Look {
             unreadable,
             unkept,
             pauses,
+            folders,
             waits,
         }
     }
@@ -89,6 +99,8 @@ impl Look {
         let Some(state) = &installation.state else { return Ok((nothing, None)) };
         state.still_there()?;
         let questions = self.desk.take();
+        // Before they are read: what is written from now on may not be in them.
+        let writes = self.desk.writer().map(|writer| writer.mark()).unwrap_or_default();
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => {
@@ -104,6 +116,7 @@ impl Look {
         self.unreadable = None;
         self.vitals.turned();
         let documents = Arc::new(spec::read(&snapshot, self.documents.as_deref()));
+        let folders = self.trust_folders(questions.is_empty());
         let mut now = Timestamp::now();
         let plan = |now| installation.plan(&documents, now, &self.runtime, Some(&self.memory));
         let begun = Instant::now();
@@ -114,45 +127,66 @@ impl Look {
             now = Timestamp::now();
             round = plan(now)?;
         }
+        self.folders = Some(folders);
         self.documents = Some(Arc::clone(&documents));
         tracing::debug!(plan = round.plan.id, looked = round.looked, took = ?begun.elapsed(), "planned");
         self.log.decisions(&round);
         self.vitals.planned(&round, now);
         self.waits.record(&round, state, &self.actor, now);
         let mut outlook = outlook(&round, now);
+        let again = FOLDERS.saturating_sub(folders.elapsed());
+        outlook.next = Some(outlook.next.map_or(again, |next| next.min(again)));
         let mut outcome = if outlook.fleets.is_empty() { Outcome::Idle } else { Outcome::Begun };
-        if needs_book(&round, &outlook) && !self.keep_book(&round, state) {
+        let is_kept = if needs_book(&round, &outlook) { self.keep_book(&round, state) } else { Some(0) };
+        match is_kept {
             // Nothing may change before it is kept.
-            outcome = Outcome::Failed;
-            outlook = Outlook { fleets: Vec::new(), next: Some(self.pauses.next_pause()) };
-        } else if round.under_way.is_empty() {
-            self.specs.settled();
+            None => {
+                outcome = Outcome::Failed;
+                outlook = Outlook { fleets: Vec::new(), next: Some(self.pauses.next_pause()) };
+            }
+            Some(done) => {
+                if done > 0 {
+                    // Whoever asks is to see it as it is now.
+                    outlook.next = Some(outlook.next.map_or(SOON, |next| next.min(SOON)));
+                }
+                if round.under_way.is_empty() {
+                    self.specs.settled();
+                }
+            }
         }
         let round = Arc::new(round);
-        let made = Made { installation: Arc::clone(installation), documents, round: Arc::clone(&round) };
+        let made = Made::new(Arc::clone(installation), documents, Arc::clone(&round), writes);
         self.desk.put(made.clone());
         questions.into_iter().for_each(|question| question.answer(Ok(Given::Plan(made.clone()))));
         Ok((Planned { outlook, round: Some(round) }, Some(outcome)))
     }
 
-    /// Does what is no fleet's matter, and says whether all of it could be.
-    fn keep_book(&mut self, round: &Round, state: &State) -> bool {
+    /// Has folders looked at where that was last done a while ago, and where somebody asks how everything is. Gives when it
+    /// was last done.
+    fn trust_folders(&self, nobody_asks: bool) -> Instant {
+        let last = self.folders.filter(|last| nobody_asks && last.elapsed() < FOLDERS);
+        let is_trusted = self.memory.trust_folders(last.is_some());
+        last.filter(|_| is_trusted).unwrap_or_else(Instant::now)
+    }
+
+    /// Does what is no fleet's matter, and says how many resources that changed; none where not all of it could be done.
+    fn keep_book(&mut self, round: &Round, state: &State) -> Option<usize> {
         let clerk = Clerk { state, clock: &Timestamp::now, actor: &self.actor };
         let mut progress = |_: Progress<'_>| self.vitals.turned();
         let report = self.runtime.block_on(round.execute_beside_fleets(clerk, &mut progress));
         self.vitals.noted(&report);
-        let Report { failed, .. } = report;
+        let Report { failed, done, .. } = report;
         let Some(first) = failed.first() else {
             self.pauses.reset();
             self.unkept = None;
-            return true;
+            return Some(done.len());
         };
         let why = first.to_string();
         if self.unkept.as_ref() != Some(&why) {
             failed.iter().for_each(|failed| tracing::error!(hint = failed.hint, "{failed}"));
             self.unkept = Some(why);
         }
-        false
+        None
     }
 
     /// The tree could not be read, so that nothing is changed.

@@ -74,7 +74,9 @@ impl Place {
             reload: Box::new(Reloaded::default),
         };
         let desk = Arc::new(Desk::new(Some(opened), Arc::new(Memory::with_absence(absence)), || {}));
-        Process::start(setup, desk, None, runtime().unwrap(), mpsc::unbounded_channel()).unwrap()
+        let runtime = runtime().unwrap();
+        let doors = answer(&setup, Arc::clone(&desk), None, &runtime).unwrap();
+        Process::start(setup, (desk, doors), None, runtime, mpsc::unbounded_channel()).unwrap()
     }
 }
 

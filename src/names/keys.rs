@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -140,11 +141,12 @@ impl TryFrom<String> for FleetKey {
     }
 }
 
-/// The path of a file inside a spec tree: relative, with forward slashes, never leading out of the tree.
+/// The path of a file inside a spec tree: relative, with forward slashes, never leading out of the tree. Clones
+/// share the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
-pub struct SpecPath(String);
+pub struct SpecPath(Arc<str>);
 
 checked_string!(SpecPath);
 
@@ -160,7 +162,7 @@ impl TryFrom<String> for SpecPath {
     fn try_from(text: String) -> Result<Self, InvalidName> {
         let fits = !text.is_empty() && text.split('/').all(|part| !matches!(part, "" | "." | ".."));
         if fits {
-            Ok(Self(text))
+            Ok(Self(text.into()))
         } else {
             Err(InvalidName { text, expected: "a relative path inside the spec tree" })
         }

@@ -28,13 +28,16 @@ pub(super) fn of(world: &World, observed: BTreeMap<FleetKey, Digest>) -> Inputs 
 
 fn recorded(world: &World) -> Digest {
     let recorded = world.recorded;
-    let mut hash = Hash::default();
-    hash.add(&(&recorded.installation, &recorded.source, &recorded.generations));
-    hash.add(&(&recorded.approvals, &recorded.deletions));
-    for (key, record) in &recorded.resources {
-        hash.add(&(key, timeless(record)));
-    }
-    hash.finish()
+    let mut others = written(&(&recorded.installation, &recorded.source, &recorded.generations));
+    others.extend(written(&(&recorded.approvals, &recorded.deletions)));
+    recorded.resources.digest_with(others, |others| {
+        let mut hash = Hash::default();
+        hash.0.update(others);
+        for (key, record) in &recorded.resources {
+            hash.add(&(key, timeless(record)));
+        }
+        hash.finish()
+    })
 }
 
 fn settings(world: &World) -> Digest {
@@ -139,17 +142,23 @@ fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
     (known, creating, deleting, suspicion)
 }
 
+/// A value as JSON on a line, as it is hashed.
+fn written(value: &impl Serialize) -> Vec<u8> {
+    // The maps with text keys that are hashed here can't fail to be written.
+    let written = serde_json::to_vec(value);
+    debug_assert!(written.is_ok(), "{written:?}");
+    let mut line = written.unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
 /// A hash that is fed with values as JSON, a whole value at a time: word by word takes much longer.
 #[derive(Default)]
 struct Hash(sha2::Sha256);
 
 impl Hash {
     fn add(&mut self, value: &impl Serialize) {
-        // The maps with text keys that are hashed here can't fail to be written.
-        let written = serde_json::to_vec(value);
-        debug_assert!(written.is_ok(), "{written:?}");
-        self.0.update(written.unwrap_or_default());
-        self.0.update(b"\n");
+        self.0.update(written(value));
     }
 
     fn add_change(&mut self, change: &Change) {

@@ -23,6 +23,7 @@ mod made_from;
 mod model;
 mod observed;
 mod on_target;
+mod only;
 mod order;
 mod organization;
 mod pause;

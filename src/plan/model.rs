@@ -33,6 +33,8 @@ pub struct Policy {
     pub software: String,
     /// What a running process puts off.
     pub pauses: Pauses,
+    /// The resources that somebody was told are made though they aren't recorded yet, each with when that was.
+    pub announced: BTreeMap<ResourceKey, Timestamp>,
 }
 
 /// Everything that will be done, and everything that waits and for what.

@@ -12,16 +12,18 @@ use crate::spec::Safeguards;
 pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> RecordedResource {
     let (now, before) = (world.policy.now, world.recorded(&resource.key));
     let changed = !current.fields.is_empty();
+    // Whoever made it was told so, and nobody may find another time later.
+    let born = world.policy.announced.get(&resource.key).copied().unwrap_or(now);
     // What was first applied stays; a field that an older version didn't know as one of them is added.
-    let mut immutable = current.immutable.clone();
+    let mut immutable = BTreeMap::clone(&current.immutable);
     immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
     RecordedResource {
         id: world.recorded.id_of(&resource.key),
-        created_at: before.map_or(now, |before| before.created_at),
-        updated_at: before.filter(|_| !changed).map_or(now, |before| before.updated_at),
+        created_at: before.map_or(born, |before| before.created_at),
+        updated_at: before.map_or(born, |before| if changed { now } else { before.updated_at }),
         protected: Safeguards::of(&resource.spec).protected,
         immutable,
-        last_good: Some(LastGood { spec: current.spec.clone(), origin: resource.origin.clone() }),
+        last_good: Some(LastGood::new(current.spec.clone(), resource.origin.clone())),
         path: Some(resource.origin.path.clone()),
         suspended: resource.safeguards.suspended,
         secrets: resource
@@ -36,6 +38,38 @@ pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> Recor
     }
 }
 
+/// Whether a record is what [`of`] gives, told without making one: nearly all records are.
+fn is_current(world: &World, resource: &Resource, current: &Current, before: &RecordedResource) -> bool {
+    let RecordedResource {
+        id: _,
+        created_at: _,
+        updated_at: _,
+        protected,
+        immutable,
+        last_good,
+        path,
+        suspended,
+        secrets,
+        made_from,
+        creating,
+        deleting,
+        suspicion,
+    } = before;
+    let is_good = |good: &LastGood| good.spec == current.spec && good.origin == resource.origin;
+    let same_secrets =
+        || secrets.iter().eq(resource.secrets.iter().map(|(field, secret)| (field, &secret.mark)));
+    current.fields.is_empty()
+        && !(*creating || *deleting)
+        && suspicion.is_none()
+        && *protected == Safeguards::of(&resource.spec).protected
+        && *suspended == resource.safeguards.suspended
+        && path.as_ref() == Some(&resource.origin.path)
+        && last_good.as_ref().is_some_and(is_good)
+        && current.immutable.keys().all(|pointer| immutable.contains_key(pointer))
+        && same_secrets()
+        && *made_from == world.made_from(&resource.key)
+}
+
 /// The records that are out of date though nothing visible changes: the cache was lost, a document moved in its file, a
 /// document that waits asks not to be deleted, or one went that may be missing by mistake.
 pub(super) fn stale(
@@ -48,7 +82,11 @@ pub(super) fn stale(
         shown.chain(fleets.iter().flat_map(|plan| &plan.changes)).map(|change| &change.resource).collect();
     let record = |resource: &Resource| {
         if resource.hold.is_none() && !shown.contains(&resource.key) {
-            return world.current.get(&resource.key).map(|current| of(world, resource, current));
+            let current = world.current.get(&resource.key)?;
+            let before = world.recorded(&resource.key);
+            let is_current = before.is_some_and(|before| is_current(world, resource, current, before));
+            debug_assert_eq!(is_current, before == Some(&of(world, resource, current)), "{}", resource.key);
+            return (!is_current).then(|| of(world, resource, current));
         }
         Some(waiting(world.recorded(&resource.key)?, resource))
     };

@@ -18,11 +18,17 @@ pub(super) fn refuse(parts: &mut [FleetPart]) {
     for part in parts {
         let Some(sharing) = part.cluster.as_ref().and_then(|cluster| fleets.get(cluster)) else { continue };
         let others = sharing.iter().filter(|fleet| **fleet != part.fleet);
-        let others: Vec<String> = others.map(ToString::to_string).collect();
+        // By name only within its organization: others are none of its business.
+        let told = |fleet: &FleetKey| match fleet.organization == part.fleet.organization {
+            true => format!("fleet {fleet}"),
+            false => "a fleet of another organization".to_owned(),
+        };
+        let mut others: Vec<String> = others.map(told).collect();
+        others.dedup();
         let (Some(plan), false) = (&mut part.plan, others.is_empty()) else { continue };
         let reason = format!(
-            "cannot use the Kubernetes cluster: the kubeconfig of fleet {} leads to it, too",
-            others.join(" and fleet ")
+            "cannot use the Kubernetes cluster: the kubeconfig of {} leads to it, too",
+            others.join(" and ")
         );
         let hint = "give each fleet a Kubernetes cluster of its own".to_owned();
         plan.reach = Reach::Unreachable { reason, hint, refused: true, lost: false, last_seen: None };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::FleetKey;
 use crate::plan::world::World;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb};
 use crate::problem::Problem;
@@ -14,15 +14,25 @@ pub(super) fn of(
     fleets: &[FleetPlan],
     problems: &[Problem],
 ) -> Summary {
+    let changes = organizations.iter().flat_map(|plan| &plan.changes);
+    let shown = changes.chain(fleets.iter().flat_map(|plan| &plan.changes)).map(|change| &change.resource);
+    let shown: BTreeSet<_> = shown.collect();
+    let wanted = world.catalog.resources.keys();
+    let unchanged = number(wanted.filter(|key| !shown.contains(key)).count());
+    Summary { unchanged, ..counted(organizations, fleets, problems) }
+}
+
+/// Counts what changes and what is wrong.
+pub(super) fn counted(
+    organizations: &[OrganizationPlan],
+    fleets: &[FleetPlan],
+    problems: &[Problem],
+) -> Summary {
     let mut summary = Summary::default();
-    let mut shown = BTreeSet::new();
     let changes = organizations.iter().flat_map(|plan| &plan.changes);
     for change in changes.chain(fleets.iter().flat_map(|plan| &plan.changes)) {
         *counter(&mut summary, change) += 1;
-        shown.insert(&change.resource);
     }
-    let wanted = world.catalog.resources.keys();
-    summary.unchanged = number(wanted.filter(|key| !shown.contains(key)).count());
     summary.errors = number(problems.iter().filter(|problem| problem.is_error()).count());
     summary.warnings = number(problems.len()) - summary.errors;
     summary
@@ -37,7 +47,7 @@ fn counter<'a>(summary: &'a mut Summary, change: &Change) -> &'a mut u32 {
     }
 }
 
-fn number(count: usize) -> u32 {
+pub(super) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -53,11 +63,6 @@ impl Plan {
         let fleets = self.fleets.iter();
         let fleets = fleets.flat_map(|plan| plan.changes.iter().map(|change| (Some(&plan.fleet), change)));
         organizations.map(|change| (None, change)).chain(fleets)
-    }
-
-    /// What happens to one resource, if anything. Who asks for many has an [`Index`](crate::plan::Index).
-    pub fn change(&self, resource: &ResourceKey) -> Option<&Change> {
-        self.changes().find(|change| change.resource == *resource)
     }
 
     /// Whether anything can be done now: a change that waits for nothing.

@@ -1,12 +1,11 @@
 //! Everything that planning looks at, with what more than one part of it needs worked out once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::catalog::{
-    Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, Resource, immutable_fields,
-};
+use crate::catalog::{Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, Resource, Written};
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey};
 use crate::parallel;
 use crate::plan::made_from::Origins;
@@ -34,7 +33,7 @@ pub(super) struct Current {
     /// Its spec as a record has it.
     pub spec: Json,
     /// What it says in the fields that can't change.
-    pub immutable: BTreeMap<String, Value>,
+    pub immutable: Arc<BTreeMap<String, Value>>,
 }
 
 impl<'a> World<'a> {
@@ -90,9 +89,9 @@ impl<'a> World<'a> {
 }
 
 fn compare(resource: &Resource, recorded: &Recorded) -> Current {
-    let value = resource.spec.redacted();
-    let (spec, immutable) = (Json::from(&value), immutable_fields(resource.key.kind, &value));
-    let made = recorded.resources.get(&resource.key).filter(|before| !before.creating);
+    let before = recorded.resources.get(&resource.key);
+    let Written { spec, immutable } = Written::of(&resource.key, &resource.spec, before);
+    let made = before.filter(|before| !before.creating);
     let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
     Current { fields, spec, immutable }
 }

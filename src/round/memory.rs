@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::health::Judged;
 use super::verify::Asked;
@@ -28,6 +28,10 @@ const PAUSES: Pace = Pace::around(Duration::from_secs(1), LONGEST);
 
 /// The longest of them, which chance may make a little longer.
 const LONGEST: Duration = Duration::from_secs(300);
+
+/// How long what somebody was told is made may be missing from the specs before it is forgotten: a plan that was begun before
+/// doesn't know of it yet.
+const MISSING: SignedDuration = SignedDuration::from_mins(10);
 
 /// What a running process remembers.
 #[derive(Default)]
@@ -57,6 +61,8 @@ struct State {
     failed: BTreeMap<FleetKey, Failed>,
     /// The fleets on which a plan is being carried out, each with since when.
     under_way: BTreeMap<FleetKey, Timestamp>,
+    /// The resources that somebody was told are made and that aren't recorded yet, each with when that was.
+    announced: BTreeMap<ResourceKey, Timestamp>,
 }
 
 /// Something failed on a fleet.
@@ -84,7 +90,8 @@ impl Memory {
     /// What is known now, for a plan that nobody carries out: what that finds out is forgotten with it, and what only a process
     /// that carries out plans puts off isn't put off.
     pub fn copy(&self) -> Self {
-        let state = State { under_way: self.under_way(), ..State::default() };
+        let (under_way, announced) = (self.under_way(), self.state().announced.clone());
+        let state = State { under_way, announced, ..State::default() };
         let (targets, judged) = (self.targets.copy(), self.judged.copy());
         Self { targets, judged, state: Mutex::new(state), is_copy: true, ..Self::default() }
     }
@@ -99,6 +106,16 @@ impl Memory {
     /// Comes back when something happened on a target that is watched.
     pub async fn changed(&self) {
         self.targets.changed().await;
+    }
+
+    /// Whether the next plans take folders to be as they were found ([`target::Memory::trust_folders`]).
+    pub fn trust_folders(&self, trust: bool) -> bool {
+        self.targets.trust_folders(trust)
+    }
+
+    /// The next plan looks at all folders.
+    pub fn doubt_folders(&self) {
+        self.targets.doubt_folders();
     }
 
     /// What has to be put off in the next plan of these specs.
@@ -120,6 +137,26 @@ impl Memory {
             failed: failed.collect(),
             lost: losses.within_the_hour(&recorded.deletions, now),
         }
+    }
+
+    /// Somebody is told that a resource is made now. When it is recorded, it was made then.
+    pub fn announce(&self, key: &ResourceKey, at: Timestamp) {
+        self.state().announced.insert(key.clone(), at);
+    }
+
+    /// It isn't made after all.
+    pub fn withdraw(&self, key: &ResourceKey) {
+        self.state().announced.remove(key);
+    }
+
+    /// The resources that somebody was told are made and that aren't recorded yet.
+    pub(super) fn announced(&self, checked: &Checked, now: Timestamp) -> BTreeMap<ResourceKey, Timestamp> {
+        let (recorded, named) = (&checked.recorded.resources, &checked.catalog.resources);
+        let mut state = self.state();
+        state.announced.retain(|key, at| {
+            !recorded.contains_key(key) && (named.contains_key(key) || now.duration_since(*at) < MISSING)
+        });
+        state.announced.clone()
     }
 
     /// A plan begins to be carried out on a fleet. Until [`Memory::ends`], nobody looks at the fleet.

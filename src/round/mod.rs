@@ -85,6 +85,8 @@ pub struct Round {
     pub looked: usize,
     /// The fleets on which an earlier plan was being carried out when this one was made.
     pub under_way: BTreeSet<FleetKey>,
+    /// When whoever had resources made was told that they are, of those that aren't recorded yet.
+    pub announced: BTreeMap<ResourceKey, Timestamp>,
     /// What kubeconfigs that outlive their specs are sealed to.
     recipient: String,
     /// Where everything is in the plan.
@@ -187,13 +189,27 @@ impl Installation {
             checked.catalog = catalog::resolve(documents, recorded, secrets, &self.config, now);
         }
         let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
-        let policy = self.policy(now, pauses);
+        let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();
+        let policy = Policy { announced, ..self.policy(now, pauses) };
         let Planned { plan, unknown, health, newer, looked } =
             self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, memory)?;
         let recipient = self.secrets.keyring().recipient();
         let under_way = under_way.into_keys().collect();
         let index = OnceLock::new();
-        Ok(Round { checked, targets, plan, unknown, health, newer, looked, under_way, recipient, index })
+        let Policy { announced, .. } = policy;
+        Ok(Round {
+            checked,
+            targets,
+            plan,
+            unknown,
+            health,
+            newer,
+            looked,
+            under_way,
+            announced,
+            recipient,
+            index,
+        })
     }
 
     /// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
@@ -319,6 +335,7 @@ impl Installation {
             approval_lifetime: SignedDuration::from_hours(i64::from(policy.approval_hours)),
             software: self.software.clone(),
             pauses,
+            announced: BTreeMap::new(),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::envelope::{NotOpened, sealed_digest};
 use super::lookup::{Found, from_credential, from_env, from_file, open_to_others};
 use super::{Keyring, SecretError, describe};
 use crate::catalog::{OpenedSecret, SecretMark, Secrets};
-use crate::names::SecretRef;
+use crate::names::{Digest, SecretRef};
 use crate::parallel::locked;
 use crate::problem::Problem;
 use crate::spec::{Document, Documents, SecretValue, secret_pointer};
@@ -23,12 +23,17 @@ mod tests;
 /// Looks a variable up.
 type Environment = Box<dyn Fn(&str) -> Option<SecretString> + Send + Sync>;
 
+/// The field by which a fleet's cluster is reached.
+const KUBECONFIG: &str = "kubeconfig";
+
 /// Where secrets are found: files, the environment, and the keys that open sealed ones.
 pub struct SecretStore {
     secrets_dir: Utf8PathBuf,
     environment: Environment,
     /// Those that were read last: another process may add some.
     keyring: Mutex<Arc<Keyring>>,
+    /// Whether only what stands in the specs themselves is read.
+    is_closed: bool,
 }
 
 /// Says where files are looked for, and nothing of keys or variables.
@@ -49,7 +54,15 @@ impl SecretStore {
         environment: impl Fn(&str) -> Option<SecretString> + Send + Sync + 'static,
         keyring: Keyring,
     ) -> Self {
-        Self { secrets_dir, environment: Box::new(environment), keyring: Mutex::new(Arc::new(keyring)) }
+        let keyring = Mutex::new(Arc::new(keyring));
+        Self { secrets_dir, environment: Box::new(environment), keyring, is_closed: false }
+    }
+
+    /// The same for specs that somebody only proposes: no file and no variable is read for them, and of what is sealed only
+    /// kubeconfigs are opened.
+    pub fn closed(&self) -> Self {
+        let (secrets_dir, keyring) = (self.secrets_dir.clone(), Mutex::new(self.keyring()));
+        Self { secrets_dir, environment: Box::new(|_| None), keyring, is_closed: true }
     }
 
     /// The keys that open sealed blocks.
@@ -77,8 +90,29 @@ impl SecretStore {
     pub fn open_all(&self, documents: &Documents) -> Secrets {
         self.refresh();
         let mut secrets = Secrets::default();
+        self.open_into(&mut secrets, documents.documents());
+        secrets
+    }
+
+    /// The secrets of a tree that differs in some files from another, whose secrets are known: only those of these files are
+    /// opened.
+    pub fn open_changed(&self, documents: &Documents, before: &Documents, known: &Secrets) -> Secrets {
+        self.refresh();
+        let mut secrets = known.clone();
+        for document in before.changed_since(documents).flat_map(|file| &file.documents) {
+            for (field, _) in document.spec.secrets() {
+                let field = field.to_owned();
+                secrets.opened.remove(&SecretRef { resource: document.key.clone(), field });
+            }
+        }
+        let changed = documents.changed_since(before).flat_map(|file| &file.documents);
+        self.open_into(&mut secrets, changed);
+        secrets
+    }
+
+    fn open_into<'d>(&self, secrets: &mut Secrets, documents: impl Iterator<Item = &'d Document>) {
         let mut told = BTreeSet::new();
-        for document in documents.documents() {
+        for document in documents {
             for (field, value) in document.spec.secrets() {
                 let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
                 let opened = self.open(&reference, value);
@@ -92,7 +126,6 @@ impl SecretStore {
                 secrets.opened.entry(reference).or_insert(opened);
             }
         }
-        secrets
     }
 
     /// Opens one secret, on behalf of the organization whose field it is.
@@ -100,6 +133,11 @@ impl SecretStore {
         let organization = &reference.resource.organization;
         match value {
             SecretValue::Plain(value) => Ok(self.opened(reference, value.clone())),
+            SecretValue::FromFile(_) | SecretValue::FromEnv(_) if self.is_closed => Ok(unopened(None)),
+            // Whoever plans takes care that nothing is connected with one that isn't applied.
+            SecretValue::Encrypted(armour) if self.is_closed && reference.field != KUBECONFIG => {
+                Ok(unopened(sealed_digest(armour)))
+            }
             SecretValue::FromFile(name) if self.is_credential() => {
                 Ok(self.found(reference, from_credential(&self.secrets_dir, organization, name)?))
             }
@@ -161,6 +199,12 @@ impl SecretStore {
     fn opened(&self, reference: &SecretRef, value: SecretString) -> OpenedSecret {
         OpenedSecret::Value { mark: self.keyring().mark(reference, &value, None), value }
     }
+}
+
+/// A secret that is left as it is.
+fn unopened(sealed: Option<Digest>) -> OpenedSecret {
+    let mark = SecretMark { fingerprint: None, sealed };
+    OpenedSecret::Opaque { mark, reason: "secrets aren't opened for what is only proposed".to_owned() }
 }
 
 /// A secret that must not be used, as a problem at its field.

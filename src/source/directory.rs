@@ -5,6 +5,7 @@ mod scanner;
 #[cfg(test)]
 mod tests;
 mod watch;
+pub mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -183,10 +184,15 @@ impl<'a> Scan<'a> {
     fn of(root: &'a Utf8Path, look: Look<'a>) -> io::Result<Self> {
         let root_stamp = stamp(&fs::metadata(root)?);
         let names = list(root)?;
-        let (found, seen) = (Found::default(), Seen::new());
-        let mut scan = Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()] };
+        let mut scan = Scan::new(root, look, root_stamp);
         scan.folder("", names);
         Ok(scan)
+    }
+
+    /// One that has not begun.
+    fn new(root: &'a Utf8Path, look: Look<'a>, root_stamp: Stamp) -> Self {
+        let (found, seen) = (Found::default(), Seen::new());
+        Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()] }
     }
 
     /// Takes what a second look found to be other than it was for unreadable.

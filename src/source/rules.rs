@@ -23,6 +23,9 @@ pub(super) const MAX_OTHERS: u32 = 10_000;
 /// Folders with nothing of people in them.
 const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
 
+/// How the files begin that are written beside the place where they belong, and that a crash may leave behind. They are ours.
+pub(super) const TEMPORARY: &str = ".streamfleet-tmp-";
+
 /// What a file begins with that Git LFS has put in the place of another.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 

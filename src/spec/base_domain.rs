@@ -52,11 +52,7 @@ impl BaseDomain {
     }
 
     /// As [`BaseDomain::derived_domain`], of the three fields that it depends on.
-    pub(super) fn derive(
-        organization: &Identifier,
-        submitted: &Domain,
-        provider: DnsProvider,
-    ) -> Option<Domain> {
+    pub fn derive(organization: &Identifier, submitted: &Domain, provider: DnsProvider) -> Option<Domain> {
         let prefix = format!("{organization}.");
         if provider == DnsProvider::None || submitted.as_str().starts_with(&prefix) {
             return Some(submitted.clone());

@@ -10,7 +10,7 @@ use crate::names::Identifier;
 use crate::spec::{BrokerConfig, InfraType, TenancyMode};
 
 /// A Kafka cluster on a fleet.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
     /// The organization that owns the cluster. It can't change.
@@ -76,7 +76,7 @@ pub struct Tag {
 }
 
 /// How a cluster is laid out, reached and configured.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterAdvancedConfig {
     /// Over how many zones the brokers are spread, as many in each: one, or at least as many as partitions have copies. A zone

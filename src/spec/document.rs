@@ -68,6 +68,14 @@ impl Spec {
         }
     }
 
+    /// Whether another spec is known to say the same. Of what may hold secrets it never is.
+    pub fn is_same(&self, other: &Spec) -> bool {
+        match (self, other) {
+            (Spec::Cluster(one), Spec::Cluster(other)) => Arc::ptr_eq(one, other) || one == other,
+            _ => false,
+        }
+    }
+
     /// The document as a record keeps it: secrets are reduced to a trace.
     pub fn redacted(&self) -> serde_json::Value {
         let value = match self {
@@ -198,8 +206,15 @@ pub struct ParsedFile {
     pub problems: Vec<Problem>,
 }
 
+impl ParsedFile {
+    /// Whether it was parsed from the same bytes as another one of its path.
+    fn is(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other) || (self.digest.is_some() && self.digest == other.digest)
+    }
+}
+
 /// A spec tree, parsed file by file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Documents {
     /// Which tree it is.
     pub source: SourceId,
@@ -217,6 +232,24 @@ impl Documents {
     /// The good documents of all files, in the order of paths.
     pub fn documents(&self) -> impl Iterator<Item = &Document> {
         self.files.values().flat_map(|file| &file.documents)
+    }
+
+    /// The files that are others than in another tree, or aren't in it.
+    pub fn changed_since<'a>(&'a self, other: &'a Documents) -> impl Iterator<Item = &'a ParsedFile> {
+        // Both are in the order of paths.
+        let mut others = other.files.iter().peekable();
+        let changed = self.files.iter().filter(move |(path, file)| {
+            while others.next_if(|(before, _)| before < path).is_some() {}
+            !others.peek().is_some_and(|(its, other)| its == path && file.is(other))
+        });
+        changed.map(|(_, file)| &**file)
+    }
+
+    /// Whether all files are those of another tree.
+    pub fn has_files_of(&self, other: &Documents) -> bool {
+        let mut files = self.files.iter().zip(&other.files);
+        self.files.len() == other.files.len()
+            && files.all(|((path, file), (its, other))| path == its && file.is(other))
     }
 
     /// The problems of all files, in the order of paths.

@@ -18,6 +18,7 @@ mod documents;
 mod flow;
 mod merge_patch;
 mod order;
+mod pointer;
 mod proof;
 mod refusal;
 mod scalar;
@@ -29,6 +30,7 @@ mod write;
 use serde_json::Value;
 
 pub use self::merge_patch::merge_patch;
+pub use self::pointer::pointer_at;
 pub use self::refusal::{Reason, Refusal};
 
 use self::change::Change;

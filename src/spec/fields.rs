@@ -32,6 +32,11 @@ impl Fields {
         Self(Some(Arc::new(Places::InText(text, spans))))
     }
 
+    /// Whether no field has a place, as of what comes from no document.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Where a field stands, if the document spells it out.
     pub fn get(&self, pointer: &str) -> Option<Location> {
         match &**self.0.as_ref()? {

@@ -56,6 +56,32 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
     }
 }
 
+impl Documents {
+    /// The tree with some files as they would be with these bytes, or without them. Nothing else is read again, and no file is
+    /// that is as it was here or in `previous`.
+    pub fn with_files(
+        &self,
+        files: &[(SpecPath, Option<Vec<u8>>)],
+        previous: Option<&Documents>,
+    ) -> Documents {
+        let mut documents = self.clone();
+        for (path, bytes) in files {
+            let digest = bytes.as_deref().map(Digest::of);
+            let known = |tree: &Documents| {
+                tree.files.get(path).filter(|file| digest.is_some() && file.digest == digest).cloned()
+            };
+            let read = || Some(Arc::new(read_file(path, bytes.as_deref()?, digest.as_ref()?)));
+            let content = digest.as_ref().map_or("nothing", Digest::as_str);
+            documents.revision = Digest::of(format!("{} {path} {content}", documents.revision)).to_string();
+            match known(self).or_else(|| previous.and_then(known)).or_else(read) {
+                Some(file) => documents.files.insert(path.clone(), file),
+                None => documents.files.remove(path),
+            };
+        }
+        documents
+    }
+}
+
 /// What a file describes that is not read as a spec, as far as that can be told.
 fn described(path: &SpecPath, bytes: &[u8]) -> BTreeSet<ResourceKey> {
     let file = read_file(path, bytes, &Digest::of(bytes));

@@ -29,7 +29,65 @@ const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "examples"];
 
 /// The schema of a kind's documents, for editors.
 pub fn document(kind: Kind) -> Value {
-    let Value::Object(mut schema) = lenient(&document_fields(kind)) else { return Value::Bool(true) };
+    with_absent(&document_fields(kind))
+}
+
+/// How something is sent to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// As a resource that isn't there yet.
+    New,
+    /// In place of one that is there. A secret that is left out, or sent as it was shown, stays as it is.
+    Whole,
+    /// As the fields that are to change (RFC 7396).
+    Patch,
+}
+
+/// The schema of what is sent to be written as a resource of a kind: its documents, without what every document begins with,
+/// and with secrets as the values themselves.
+pub fn sent(kind: Kind, sent: Sent) -> Value {
+    let mut schema = fields_of(kind);
+    as_sent(&mut schema, sent);
+    with_absent(&schema)
+}
+
+fn as_sent(schema: &mut Value, sent: Sent) {
+    let is_secret = |field: &Value| shape::without_null(field)["x-secret"] == true;
+    if is_secret(schema) {
+        let value = json!({"type": "string", "minLength": 1, "description": "The value itself."});
+        let shown = json!({
+            "type": "object",
+            "description": "As it is shown: it stays as it is.",
+            "properties": {"redacted": {"const": true}},
+            "required": ["redacted"],
+            "additionalProperties": false,
+        });
+        let ways = if sent == Sent::New { vec![value] } else { vec![value, shown] };
+        let description = shape::without_null(schema)["description"].take();
+        *schema = json!({"description": description, "oneOf": ways, "writeOnly": true});
+        return;
+    }
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let kept: Vec<String> =
+        fields.filter(|(_, field)| is_secret(field)).map(|(name, _)| name.clone()).collect();
+    if let Some(names) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        names.retain(|name| match sent {
+            Sent::New => true,
+            Sent::Whole => !kept.iter().any(|secret| name == secret),
+            Sent::Patch => false,
+        });
+    }
+    for (_, field) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        as_sent(field, sent);
+    }
+    for way in schema.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten() {
+        as_sent(way, sent);
+    }
+}
+
+/// A schema that accepts what the reader does, in words that other programs know.
+fn with_absent(schema: &Value) -> Value {
+    let Value::Object(mut schema) = lenient(schema) else { return Value::Bool(true) };
     // Exactly these three: neither a number, a boolean nor a list, and as a string or mapping an empty one.
     let absent = json!({
         "$comment": "null, \"\" or {}: the same as leaving the field out",
@@ -56,8 +114,9 @@ pub(crate) fn inlined<T: JsonSchema>() -> Value {
     inline.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// The fields of a kind's documents, without `apiVersion` and `kind`.
-pub(super) fn fields_of(kind: Kind) -> Value {
+/// The fields of a kind's documents, without `apiVersion` and `kind`, with every part written out where it is used, and with our
+/// own keywords.
+pub fn fields_of(kind: Kind) -> Value {
     match kind {
         Kind::Organization => inlined::<Organization>(),
         Kind::BaseDomain => inlined::<BaseDomain>(),

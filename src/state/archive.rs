@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{kubeconfigs, open, registry};
+use super::{kubeconfigs, open, registry, tokens};
 use crate::names::Digest;
 
 /// The version of the archive's form. A field may be added to the manifest without a new one.
@@ -28,8 +28,9 @@ pub(super) const FINGERPRINT: &str = "fingerprint.key";
 /// What is backed up: all that can't be had again elsewhere. Approvals stand in the registry.
 ///
 /// The order is that of copying: every line of the audit trail is written before what it tells of, so that copied after the
-/// registry it has at least what the registry has.
-pub(super) const KEPT: [&str; 5] = [registry::FILE, open::AUDIT, IDENTITIES, FINGERPRINT, kubeconfigs::FILE];
+/// registry and the tokens it has at least what they have.
+pub(super) const KEPT: [&str; 6] =
+    [registry::FILE, tokens::FILE, open::AUDIT, IDENTITIES, FINGERPRINT, kubeconfigs::FILE];
 
 /// What an archive holds, and of what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,13 +7,13 @@ use zeroize::Zeroizing;
 use super::archive::{Archive, KEPT};
 use super::lines::{read_whole, whole_length};
 use super::registry::{self, whole_records};
-use super::{StateError, open, restore};
+use super::{StateError, open, restore, tokens};
 
 /// Makes a backup of a state folder; none where there is nothing to save.
 ///
-/// The folder's lock is not taken, since a process that runs for ever holds it for ever. The registry and the audit trail
-/// only grow: each is copied while nobody writes it, and what is written afterwards is in the next backup. Keys are replaced
-/// as whole files.
+/// The folder's lock is not taken, since a process that runs for ever holds it for ever. The registry, the tokens and the
+/// audit trail only grow: each is copied while nobody writes it, and what is written afterwards is in the next backup. Keys
+/// are replaced as whole files.
 ///
 /// # Errors
 /// When a file can't be read, or the registry is missing or damaged: a backup of that would be no backup.
@@ -31,6 +31,7 @@ pub fn back_up(dir: &Utf8Path, software: &str, now: Timestamp) -> Result<Option<
                 of = (facts.installation, facts.source);
                 bytes = whole;
             }
+            tokens::FILE => bytes = tokens::whole_records(&path, bytes)?,
             open::AUDIT => bytes.truncate(whole_length(&bytes)),
             _ => {}
         }

@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{events, kubeconfigs, last_used};
+use super::{events, kubeconfigs, last_used, tokens};
 
 /// Something about the state that a person has to mend. The text says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
@@ -128,6 +128,9 @@ impl StateError {
             }
             StateError::Damaged { path, .. } if path.file_name() == Some(kubeconfigs::FILE) => format!(
                 "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; without a backup it is made anew for the fleets that have a spec"
+            ),
+            StateError::Damaged { path, .. } if path.file_name() == Some(tokens::FILE) => format!(
+                "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; without a backup no token holds any more, and new ones are made by `streamfleet token create`"
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(last_used::FILE) => {
                 "remove it: it is made anew; until then nothing says which `policy.mode` held, so name the settings".to_owned()

@@ -5,6 +5,7 @@
 //! | `lock` | the process that uses the folder | made again |
 //! | `registry.jsonl` | ids, protection, deletions, approvals, the source | restore it from a backup |
 //! | `audit.jsonl` | who did what, for ever | restore it from a backup |
+//! | `tokens.jsonl` | the tokens of callers, as digests | restore it from a backup, or make new tokens |
 //! | `kubeconfigs.json` | the kubeconfigs that fleets were last reached with, sealed | kept anew by the next apply, for fleets with a spec |
 //! | `cache-v1/` | specs and objects as they were applied, status | built anew by the next rounds |
 //! | `events.jsonl` | what happened lately | begun anew |
@@ -19,6 +20,7 @@ mod activity;
 mod archive;
 mod backup;
 mod cache;
+mod entries;
 mod error;
 mod events;
 mod folder;
@@ -32,6 +34,7 @@ mod registry;
 mod restore;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -50,8 +53,10 @@ use events::Events;
 use folder::Lock;
 use kubeconfigs::Kubeconfigs;
 use lines::Lines;
+use recall::Recalled;
 use records::{Entry, Object, Seen};
 use registry::Registry;
+use tokens::Tokens;
 
 pub use activity::{AuditEntry, JournalEntry};
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
@@ -61,15 +66,22 @@ pub use events::{EVENTS_KEPT, Event, Follower, Outcome};
 pub use kubeconfigs::KeptKubeconfig;
 pub use last_used::LastUsed;
 pub use restore::{NotRestored, Restored, finish_restore, restore};
+pub use tokens::{
+    Access, FILE as TOKENS, MOST_TOKEN_DAYS, NewToken, NoToken, NotAdded, OrderFault, Reach, Revoked,
+    TOKEN_DAYS, TOKEN_PREFIX, Token, TokenOrder, is_same_email, looks_like_token,
+};
 
 /// An open state folder. It is this process's until it is dropped.
 pub struct State {
     registry: Mutex<Registry>,
     kubeconfigs: Mutex<Kubeconfigs>,
+    tokens: Mutex<Tokens>,
     audit: Mutex<Lines>,
     cache: Cache,
     /// How often each fleet's objects were written since the folder was opened.
     writes: Mutex<BTreeMap<FleetKey, u64>>,
+    /// What is recorded of resources, as it was read last.
+    recalled: Mutex<Recalled>,
     events: Mutex<Events>,
     warnings: Mutex<Vec<String>>,
     lock: Lock,
@@ -88,18 +100,23 @@ impl State {
         let (mut registry, of_registry) = Registry::open(dir)?;
         let is_used = registry.is_used();
         let installation = open::installation(&mut registry)?;
+        let (tokens, of_tokens) = Tokens::open(dir)?;
         let (cache, of_cache) = Cache::open(dir, installation)?;
         let (audit, of_audit) = open::audit(dir, is_used)?;
         let (events, of_events) = Events::open(dir)?;
-        let warnings: Vec<String> =
-            exposed.into_iter().chain(of_registry).chain(of_cache).chain(of_audit).chain(of_events).collect();
+        let lost = tokens.lost().filter(|_| registry.facts.tokens_made);
+        let of_tokens = of_tokens.into_iter().chain(lost);
+        let told = exposed.into_iter().chain(of_registry).chain(of_tokens).chain(of_cache);
+        let warnings: Vec<String> = told.chain(of_audit).chain(of_events).collect();
         warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "mended the state"));
         Ok(State {
             registry: Mutex::new(registry),
             kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
+            tokens: Mutex::new(tokens),
             audit: Mutex::new(audit),
             cache,
             writes: Mutex::default(),
+            recalled: Mutex::default(),
             events: Mutex::new(events),
             warnings: Mutex::new(warnings),
             lock,
@@ -201,10 +218,12 @@ impl State {
             |identity: &&records::Identity| registry.facts.resources.get(&identity.key) != Some(identity);
         let entries = halves.iter().map(|(identity, _)| identity).filter(is_new).cloned();
         let entries = entries.map(Entry::Resource).collect();
-        registry.add(entries)?;
+        self.add(&mut registry, entries)?;
         drop(registry);
         for (identity, detail) in halves {
-            self.cache.put(Table::Resources, text(identity.key.clone()).as_bytes(), detail)?;
+            let put = self.cache.put(Table::Resources, text(identity.key.clone()).as_bytes(), detail);
+            self.touched([identity.key.clone()]);
+            put?;
         }
         Ok(())
     }
@@ -217,7 +236,7 @@ impl State {
         let mut registry = locked(&self.registry);
         let going = registry.facts.resources.get(key).filter(|identity| !identity.deleting).cloned();
         let entry = going.map(|identity| Entry::Resource(records::Identity { deleting: true, ..identity }));
-        registry.add(entry.into_iter().collect())
+        self.add(&mut registry, entry.into_iter().collect())
     }
 
     /// Adds to a recorded resource what guards it against deletion, and leaves everything else of it as somebody else may have
@@ -234,7 +253,7 @@ impl State {
             suspicion: known.suspicion.clone().or_else(|| by.suspicion.clone()),
             ..known.clone()
         };
-        registry.add((guarded != known).then_some(Entry::Resource(guarded)).into_iter().collect())
+        self.add(&mut registry, (guarded != known).then_some(Entry::Resource(guarded)).into_iter().collect())
     }
 
     /// Whether something guards a resource against deletion that didn't when it was recorded as `before`.
@@ -253,7 +272,7 @@ impl State {
         let facts = &registry.facts;
         let counted = facts.resources.get(&deletion.cluster).is_some_and(|identity| identity.deleting)
             && facts.deletions.iter().any(|it| it.cluster == deletion.cluster);
-        if counted { Ok(()) } else { registry.add(vec![deletion.into()]) }
+        if counted { Ok(()) } else { self.add(&mut registry, vec![deletion.into()]) }
     }
 
     /// Forgets a resource that was deleted, but for how often that happened: one made anew under its key gets another id.
@@ -264,7 +283,7 @@ impl State {
         let mut registry = locked(&self.registry);
         if registry.facts.resources.contains_key(key) {
             let removal = registry.facts.removal(key.clone(), now);
-            registry.add(vec![removal])?;
+            self.add(&mut registry, vec![removal])?;
         }
         drop(registry);
         if let Some(fleet) = key.as_fleet() {
@@ -273,10 +292,20 @@ impl State {
         self.forget_details(key)
     }
 
+    /// Makes something known in the registry, and lets what it is about be read again.
+    fn add(&self, registry: &mut Registry, entries: Vec<Entry>) -> Result<(), StateError> {
+        let keys: Vec<ResourceKey> = entries.iter().filter_map(Entry::resource).cloned().collect();
+        let added = registry.add(entries);
+        self.touched(keys);
+        added
+    }
+
     fn forget_details(&self, key: &ResourceKey) -> Result<(), StateError> {
-        let key = text(key.clone());
-        self.cache.remove(Table::Resources, key.as_bytes())?;
-        self.cache.remove(Table::Status, key.as_bytes())
+        let written = text(key.clone());
+        let removed = self.cache.remove(Table::Resources, written.as_bytes());
+        self.touched([key.clone()]);
+        removed?;
+        self.cache.remove(Table::Status, written.as_bytes())
     }
 
     /// Records an object as it was applied.
@@ -341,7 +370,7 @@ impl State {
         let approvals = facts.approvals.iter().filter(|approval| approval.fleet == *fleet);
         let approvals = approvals.map(|it| Entry::ApprovalUsed { id: it.id.clone(), at: now });
         let entries = removed.chain(approvals).collect();
-        registry.add(entries)?;
+        self.add(&mut registry, entries)?;
         drop(registry);
         locked(&self.kubeconfigs).forget(fleet)?;
         for key in &gone {
@@ -390,7 +419,7 @@ impl State {
         if registry.facts.source.as_ref() == Some(&source.0) {
             return Ok(());
         }
-        registry.add(vec![Entry::Source { source: source.0.clone() }])
+        self.add(&mut registry, vec![Entry::Source { source: source.0.clone() }])
     }
 
     /// Records a person's approval.
@@ -412,7 +441,7 @@ impl State {
         let Some(used) = used else { return Ok(()) };
         let goes_on = rest.map(|rest| Entry::from(Approval { id: rest.to_owned(), ..used }));
         let used = Entry::ApprovalUsed { id: id.to_owned(), at: now };
-        registry.add([used].into_iter().chain(goes_on).collect())
+        self.add(&mut registry, [used].into_iter().chain(goes_on).collect())
     }
 
     /// Adds a line to the audit trail and waits until it is on disk.

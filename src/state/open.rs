@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::lines::{Lines, whole_length};
 use super::records::Entry;
 use super::registry::{self, Registry};
-use super::{StateError, cache, folder};
+use super::{StateError, cache, folder, tokens};
 
 /// The audit trail's file.
 pub(super) const AUDIT: &str = "audit.jsonl";
@@ -15,7 +15,7 @@ pub(super) const AUDIT: &str = "audit.jsonl";
 /// no sign of use, since they are made for the first secret that is encrypted.
 pub(super) fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> {
     let path = dir.join(registry::FILE);
-    let is_used = [cache::FOLDER, AUDIT].iter().any(|name| dir.join(name).exists());
+    let is_used = [cache::FOLDER, AUDIT, tokens::FILE].iter().any(|name| dir.join(name).exists());
     match folder::plain_file(&path)? {
         Some(file) if !is_used || file.len() > 0 => Ok(()),
         None if !is_used => Ok(()),

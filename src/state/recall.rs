@@ -6,11 +6,23 @@ use serde::de::IgnoredAny;
 
 use super::cache::Table;
 use super::records::{self, Detail, Object, Seen};
+use super::registry::Facts;
 use super::{State, StateError, object_prefix, parse_object_key, text};
-use crate::catalog::{Recorded, RecordedFleet, RecordedObject};
-use crate::names::{FleetKey, ObjectKey};
+use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource, Records};
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::SourceId;
+
+/// What is recorded of resources, as it was read last.
+#[derive(Default)]
+pub(super) struct Recalled {
+    /// None where it has to be read.
+    records: Option<Records>,
+    /// The resources whose records were written since.
+    touched: BTreeSet<ResourceKey>,
+    /// How often the cache had been opened again.
+    reopened: u64,
+}
 
 impl State {
     /// Everything that planning needs from earlier rounds.
@@ -31,25 +43,71 @@ impl State {
     /// # Errors
     /// When the cache fails.
     pub fn recorded_resources(&self) -> Result<Recorded, StateError> {
-        let (details, unreadable_details) = self.cache.scan::<Detail>(Table::Resources, b"")?;
-        let mut details: BTreeMap<Vec<u8>, Detail> = details.into_iter().collect();
-        self.warn_unreadable(unreadable_details);
+        // It is held first by all who hold both.
         let registry = locked(&self.registry);
         let facts = &registry.facts;
-        let resources = facts.resources.iter().map(|(key, identity)| {
-            let detail = details.remove(text(key.clone()).as_bytes());
-            (key.clone(), records::join(identity, detail))
-        });
         Ok(Recorded {
             installation: facts.installation.unwrap_or_default(),
             source: facts.source.clone().map(SourceId),
-            resources: resources.collect(),
+            resources: self.records(facts)?,
             generations: facts.generations.clone(),
             remembered_ids: BTreeMap::new(),
             fleets: BTreeMap::new(),
             approvals: facts.approvals.clone(),
             deletions: facts.deletions.clone(),
         })
+    }
+
+    /// What is recorded of one resource; none where nothing is.
+    ///
+    /// # Errors
+    /// When the cache fails.
+    pub fn recorded_resource(&self, key: &ResourceKey) -> Result<Option<RecordedResource>, StateError> {
+        let detail: Option<Detail> = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
+        let registry = locked(&self.registry);
+        Ok(registry.facts.resources.get(key).map(|identity| records::join(identity, detail)))
+    }
+
+    /// What is recorded of resources. All of it is read once, and from then on what was written since.
+    fn records(&self, facts: &Facts) -> Result<Records, StateError> {
+        let mut recalled = locked(&self.recalled);
+        let reopened = self.cache.reopened();
+        // What was written before it was opened again may be lost.
+        let known = recalled.records.take().filter(|_| recalled.reopened == reopened);
+        let touched = std::mem::take(&mut recalled.touched);
+        let records = match known {
+            Some(mut records) => {
+                for key in touched {
+                    match facts.resources.get(&key) {
+                        Some(identity) => {
+                            let detail = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
+                            records.insert(key, records::join(identity, detail));
+                        }
+                        None => drop(records.remove(&key)),
+                    }
+                }
+                records
+            }
+            None => self.read_records(facts)?,
+        };
+        *recalled = Recalled { records: Some(records.clone()), touched: BTreeSet::new(), reopened };
+        Ok(records)
+    }
+
+    fn read_records(&self, facts: &Facts) -> Result<Records, StateError> {
+        let (details, unreadable) = self.cache.scan::<Detail>(Table::Resources, b"")?;
+        let mut details: BTreeMap<Vec<u8>, Detail> = details.into_iter().collect();
+        self.warn_unreadable(unreadable);
+        let records = facts.resources.iter().map(|(key, identity)| {
+            let detail = details.remove(text(key.clone()).as_bytes());
+            (key.clone(), records::join(identity, detail))
+        });
+        Ok(records.collect::<BTreeMap<_, _>>().into())
+    }
+
+    /// What is recorded of these resources was written, or that was tried: it is read again. To be said when it is over.
+    pub(super) fn touched(&self, keys: impl IntoIterator<Item = ResourceKey>) {
+        locked(&self.recalled).touched.extend(keys);
     }
 
     /// The fleets of whose target anything is recorded.

@@ -37,9 +37,24 @@ pub(super) enum Entry {
     Deletion { fleet: FleetKey, cluster: ResourceKey, at: Timestamp },
     Approval { fleet: FleetKey, id: String, by: String, at: Timestamp },
     ApprovalUsed { id: String, at: Timestamp },
+    TokensMade,
 }
 
 impl Entry {
+    /// The resource of whose record it changes anything.
+    pub(super) fn resource(&self) -> Option<&ResourceKey> {
+        match self {
+            Entry::Resource(identity) => Some(&identity.key),
+            Entry::Removed { key, .. } => Some(key),
+            Entry::Deletion { cluster, .. } => Some(cluster),
+            Entry::Installation { .. }
+            | Entry::Source { .. }
+            | Entry::Approval { .. }
+            | Entry::ApprovalUsed { .. }
+            | Entry::TokensMade => None,
+        }
+    }
+
     /// The entry as a line, with the version in front.
     pub(super) fn to_line(&self) -> String {
         with_version(self)
@@ -170,7 +185,7 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
         suspicion,
     };
     let last_good =
-        last_good.map(|LastGood { spec, origin }| Good { spec, path: origin.path, line: origin.line });
+        last_good.map(|LastGood { spec, origin, .. }| Good { spec, path: origin.path, line: origin.line });
     let mark = |SecretMark { fingerprint, sealed }| Mark { fingerprint, sealed };
     let secrets = secrets.into_iter().map(|(field, trace)| (field, mark(trace))).collect();
     let made_from = made_from.map(|MadeFrom { software, settings, references }| Origins {
@@ -198,8 +213,7 @@ pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResou
     let unknown =
         Detail { updated_at: created_at, last_good: None, secrets: BTreeMap::new(), made_from: None };
     let Detail { updated_at, last_good, secrets, made_from } = detail.unwrap_or(unknown);
-    let last_good =
-        last_good.map(|Good { spec, path, line }| LastGood { spec, origin: Origin { path, line } });
+    let last_good = last_good.map(|Good { spec, path, line }| LastGood::new(spec, Origin { path, line }));
     let trace = |Mark { fingerprint, sealed }| SecretMark { fingerprint, sealed };
     let secrets = secrets.into_iter().map(|(field, mark)| (field, trace(mark))).collect();
     let made_from = made_from.map(|Origins { software, settings, references }| MadeFrom {

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use jiff::{SignedDuration, Timestamp};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-use super::lines::{Lines, whole_length};
-use super::records::{Entry, Identity, VERSION, Versioned};
-use super::{StateError, folder};
+use super::lines::Lines;
+use super::records::{Entry, Identity};
+use super::{StateError, entries, folder};
 use crate::catalog::{Approval, Deletion};
 use crate::names::ResourceKey;
 
@@ -37,6 +37,8 @@ pub(super) struct Facts {
     pub(super) generations: BTreeMap<ResourceKey, u32>,
     pub(super) deletions: Vec<Deletion>,
     pub(super) approvals: Vec<Approval>,
+    /// Whether any token was ever made.
+    pub(super) tokens_made: bool,
     /// When each resource was last deleted, so that writing the file anew loses nothing.
     removed_at: BTreeMap<ResourceKey, Timestamp>,
 }
@@ -54,7 +56,7 @@ impl Registry {
         let path = dir.join(FILE);
         let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
         let (facts, count) = read(&path, &bytes)?;
-        let mended = repair(&mut lines, &bytes)?;
+        let mended = entries::repair::<Entry>(&mut lines, &bytes)?;
         let mut registry = Registry { lines, facts };
         if count > 2 * registry.facts.entries().len() + SLACK {
             registry.compact(dir)?;
@@ -109,14 +111,9 @@ impl Registry {
 }
 
 /// The whole records of a registry's bytes, and what follows from them.
-pub(super) fn whole_records(path: &Utf8Path, mut bytes: Vec<u8>) -> Result<(Vec<u8>, Facts), StateError> {
+pub(super) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result<(Vec<u8>, Facts), StateError> {
     let (facts, _) = read(path, &bytes)?;
-    let whole = whole_length(&bytes);
-    match parse(&bytes[whole..]) {
-        Ok(_) => bytes.push(b'\n'),
-        Err(_) => bytes.truncate(whole),
-    }
-    Ok((bytes, facts))
+    Ok((entries::whole::<Entry>(bytes), facts))
 }
 
 /// Whether a registry's bytes say anything of resources. What can't be read may.
@@ -129,67 +126,8 @@ pub(super) fn remembers(path: &Utf8Path, bytes: &[u8]) -> bool {
 /// Reads a registry's bytes: what follows from them, and how many lines there were.
 fn read(path: &Utf8Path, bytes: &[u8]) -> Result<(Facts, usize), StateError> {
     let mut facts = Facts::default();
-    let whole = &bytes[..whole_length(bytes)];
-    let mut count = 0;
-    for (index, line) in whole.split(|&byte| byte == b'\n').enumerate() {
-        if line.is_empty() {
-            continue;
-        }
-        facts.apply(parse(line).map_err(|error| error.at(path, index + 1))?);
-        count += 1;
-    }
-    if let Ok(entry) = parse(&bytes[whole.len()..]) {
-        facts.apply(entry);
-        count += 1;
-    }
+    let count = entries::read(path, bytes, |entry| facts.apply(entry))?;
     Ok((facts, count))
-}
-
-/// Mends the end of the file: a record that lacks only its line break gets it, anything less is cut off.
-fn repair(lines: &mut Lines, bytes: &[u8]) -> Result<Option<String>, StateError> {
-    let whole = whole_length(bytes);
-    let rest = &bytes[whole..];
-    if rest.is_empty() {
-        return Ok(None);
-    }
-    lines.truncate(whole as u64)?;
-    if let Ok(entry) = parse(rest) {
-        lines.append(&[entry.to_line()])?;
-        return Ok(None);
-    }
-    let path = lines.path();
-    Ok(Some(format!(
-        "the last line of `{path}` was cut short by a crash and was dropped; it had not taken effect"
-    )))
-}
-
-/// Why a line is no record.
-enum LineError {
-    Newer(u32),
-    Damaged(serde_json::Error),
-}
-
-impl LineError {
-    fn at(self, path: &Utf8Path, line: usize) -> StateError {
-        let path: Utf8PathBuf = path.to_owned();
-        match self {
-            LineError::Newer(found) => StateError::Newer { path, line, found, known: VERSION },
-            LineError::Damaged(error) => {
-                // To the parser a line is the whole text; its own "line 1" would contradict ours.
-                let text = error.to_string();
-                let reason = text.split(" at line ").next().unwrap_or(&text).to_owned();
-                StateError::Damaged { path, line, reason }
-            }
-        }
-    }
-}
-
-fn parse(line: &[u8]) -> Result<Entry, LineError> {
-    let Versioned { v } = serde_json::from_slice(line).map_err(LineError::Damaged)?;
-    if v > VERSION {
-        return Err(LineError::Newer(v));
-    }
-    serde_json::from_slice(line).map_err(LineError::Damaged)
 }
 
 impl Facts {
@@ -224,6 +162,7 @@ impl Facts {
                 self.approvals.push(Approval { fleet, id, by, at });
             }
             Entry::ApprovalUsed { id, at: _ } => self.approvals.retain(|approval| approval.id != id),
+            Entry::TokensMade => self.tokens_made = true,
         }
     }
 
@@ -245,7 +184,8 @@ impl Facts {
         let deletions = self.deletions.iter().filter(|it| is_recent(last_deletion, it.at, DELETIONS_KEPT));
         let approvals = self.approvals.iter().filter(|it| is_recent(last_approval, it.at, APPROVALS_KEPT));
         // A deletion marks its resource as going, and a removal takes it away: the resources come last, as they are.
-        (installation.chain(source).chain(removed))
+        let tokens = self.tokens_made.then_some(Entry::TokensMade);
+        (installation.chain(source).chain(removed).chain(tokens))
             .chain(deletions.cloned().map(Entry::from))
             .chain(approvals.cloned().map(Entry::from))
             .chain(self.resources.values().cloned().map(Entry::Resource))

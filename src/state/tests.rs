@@ -1,6 +1,7 @@
 //! The state folder through what its users see, and through what crashes and people do to its files.
 
 mod damage;
+mod tokens;
 
 use std::collections::BTreeMap;
 
@@ -42,10 +43,10 @@ fn resource(id: u128) -> RecordedResource {
         updated_at: time(5),
         protected: true,
         immutable: [("/infrastructure".to_owned(), json!("eu"))].into(),
-        last_good: Some(LastGood {
-            spec: json!({"kafka_units": 1}).into(),
-            origin: Origin { path: "acme/orders.yaml".parse().unwrap(), line: 3 },
-        }),
+        last_good: Some(LastGood::new(
+            json!({"kafka_units": 1}).into(),
+            Origin { path: "acme/orders.yaml".parse().unwrap(), line: 3 },
+        )),
         path: None,
         suspended: false,
         secrets: [(
@@ -123,7 +124,7 @@ fn what_was_recorded_is_there_after_a_restart() {
     assert_eq!(state.warnings(), Vec::<String>::new());
     let after = state.recorded().unwrap();
     assert_eq!(after, before);
-    assert_eq!(after.resources, [(cluster("orders"), resource(1))].into());
+    assert_eq!(*after.resources, [(cluster("orders"), resource(1))].into());
     assert_eq!(after.generations, [(cluster("gone"), 1)].into());
     assert_eq!(after.source, Some(SourceId("/specs".into())));
     assert_eq!(after.approvals.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["open"]);
@@ -158,6 +159,37 @@ fn a_resource_made_anew_gets_an_id_of_its_own() {
     }
     assert_eq!(state.recorded().unwrap().generations[&cluster("orders")], 1);
     assert_ne!(state.recorded().unwrap().id_of(&cluster("orders")), first);
+}
+
+#[test]
+fn what_is_recorded_is_read_once_and_follows_every_write() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let (orders, events) = (cluster("orders"), cluster("events"));
+    let deletion = Deletion { fleet: fleet(), cluster: orders.clone(), at: time(1) };
+    let guarded = RecordedResource { suspicion: Some("it looks so".into()), ..resource(1) };
+    let suspended = RecordedResource { suspended: true, last_good: None, ..resource(1) };
+    let writes: [&dyn Fn() -> Result<(), StateError>; 9] = [
+        &|| state.put_resources([(&orders, &resource(1)), (&events, &resource(2))]),
+        &|| state.put_resource(&orders, &RecordedResource { updated_at: time(9), ..resource(1) }),
+        &|| state.guard(&orders, &guarded),
+        &|| state.put_planned([(&orders, &suspended, None)]),
+        &|| state.mark_deleting(&events),
+        &|| state.record_deletion(deletion.clone()),
+        &|| state.remove_resource(&orders, time(2)),
+        &|| state.put_resource(&orders, &resource(3)),
+        &|| state.forget_fleet(&fleet(), time(3)).map(drop),
+    ];
+    let mut before = state.recorded().unwrap();
+    for (number, write) in writes.iter().enumerate() {
+        write().unwrap();
+        let known = state.recorded().unwrap();
+        assert_ne!(known, before, "{number}");
+        *locked(&state.recalled) = Recalled::default();
+        assert_eq!(known, state.recorded().unwrap(), "{number}");
+        before = known;
+    }
+    assert!(before.resources.is_empty());
 }
 
 #[test]

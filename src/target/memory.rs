@@ -2,6 +2,7 @@
 //! clusters, over which they are watched.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -23,6 +24,9 @@ pub struct Memory {
     changed: Arc<Notify>,
     /// Whether connections are only borrowed.
     is_copy: bool,
+    /// Whether folders that were looked at are taken to be as they were.
+    trusts_folders: AtomicBool,
+    doubts_folders: AtomicBool,
 }
 
 /// What a fleet should hold, by [`crate::render::Renderer::inputs`], and what is recorded of it, by the number that
@@ -80,6 +84,20 @@ impl Memory {
         }
     }
 
+    /// Whether folders are taken to be as they were found, until this is said again. Whoever does so has them looked at now
+    /// and then: nothing tells what others do in them. A fleet that should be another or was worked on is looked at in any case.
+    /// Gives whether they are now.
+    pub fn trust_folders(&self, trust: bool) -> bool {
+        let trust = !self.doubts_folders.swap(false, Ordering::Relaxed) && trust;
+        self.trusts_folders.store(trust, Ordering::Relaxed);
+        trust
+    }
+
+    /// Whatever is said of folders next, they aren't taken to be as they were.
+    pub fn doubt_folders(&self) {
+        self.doubts_folders.store(true, Ordering::Relaxed);
+    }
+
     /// Comes back when something happened on a watched target since this did last, if anything a plan may depend on.
     pub async fn changed(&self) {
         self.changed.notified().await;
@@ -94,7 +112,8 @@ impl Memory {
         drop(fleets);
         let quiet = &remembered.quiet;
         let is_known = !quiet.lacks_something() || target.knows_facts();
-        (is_known && remembered.basis == *basis && target.has(&remembered.footprint))
+        let is_trusted = self.trusts_folders.load(Ordering::Relaxed);
+        (is_known && remembered.basis == *basis && target.has(&remembered.footprint, is_trusted))
             .then(|| Arc::clone(quiet))
     }
 

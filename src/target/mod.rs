@@ -167,10 +167,12 @@ impl Target {
         }
     }
 
-    /// Whether the target is as it was when a footprint was taken.
-    fn has(&self, footprint: &Footprint) -> bool {
+    /// Whether the target is as it was when a footprint was taken. What is in a folder may be trusted to be.
+    fn has(&self, footprint: &Footprint, is_trusted: bool) -> bool {
         match (self, footprint) {
-            (Target::Directory(directory), Footprint::Directory(footprint)) => footprint.holds(directory),
+            (Target::Directory(directory), Footprint::Directory(footprint)) => {
+                footprint.is_of(directory) && (is_trusted || footprint.holds())
+            }
             (Target::Kubernetes(_), Footprint::Kubernetes(revision)) => self.revision() == Some(*revision),
             _ => false,
         }

@@ -9,7 +9,8 @@ use std::process::Command;
 use camino::Utf8PathBuf;
 use streamfleet::config::SourceConfig;
 use streamfleet::source::git::Mirror;
-use streamfleet::source::git::write::{Author, Edit, WriteError, Written};
+use streamfleet::source::git::write::{WriteError, Written};
+use streamfleet::source::{Author, Change, Edit};
 use streamfleet::spec::{Entry, Snapshot};
 use tempfile::TempDir;
 
@@ -131,9 +132,13 @@ fn ada() -> Author {
     Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() }
 }
 
+fn change(edit: Edit) -> Change {
+    Change { message: "change".to_owned(), edits: vec![edit] }
+}
+
 /// Writes whatever is there.
 fn write(mirror: &Mirror, edits: &[Edit]) -> Result<Written, WriteError<Infallible>> {
-    mirror.write(&ada(), "change\n\nby the API", |_| Ok(edits.to_vec()))
+    mirror.write(&ada(), |_| Ok(Change { message: "change\n\nby the API".to_owned(), edits: edits.to_vec() }))
 }
 
 fn text(snapshot: &Snapshot, path: &str) -> String {
@@ -242,12 +247,12 @@ fn what_others_pushed_meanwhile_is_looked_at_first() {
     let server = place.serve(&[]);
     for (name, mirror) in [("path", place.by_path("path")), ("ssh", place.by_ssh(&server, "ssh"))] {
         let mut seen = Vec::new();
-        let written = mirror.write(&ada(), "change", |snapshot| {
+        let written = mirror.write(&ada(), |snapshot| {
             seen.push(snapshot.revision.clone());
             if seen.len() == 1 {
                 place.push_theirs("specs/theirs.yaml", name);
             }
-            Ok::<_, Infallible>(vec![put("ours.yaml", name)])
+            Ok::<_, Infallible>(change(put("ours.yaml", name)))
         });
         assert_eq!(seen.len(), 2);
         assert_eq!(place.tip(), written.unwrap().commit);
@@ -258,13 +263,13 @@ fn what_others_pushed_meanwhile_is_looked_at_first() {
         assert_eq!(place.git("-C remote.git rev-parse main^"), seen[1]);
 
         // On what is there by then, it may be wrong.
-        let refused = mirror.write(&ada(), "change", |snapshot| {
+        let refused = mirror.write(&ada(), |snapshot| {
             let taken = format!("taken-{name}.yaml");
             if snapshot.entries.contains_key(taken.as_str()) {
                 return Err(format!("taken by {name}"));
             }
             place.push_theirs(&format!("specs/{taken}"), name);
-            Ok(vec![put(&taken, "ours")])
+            Ok(change(put(&taken, "ours")))
         });
         assert_eq!(refused.unwrap_err().to_string(), format!("taken by {name}"));
         assert_eq!(place.show(&format!("specs/taken-{name}.yaml")), name);
@@ -272,10 +277,10 @@ fn what_others_pushed_meanwhile_is_looked_at_first() {
         // Who took something back meanwhile doesn't get it again.
         let back = place.git("-C remote.git rev-parse main^");
         let mut times = 0;
-        let written = mirror.write(&ada(), "change", |_| {
+        let written = mirror.write(&ada(), |_| {
             times += 1;
             place.git(&format!("-C remote.git update-ref refs/heads/main {back}"));
-            Ok::<_, Infallible>(vec![put("after.yaml", name)])
+            Ok::<_, Infallible>(change(put("after.yaml", name)))
         });
         assert_eq!((times, place.git("-C remote.git rev-parse main^")), (2, back));
         assert_eq!(written.unwrap().commit, place.tip());

@@ -217,29 +217,29 @@ fn what_is_asked_for_is_answered_in_json_with_a_version() {
         let status = head.split_whitespace().nth(1).unwrap().to_owned();
         (status, serde_json::from_str(body).unwrap_or_else(|_| body.into()))
     };
-    let (status, answer) = ask("GET /v1/status");
+    let (status, answer) = ask("GET /commands/status");
     assert_eq!((status.as_str(), &answer["version"]), ("200", &1.into()));
     assert_eq!(answer["daemon"]["pid"], serve.id());
     assert_eq!(answer["data"][0]["status"], "Healthy");
     for (what, status, detail) in [
-        ("GET /v1/nothing", "404", "this version of streamfleet doesn't answer that"),
-        ("GET /v1/records", "400", "`kind` is missing from what is asked for"),
-        ("GET /v1/records?kind=brokers", "400", "`brokers` is not a kind of resource"),
-        ("GET /v1/events?from=x", "400", "`from` is no number"),
+        ("GET /commands/nothing", "404", "this version of streamfleet doesn't answer that"),
+        ("GET /commands/records", "400", "`kind` is missing from what is asked for"),
+        ("GET /commands/records?kind=brokers", "400", "`brokers` is not a kind of resource"),
+        ("GET /commands/events?from=x", "400", "`from` is no number"),
         (
-            "POST /v1/plans",
+            "POST /commands/plans",
             "400",
             "the specs that were sent can't be understood: EOF while parsing a value at line 1 column 0",
         ),
-        ("POST /v1/plans/x/approve", "400", "`by` is missing from what is asked for"),
+        ("POST /commands/plans/x/approve", "400", "`by` is missing from what is asked for"),
     ] {
         let (found, problem) = ask(what);
         assert_eq!((found.as_str(), &problem["detail"]), (status, &detail.into()), "{what}");
         assert_eq!(problem["version"], 1);
     }
-    assert!(ask("GET /v1/plan?at=x").1["detail"].as_str().unwrap().starts_with("`at` is no time: "));
+    assert!(ask("GET /commands/plan?at=x").1["detail"].as_str().unwrap().starts_with("`at` is no time: "));
     assert_eq!(ask("GET /healthz").0, "200");
-    assert_eq!(ask("DELETE /v1/plan").0, "405");
+    assert_eq!(ask("DELETE /commands/plan").0, "405");
     assert_eq!(serve.stop(), Some(0));
 }
 

@@ -191,10 +191,7 @@ impl World {
                 updated_at: self.now.parse().unwrap(),
                 protected: false,
                 immutable: immutable_fields(resource.key.kind, &resource.spec.redacted()),
-                last_good: Some(LastGood {
-                    spec: resource.spec.redacted().into(),
-                    origin: resource.origin.clone(),
-                }),
+                last_good: Some(LastGood::new(resource.spec.redacted().into(), resource.origin.clone())),
                 path: Some(resource.origin.path.clone()),
                 suspended: false,
                 secrets: resource

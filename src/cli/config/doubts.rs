@@ -9,12 +9,17 @@ use crate::config::{Config, Transport};
 
 /// What a person should look at, each as a sentence.
 pub fn of(config: &Config, table: &toml::Table) -> Vec<String> {
-    let mut source = config.source.clone();
-    let files = source.files().into_iter().filter_map(|(name, path)| Some((name, path.take()?)));
+    let (mut source, mut api) = (config.source.clone(), config.api.clone());
+    let files = source.files().into_iter().chain(api.files());
+    let files = files.filter_map(|(name, path)| Some((name, path.take()?)));
     let missing = files.filter(|(_, path)| !path.as_str().starts_with(PREFIX) && is_missing(path));
     let missing = missing.map(|(name, path)| format!("`{name}` names `{path}`, and there is no such file"));
     let git = config.source.git.as_deref();
-    missing.chain(without_git(git, table)).chain(git.and_then(forgotten_scheme)).collect()
+    missing
+        .chain(without_git(git, table))
+        .chain(git.and_then(forgotten_scheme))
+        .chain(config.api.doubts())
+        .collect()
 }
 
 /// Files that can't be looked at may be another user's.

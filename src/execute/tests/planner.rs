@@ -182,10 +182,10 @@ fn plan_resource(
         updated_at: now(),
         protected: false,
         immutable: [("/infrastructure".to_owned(), fleet.fleet.as_str().into())].into(),
-        last_good: Some(LastGood {
-            spec: text.into(),
-            origin: Origin { path: "acme/specs.yaml".parse().unwrap(), line: 1 },
-        }),
+        last_good: Some(LastGood::new(
+            text.into(),
+            Origin { path: "acme/specs.yaml".parse().unwrap(), line: 1 },
+        )),
         path: None,
         suspended: false,
         secrets: BTreeMap::new(),

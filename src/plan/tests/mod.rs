@@ -96,6 +96,7 @@ impl Lab {
                 approval_lifetime: SignedDuration::from_hours(24),
                 software: "0.1.0".into(),
                 pauses: Pauses::default(),
+                announced: BTreeMap::new(),
             },
             revision: 1,
             rendering: 1,

@@ -9,7 +9,7 @@ use camino::Utf8Path;
 
 use crate::names::SpecPath;
 use crate::source::rules::{
-    MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, is_peoples, is_spec, speaks_of_specs,
+    MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, TEMPORARY, is_peoples, is_spec, speaks_of_specs,
 };
 
 /// The files below a folder that are not read as specs and yet say what a spec says, or can't be read. What is in a folder
@@ -33,6 +33,9 @@ impl Search {
         entries.sort_by(|one, other| one.file_name().cmp(other.file_name()));
         for entry in entries {
             let name = entry.file_name();
+            if name.starts_with(TEMPORARY) {
+                continue;
+            }
             let inner = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
             let begins_hidden = !hidden && name.starts_with('.');
             let hidden = hidden || begins_hidden;

@@ -25,6 +25,7 @@ use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch,
 use rustix::io::Errno;
 
 use super::{Glance, MAX_FOLDERS, glance, is_spec};
+use crate::names::SpecPath;
 use crate::parallel::locked;
 
 /// How long nothing has to happen before what happened counts as over: who saves a file, saves several.
@@ -113,6 +114,13 @@ impl Unfinished {
         // One may be written to without being opened, which nobody is told the end of.
         files.retain(|_, last| last.elapsed() < ABANDONED);
         files.keys().cloned().collect()
+    }
+
+    /// Whether a file of a tree is among them.
+    pub fn has(&self, root: &Utf8Path, path: &SpecPath) -> bool {
+        let files = self.files();
+        let place = (!files.is_empty()).then(|| fs::canonicalize(root.join(path.as_str())).ok()).flatten();
+        place.is_some_and(|place| files.contains(&place))
     }
 
     fn hear(&self, file: PathBuf, flags: ReadFlags) {

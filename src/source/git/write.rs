@@ -12,6 +12,7 @@ use git2::{Commit, ErrorCode, FileMode, ObjectType, Oid, Repository, Signature, 
 
 use super::{GitError, Mirror, clone, follows, login, signed};
 use crate::names::SpecPath;
+use crate::source::{Author, Change, Edit};
 use crate::spec::Snapshot;
 
 /// How often is tried to be faster than others who push.
@@ -24,24 +25,6 @@ const COMMITTER: (&str, &str) = ("streamfleet", "streamfleet@localhost");
 
 /// The setting that names the key for our own commits.
 const SIGNING_KEY: &str = "source.signing_key";
-
-/// A file that is to have this content, or to be gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
-    /// The file, in the folder of the specs.
-    pub path: SpecPath,
-    /// All of its bytes; none where it is to be removed.
-    pub content: Option<Vec<u8>>,
-}
-
-/// Who wants something written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Author {
-    /// The name.
-    pub name: String,
-    /// The e-mail address.
-    pub email: String,
-}
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,8 +136,7 @@ impl Mirror {
     pub fn write<E>(
         &self,
         author: &Author,
-        message: &str,
-        mut edits: impl FnMut(&Snapshot) -> Result<Vec<Edit>, E>,
+        mut change: impl FnMut(&Snapshot) -> Result<Change, E>,
     ) -> Result<Written, WriteError<E>> {
         let until = Instant::now() + self.timeout();
         let _alone = self.alone().map_err(WriteError::Away)?;
@@ -171,8 +153,8 @@ impl Mirror {
                 });
             }
             let snapshot = self.snapshot().map_err(WriteError::Away)?;
-            let edits = edits(&snapshot).map_err(WriteError::Edits)?;
-            let Some(commit) = self.commit_on(&repository, tip, author, message, edits)? else {
+            let change = change(&snapshot).map_err(WriteError::Edits)?;
+            let Some(commit) = self.commit_on(&repository, tip, author, change)? else {
                 return Ok(Written { commit: tip.to_string(), is_new: false });
             };
             let written = Written { commit: commit.to_string(), is_new: true };
@@ -230,8 +212,7 @@ impl Mirror {
         repository: &Repository,
         tip: Oid,
         author: &Author,
-        message: &str,
-        edits: Vec<Edit>,
+        Change { message, edits }: Change,
     ) -> Result<Option<Oid>, WriteError<E>> {
         let failed = |error: git2::Error| WriteError::Commit(error.message().to_owned());
         let parent = repository.find_commit(tip).map_err(failed)?;
@@ -253,7 +234,7 @@ impl Mirror {
             return Ok(None);
         }
         let tree = repository.find_tree(tree).map_err(failed)?;
-        self.make(repository, &parent, &tree, author, message).map(Some)
+        self.make(repository, &parent, &tree, author, &message).map(Some)
     }
 
     /// Edits by their paths in the repository. Of two of a file the later one goes.

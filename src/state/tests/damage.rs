@@ -247,7 +247,7 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
         (
             &unknown,
             "cannot read `DIR/registry.jsonl:2`: it is damaged (unknown variant `dream`, expected one of \
-             `installation`, `source`, `resource`, `removed`, `deletion`, `approval`, `approval-used`)\n\
+             `installation`, `source`, `resource`, `removed`, `deletion`, `approval`, `approval-used`, `tokens-made`)\n\
              move `DIR/registry.jsonl` out of the folder and restore it: streamfleet restore FILE TREE; without a backup, \
              copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
         ),

@@ -77,9 +77,14 @@ impl DirectoryTarget {
 }
 
 impl Footprint {
-    /// Whether a look at a target would look at the same files.
-    pub(in crate::target) fn holds(&self, target: &DirectoryTarget) -> bool {
-        self.target == *target && self.stamps.iter().all(|(path, was)| stamp(path).as_ref() == Some(was))
+    /// Whether it is one of this target.
+    pub(in crate::target) fn is_of(&self, target: &DirectoryTarget) -> bool {
+        self.target == *target
+    }
+
+    /// Whether a look would look at the same files.
+    pub(in crate::target) fn holds(&self) -> bool {
+        self.stamps.iter().all(|(path, was)| stamp(path).as_ref() == Some(was))
     }
 }
 

@@ -3,7 +3,7 @@
 use kube::core::Status;
 
 use super::access::Denied;
-use crate::names::{FleetKey, ObjectKey};
+use crate::names::ObjectKey;
 
 /// The longest text of a server's that is passed on, in characters.
 const MAX_TEXT: usize = 400;
@@ -146,10 +146,10 @@ pub enum KubeError {
         known: u32,
     },
     /// The Kubernetes cluster is another fleet's.
-    #[error("cannot use the Kubernetes cluster: fleet {fleet} is on it")]
+    #[error("cannot use the Kubernetes cluster: {whose} is on it")]
     AnotherFleet {
-        /// The fleet that has it.
-        fleet: FleetKey,
+        /// Who has it: `fleet acme/eu`.
+        whose: String,
     },
     /// The Kubernetes cluster is another installation's.
     #[error("cannot use the Kubernetes cluster: another installation of streamfleet writes to it")]
@@ -379,7 +379,7 @@ mod tests {
             KubeError::NotIntended { object: object() },
             KubeError::Damaged { name: name.clone(), reason: "it has no `inventory.json`".to_owned() },
             KubeError::Newer { name, found: 2, known: 1 },
-            KubeError::AnotherFleet { fleet: "acme/eu".to_owned().try_into().unwrap() },
+            KubeError::AnotherFleet { whose: "fleet acme/eu".to_owned() },
             KubeError::AnotherInstallation,
             KubeError::AnotherCluster { bound: "a".to_owned(), found: "b".to_owned() },
         ];

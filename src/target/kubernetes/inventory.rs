@@ -208,7 +208,7 @@ impl Inventory {
         let saved = Saved { chunk: Chunk::parse(name, map)?, metadata: metadata(map) };
         let chunk = &saved.chunk;
         if chunk.fleet != self.fleet {
-            return Err(KubeError::AnotherFleet { fleet: chunk.fleet.clone() });
+            return Err(KubeError::AnotherFleet { whose: super::whose(&chunk.fleet, &self.fleet) });
         }
         if chunk.installation != self.installation {
             return Err(KubeError::AnotherInstallation);

@@ -71,9 +71,17 @@ impl Cluster {
             return Err(KubeError::AnotherCluster { bound, found: found.to_owned() });
         }
         match self.taken.get(found).filter(|other| *other != fleet) {
-            Some(other) => Err(KubeError::AnotherFleet { fleet: other.clone() }),
+            Some(other) => Err(KubeError::AnotherFleet { whose: whose(other, fleet) }),
             None => Ok(()),
         }
+    }
+}
+
+/// A fleet, as another one is told of it: by name only within its organization.
+fn whose(fleet: &FleetKey, told: &FleetKey) -> String {
+    match fleet.organization == told.organization {
+        true => format!("fleet {fleet}"),
+        false => "a fleet of another organization".to_owned(),
     }
 }
 

@@ -120,7 +120,8 @@ fn a_commit_that_nobody_signed_who_has_to_is_not_taken() {
 
 #[test]
 fn what_is_written_is_signed_where_that_is_asked_for() {
-    use write::{Author, Edit, WriteError};
+    use crate::source::{Author, Change, Edit};
+    use write::WriteError;
     let place = Place::new();
     ["ada", "own", "other"].iter().for_each(|name| make_key(&place, name, "ed25519"));
     make_key(&place, "long", "rsa 3072");
@@ -133,7 +134,8 @@ fn what_is_written_is_signed_where_that_is_asked_for() {
     let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
     let write = |mirror: &Mirror| {
         let edit = Edit { path: "b.yaml".parse().unwrap(), content: Some(b"b".to_vec()) };
-        mirror.write(&author, "change", |_| Ok::<_, std::convert::Infallible>(vec![edit.clone()]))
+        let change = Change { message: "change".to_owned(), edits: vec![edit] };
+        mirror.write(&author, |_| Ok::<_, std::convert::Infallible>(change.clone()))
     };
     let mut told = Vec::new();
     for key in [None, Some("other"), Some("long"), Some("signers"), Some("gone")] {

@@ -1,0 +1,230 @@
+//! Which token a request shows: in one header and nowhere else.
+//!
+//! Whoever shows one that doesn't hold learns nothing of why: no token, one that ended and one that was revoked get the same
+//! answer after the same work. The log tells them apart. The audit trail doesn't hear of them, since a wait for the disk would be
+//! felt at the other end.
+
+use std::net::IpAddr;
+
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+
+use super::answer::Problem;
+use crate::state::{NoToken, State, Token, looks_like_token};
+
+/// Parts of a query by which a token would be sent (RFC 6750, section 2.3). Servers on the way write them to their logs.
+const IN_QUERY: [&str; 2] = ["access_token", "token"];
+
+/// Why a request shows no token that holds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unauthenticated {
+    /// It shows none.
+    #[error("the request has no `Authorization` header")]
+    Missing,
+    /// It may show several.
+    #[error("the request has several `Authorization` headers, and it takes exactly one")]
+    Several,
+    /// It shows something else.
+    #[error("the `Authorization` header isn't `Bearer` and a token")]
+    Scheme,
+    /// It shows one where others may read it.
+    #[error("a token stands in the address that was called, where servers on the way may have logged it")]
+    InQuery,
+    /// It shows none that holds.
+    #[error("{0}")]
+    NotHolding(#[from] NoToken),
+}
+
+/// The token that a request shows.
+///
+/// # Errors
+/// When it shows none that holds, several, or one in its address.
+pub fn authenticate(
+    headers: &HeaderMap,
+    uri: &Uri,
+    state: &State,
+    now: Timestamp,
+) -> Result<Token, Unauthenticated> {
+    refuse_in_query(uri)?;
+    let mut headers = headers.get_all(AUTHORIZATION).iter();
+    let header = match (headers.next(), headers.next()) {
+        (None, _) => return Err(Unauthenticated::Missing),
+        (Some(header), None) => header,
+        (Some(_), Some(_)) => return Err(Unauthenticated::Several),
+    };
+    let shown = shown(header).ok_or(Unauthenticated::Scheme)?;
+    Ok(state.token_of(shown, now)?)
+}
+
+fn refuse_in_query(uri: &Uri) -> Result<(), Unauthenticated> {
+    let mut words = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let is_token = |name: &str, value: &str| IN_QUERY.contains(&name) || looks_like_token(value);
+    match words.any(|(name, value)| is_token(&name, &value)) {
+        true => Err(Unauthenticated::InQuery),
+        false => Ok(()),
+    }
+}
+
+/// What stands behind `Bearer`, whose case doesn't matter (RFC 9110, section 11.1).
+fn shown(header: &HeaderValue) -> Option<&str> {
+    let (scheme, shown) = header.to_str().ok()?.split_once(' ')?;
+    let shown = shown.trim_matches(' ');
+    (scheme.eq_ignore_ascii_case("bearer") && !shown.is_empty()).then_some(shown)
+}
+
+impl Unauthenticated {
+    /// What the caller is told, and what to do next. It never has anything in it of what was shown.
+    pub fn told(&self) -> (String, &'static str) {
+        const SHOW: &str =
+            "send one header `Authorization: Bearer TOKEN`; `streamfleet token create` makes a token";
+        match self {
+            Unauthenticated::Missing | Unauthenticated::Several | Unauthenticated::Scheme => {
+                (self.to_string(), SHOW)
+            }
+            Unauthenticated::InQuery => (
+                self.to_string(),
+                "revoke it by `streamfleet token revoke`, and send another in the header `Authorization: Bearer TOKEN`",
+            ),
+            Unauthenticated::NotHolding(_) => (
+                "the token doesn't hold".to_owned(),
+                "it may be misspelled, expired or revoked; `streamfleet token list` says which there are, and \
+                 `streamfleet token create` makes another",
+            ),
+        }
+    }
+
+    /// Says in the log why somebody is refused. Who guesses can't fill it: how often an address is heard is limited.
+    pub fn log(&self, from: Option<IpAddr>) {
+        let from = from.map(tracing::field::display);
+        match self {
+            // Somebody may wonder why something stopped working.
+            Unauthenticated::NotHolding(NoToken::Expired(_) | NoToken::Revoked(_))
+            | Unauthenticated::InQuery => {
+                tracing::warn!(from, "a request is refused: {self}");
+            }
+            _ => tracing::info!(from, "a request is refused: {self}"),
+        }
+    }
+}
+
+impl From<Unauthenticated> for Problem {
+    fn from(why: Unauthenticated) -> Problem {
+        let (detail, hint) = why.told();
+        Problem::new(StatusCode::UNAUTHORIZED, detail).hint(hint)
+    }
+}
+
+impl IntoResponse for Unauthenticated {
+    fn into_response(self) -> Response {
+        let mut response = Problem::from(self).into_response();
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+    use crate::state::{Access, Reach, TokenOrder};
+
+    fn order(name: &str, days: u32) -> TokenOrder {
+        let owner = "ada@example.com".to_owned();
+        TokenOrder { name: name.to_owned(), owner, organization: Reach::All, access: Access::Read, days }
+    }
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn a_token_is_shown_in_one_header_and_nowhere_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(Utf8Path::from_path(dir.path()).unwrap()).unwrap();
+        let now = Timestamp::UNIX_EPOCH;
+        let made = state.add_token(order("ci", 30), "ann", now).unwrap();
+        let secret = made.secret.expose_secret().to_owned();
+        let ask = |values: &[String], uri: &str| {
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            authenticate(&headers(&values), &uri.parse().unwrap(), &state, now)
+        };
+        let bearer = format!("Bearer {secret}");
+        for fine in [bearer.clone(), format!("bearer {secret}"), format!("BEARER   {secret} ")] {
+            assert_eq!(ask(&[fine], "/v1/clusters?page_size=3&page_token=abc").unwrap(), made.token);
+        }
+        let unknown = Unauthenticated::NotHolding(NoToken::Unknown);
+        let with = |value: &str| vec![value.to_owned()];
+        let several = vec![bearer.clone(), bearer.clone()];
+        let cases = [
+            (vec![], "/", Unauthenticated::Missing),
+            (several, "/", Unauthenticated::Several),
+            (vec![bearer.clone(), "Basic YTpi".to_owned()], "/", Unauthenticated::Several),
+            (with("Basic YTpi"), "/", Unauthenticated::Scheme),
+            (with(&secret), "/", Unauthenticated::Scheme),
+            (with("Bearer"), "/", Unauthenticated::Scheme),
+            (with("Bearer "), "/", Unauthenticated::Scheme),
+            (with(&format!("Bearer\t{secret}")), "/", Unauthenticated::Scheme),
+            (with("Bearer gr\u{fc}n"), "/", Unauthenticated::Scheme),
+            (with(&format!("{bearer}, {bearer}")), "/", unknown.clone()),
+            (with(&format!("{bearer}0")), "/", unknown.clone()),
+            (with(&bearer[..bearer.len() - 1]), "/", unknown.clone()),
+            (with(&format!("Bearer {}", secret.to_uppercase())), "/", unknown.clone()),
+            (with("Bearer sf_"), "/", unknown),
+            (with(&bearer), "/v1/clusters?access_token=x", Unauthenticated::InQuery),
+            (with(&bearer), "/v1/clusters?a=b&%74oken=", Unauthenticated::InQuery),
+        ];
+        for (values, uri, expected) in cases {
+            let found = ask(&values, uri).unwrap_err();
+            assert_eq!(found, expected, "{values:?} {uri}");
+            let (told, hint) = found.told();
+            assert!(!format!("{told} {hint} {found} {found:?}").contains(&secret[..12]), "{told}");
+        }
+        let key = format!("/v1/clusters?key={secret}");
+        assert_eq!(ask(&[bearer], &key).unwrap_err(), Unauthenticated::InQuery);
+    }
+
+    #[test]
+    fn who_is_refused_learns_nothing_of_whether_the_token_was_ever_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(Utf8Path::from_path(dir.path()).unwrap()).unwrap();
+        let (begin, day) = (Timestamp::UNIX_EPOCH, jiff::SignedDuration::from_hours(24));
+        let expired = state.add_token(order("old", 1), "ann", begin).unwrap();
+        let revoked = state.add_token(order("lost", 9), "ann", begin).unwrap();
+        state.revoke_token(revoked.token.id, "ann", begin).unwrap();
+        let now = begin + day;
+        let unknown = format!("sf_{}", "0".repeat(64));
+        let refused =
+            [expired.secret.expose_secret(), revoked.secret.expose_secret(), &unknown].map(|secret| {
+                let headers = headers(&[&format!("Bearer {secret}")]);
+                authenticate(&headers, &Uri::from_static("/"), &state, now).unwrap_err()
+            });
+        let [old, lost] = [expired.token.id, revoked.token.id];
+        let expected = [
+            format!("token old ({old}) of ada@example.com expired at 1970-01-02T00:00:00.000000Z"),
+            format!("token lost ({lost}) of ada@example.com was revoked"),
+            "there is no such token".to_owned(),
+        ];
+        assert_eq!(refused.each_ref().map(ToString::to_string), expected);
+        for why in refused {
+            assert_eq!(
+                why.told(),
+                (
+                    "the token doesn't hold".to_owned(),
+                    "it may be misspelled, expired or revoked; `streamfleet token list` says which there are, and \
+                     `streamfleet token create` makes another"
+                )
+            );
+            let response = why.into_response();
+            assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+            assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
+        }
+    }
+}

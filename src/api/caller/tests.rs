@@ -1,0 +1,214 @@
+use serde_json::json;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn name(text: &str) -> Identifier {
+    text.parse().unwrap()
+}
+
+fn token(owner: &str, organization: &str, access: Access) -> Token {
+    Token {
+        id: Uuid::from_u128(1),
+        name: "ci".to_owned(),
+        owner: owner.to_owned(),
+        organization: organization.to_owned().try_into().unwrap(),
+        access,
+        created_at: NOW,
+        expires_at: NOW + SignedDuration::from_hours(24 * 30),
+        revoked_at: None,
+    }
+}
+
+fn organization(identifier: &str, members: &[(&str, &str)]) -> Organization {
+    let members: Vec<_> = members.iter().map(|(email, role)| json!({"email": email, "role": role})).collect();
+    serde_json::from_value(json!({"identifier": identifier, "members": members})).unwrap()
+}
+
+fn caller(token: &Token, super_users: &[&str], organizations: &[Organization]) -> Caller {
+    let super_users: Vec<String> = super_users.iter().map(|email| (*email).to_owned()).collect();
+    Caller::of_token(token, &SuperUsers::of(&super_users), organizations.iter())
+}
+
+/// The most that somebody may do in an organization, as a word. Whoever may do something may do all that is less.
+fn most(caller: &Caller, organization: &str) -> &'static str {
+    let organization = name(organization);
+    let may: Vec<Access> =
+        Access::ALL.into_iter().filter(|access| caller.may(&organization, *access)).collect();
+    assert_eq!(may, Access::ALL[..may.len()]);
+    assert_eq!(caller.sees(&organization), !may.is_empty());
+    may.last().map_or("nothing", |access| access.as_str())
+}
+
+/// The owner's role in acme, what the token is for, and the most that it is good for in acme, in umbrella, where the owner is an
+/// editor, in root, and in an organization that isn't there.
+const TABLE: &[(&str, &str, &str, [&str; 4])] = &[
+    ("none", "acme", "read", ["nothing", "nothing", "nothing", "nothing"]),
+    ("none", "acme", "write", ["nothing", "nothing", "nothing", "nothing"]),
+    ("none", "acme", "admin", ["nothing", "nothing", "nothing", "nothing"]),
+    ("none", "*", "read", ["nothing", "read", "nothing", "nothing"]),
+    ("none", "*", "write", ["nothing", "write", "nothing", "nothing"]),
+    ("none", "*", "admin", ["nothing", "write", "nothing", "nothing"]),
+    ("viewer", "acme", "read", ["read", "nothing", "nothing", "nothing"]),
+    ("viewer", "acme", "write", ["read", "nothing", "nothing", "nothing"]),
+    ("viewer", "acme", "admin", ["read", "nothing", "nothing", "nothing"]),
+    ("viewer", "*", "read", ["read", "read", "nothing", "nothing"]),
+    ("viewer", "*", "write", ["read", "write", "nothing", "nothing"]),
+    ("viewer", "*", "admin", ["read", "write", "nothing", "nothing"]),
+    ("editor", "acme", "read", ["read", "nothing", "nothing", "nothing"]),
+    ("editor", "acme", "write", ["write", "nothing", "nothing", "nothing"]),
+    ("editor", "acme", "admin", ["write", "nothing", "nothing", "nothing"]),
+    ("editor", "*", "read", ["read", "read", "nothing", "nothing"]),
+    ("editor", "*", "write", ["write", "write", "nothing", "nothing"]),
+    ("editor", "*", "admin", ["write", "write", "nothing", "nothing"]),
+    ("admin", "acme", "read", ["read", "nothing", "nothing", "nothing"]),
+    ("admin", "acme", "write", ["write", "nothing", "nothing", "nothing"]),
+    ("admin", "acme", "admin", ["admin", "nothing", "nothing", "nothing"]),
+    ("admin", "*", "read", ["read", "read", "nothing", "nothing"]),
+    ("admin", "*", "write", ["write", "write", "nothing", "nothing"]),
+    ("admin", "*", "admin", ["admin", "write", "nothing", "nothing"]),
+    ("super", "acme", "read", ["read", "nothing", "nothing", "nothing"]),
+    ("super", "acme", "write", ["write", "nothing", "nothing", "nothing"]),
+    ("super", "acme", "admin", ["admin", "nothing", "nothing", "nothing"]),
+    ("super", "root", "admin", ["nothing", "nothing", "admin", "nothing"]),
+    ("super", "*", "read", ["read", "read", "read", "read"]),
+    ("super", "*", "write", ["write", "write", "write", "write"]),
+    ("super", "*", "admin", ["admin", "admin", "admin", "admin"]),
+    ("admin", "umbrella", "admin", ["nothing", "write", "nothing", "nothing"]),
+    ("admin", "root", "admin", ["nothing", "nothing", "nothing", "nothing"]),
+];
+
+#[test]
+fn a_token_is_good_for_what_it_is_for_and_its_owner_may_whichever_is_less() {
+    for (role, scope, access, expected) in TABLE {
+        let access = Access::ALL.into_iter().find(|known| known.as_str() == *access).unwrap();
+        let mut members = vec![("bob@example.com", "admin")];
+        if !["none", "super"].contains(role) {
+            members.push(("Ada@Example.com", role));
+        }
+        let organizations = [
+            organization("acme", &members),
+            // Nobody gets in there by being named, should the rule against it ever miss one.
+            organization("root", &[("ada@example.com", "admin")]),
+            organization("umbrella", &[("ADA@example.com", "editor")]),
+        ];
+        let super_users: &[&str] =
+            if *role == "super" { &["grace@example.com", "ADA@EXAMPLE.COM"] } else { &[] };
+        let caller = caller(&token("ada@example.com", scope, access), super_users, &organizations);
+        let found = ["acme", "umbrella", "root", "nowhere"].map(|organization| most(&caller, organization));
+        assert_eq!(found, *expected, "{role} {scope} {access}");
+        let is_super = (*role, *scope, access) == ("super", "*", Access::Admin);
+        assert_eq!(caller.is_super(), is_super, "{role} {scope} {access}");
+    }
+}
+
+#[test]
+fn who_is_named_twice_has_the_lesser_role_and_what_looks_alike_is_another_person() {
+    let members = [("ada@example.com", "admin"), ("ADA@example.com", "viewer")];
+    let token = token("ada@example.com", "*", Access::Admin);
+    assert_eq!(most(&caller(&token, &[], &[organization("acme", &members)]), "acme"), "read");
+    // The sign for Kelvin becomes a k in lower case.
+    let alike = organization("acme", &[("\u{212a}ay@example.com", "admin")]);
+    let kay = self::token("kay@example.com", "*", Access::Admin);
+    assert_eq!(most(&caller(&kay, &["\u{212a}ay@example.com"], &[alike]), "acme"), "nothing");
+}
+
+#[test]
+fn who_asks_on_the_socket_may_do_everything() {
+    let caller = Caller::of_peer(1000);
+    assert!(caller.is_super());
+    assert_eq!(most(&caller, "acme"), "admin");
+    assert_eq!(caller.actor(), "uid 1000 (socket)");
+    let Author { name, email } = caller.author();
+    assert_eq!((name.as_str(), email.as_str()), ("uid 1000", "uid-1000@localhost"));
+}
+
+#[test]
+fn what_somebody_does_is_told_by_their_address_and_token() {
+    let caller = caller(&token("ada@example.com", "*", Access::Read), &[], &[]);
+    assert_eq!(caller.actor(), "ada@example.com (token ci)");
+    let Author { name, email } = caller.author();
+    assert_eq!((name.as_str(), email.as_str()), ("ada", "ada@example.com"));
+    let (id, owner) = (Uuid::from_u128(1), "ada@example.com".to_owned());
+    assert_eq!(*caller.who(), Who::Token { id, name: "ci".to_owned(), owner });
+}
+
+fn order(owner: &str, organization: &str, access: Access, days: u32) -> TokenOrder {
+    let organization = organization.to_owned().try_into().unwrap();
+    TokenOrder { name: "more".to_owned(), owner: owner.to_owned(), organization, access, days }
+}
+
+#[test]
+fn a_token_makes_none_that_is_more_than_itself() {
+    let (ada, bob) = ("ada@example.com", "bob@example.com");
+    let acme = [organization("acme", &[(ada, "admin")])];
+    let own = caller(&token(ada, "acme", Access::Write), &[], &acme);
+    let wide = caller(&token(ada, "*", Access::Write), &[], &acme);
+    let cases = [
+        (&own, order(ada, "acme", Access::Write, 30), true),
+        (&own, order("ADA@example.com", "acme", Access::Read, 1), true),
+        (&own, order(ada, "acme", Access::Admin, 1), false),
+        (&own, order(ada, "acme", Access::Write, 31), false),
+        (&own, order(ada, "umbrella", Access::Read, 1), false),
+        (&own, order(ada, "*", Access::Read, 1), false),
+        (&own, order(bob, "acme", Access::Read, 1), false),
+        (&wide, order(ada, "umbrella", Access::Read, 1), true),
+        (&wide, order(ada, "*", Access::Write, 1), true),
+        (&wide, order(ada, "*", Access::Write, u32::MAX), false),
+    ];
+    for (caller, order, expected) in cases {
+        assert_eq!(caller.may_make(&order, NOW), expected, "{order:?}");
+    }
+    let most = order(bob, "*", Access::Admin, 365);
+    assert!(caller(&token(ada, "*", Access::Admin), &[ada], &[]).may_make(&most, NOW));
+    assert!(!caller(&token(ada, "acme", Access::Admin), &[ada], &[]).may_make(&most, NOW));
+    assert!(Caller::of_peer(0).may_make(&most, NOW));
+}
+
+#[test]
+fn a_token_revokes_itself_and_what_is_no_more_than_itself() {
+    let (ada, bob) = ("ada@example.com", "bob@example.com");
+    let another = |owner: &str, organization: &str, access| {
+        let id = Uuid::from_u128(2);
+        Token { id, ..token(owner, organization, access) }
+    };
+    let own = token(ada, "acme", Access::Write);
+    let calls = caller(&own, &[], &[organization("acme", &[(ada, "admin")])]);
+    let cases = [
+        (own.clone(), true, true),
+        (another(ada, "acme", Access::Read), true, true),
+        (another(ada, "acme", Access::Admin), true, false),
+        (another(ada, "*", Access::Read), true, false),
+        (another(bob, "acme", Access::Read), false, false),
+    ];
+    for (token, sees, may) in cases {
+        assert_eq!((calls.sees_token(&token), calls.may_revoke(&token)), (sees, may), "{token}");
+        assert!(Caller::of_peer(0).sees_token(&token) && Caller::of_peer(0).may_revoke(&token));
+    }
+}
+
+#[test]
+fn what_a_token_lacks_is_told_when_it_is_made() {
+    let acme = [organization("acme", &[("ada@example.com", "viewer")])];
+    let of = |token: Token, super_users: &[&str]| {
+        let super_users: Vec<String> = super_users.iter().map(|email| (*email).to_owned()).collect();
+        shortfall(&token, &SuperUsers::of(&super_users), acme.iter()).unwrap_or_default()
+    };
+    assert_eq!(of(token("ada@example.com", "acme", Access::Read), &[]), "");
+    assert_eq!(of(token("ada@example.com", "acme", Access::Write), &["ada@example.com"]), "");
+    assert_eq!(
+        of(token("ada@example.com", "acme", Access::Write), &[]),
+        "ada@example.com may only read in organization acme: until that changes the token is good for no more"
+    );
+    assert_eq!(
+        of(token("bob@example.com", "acme", Access::Write), &[]),
+        "bob@example.com is no member of organization acme in the specs, and no super user: until that changes the token is \
+         good for nothing"
+    );
+    assert_eq!(
+        of(token("bob@example.com", "*", Access::Write), &[]),
+        "bob@example.com is no member of any organization in the specs, and no super user: until that changes the token is \
+         good for nothing"
+    );
+}

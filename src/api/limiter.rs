@@ -1,0 +1,195 @@
+//! How often somebody may ask: as many times a minute, and at once after a pause. Time is what the caller says it is.
+//!
+//! What is kept of each is one point in time, and of no more than a fixed number of them. Who hasn't asked for a minute is
+//! forgotten, which changes nothing. Where more than that many ask within a minute, those that asked least lately are
+//! forgotten, and begin anew: who has so many addresses isn't held by a limit for each, and nobody else is held by theirs.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time in which the number counts, and after which somebody who hasn't asked may ask that many times at once.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How many are kept in each of the two halves.
+const HALF: usize = 1 << 15;
+
+/// How often each of many may ask.
+pub struct Limiter<K> {
+    /// The time that one request takes from what there is.
+    each: Duration,
+    kept: Mutex<Kept<K>>,
+}
+
+/// Those who asked, each with when all that they asked for is made up for.
+struct Kept<K> {
+    lately: HashMap<K, Instant>,
+    before: HashMap<K, Instant>,
+    /// Since when the first half is filled.
+    since: Option<Instant>,
+}
+
+/// Who asked too often has to wait so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooMany {
+    /// As `Retry-After` has it: whole seconds, at least one.
+    pub retry_after: u64,
+}
+
+/// An address as far as it tells who asks: of IPv6 its first 64 bits, since a customer has at least all behind them
+/// (RFC 6177).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Address(IpAddr);
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Address {
+        Address(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+            plain => plain,
+        })
+    }
+}
+
+impl<K: Hash + Eq> Limiter<K> {
+    /// One that lets everybody ask so many times a minute.
+    pub fn per_minute(times: u32) -> Limiter<K> {
+        let kept = Kept { lately: HashMap::new(), before: HashMap::new(), since: None };
+        Limiter { each: MINUTE / times.max(1), kept: Mutex::new(kept) }
+    }
+
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// When it is one too many. It isn't counted then: who goes on asking waits no longer for it.
+    pub fn count(&self, who: K, now: Instant) -> Result<(), TooMany> {
+        let mut kept = self.kept();
+        let until = kept.until(&who).map_or(now, |until| until.max(now)) + self.each;
+        let excess = until.saturating_duration_since(now).saturating_sub(MINUTE);
+        if !excess.is_zero() {
+            let seconds = excess.as_secs() + u64::from(excess.subsec_nanos() > 0);
+            return Err(TooMany { retry_after: seconds.max(1) });
+        }
+        kept.put(who, until, now);
+        Ok(())
+    }
+
+    /// Takes back that a request was counted: it turned out to be none of those that are limited here.
+    pub fn take_back(&self, who: &K) {
+        let mut kept = self.kept();
+        if let Some(until) = kept.lately.get_mut(who) {
+            *until = until.checked_sub(self.each).unwrap_or(*until);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept<K>> {
+        // Nothing is half done in between.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Hash + Eq> Kept<K> {
+    fn until(&self, who: &K) -> Option<Instant> {
+        self.lately.get(who).or_else(|| self.before.get(who)).copied()
+    }
+
+    fn put(&mut self, who: K, until: Instant, now: Instant) {
+        let is_over = self.since.is_none_or(|since| now.saturating_duration_since(since) >= MINUTE);
+        if is_over || self.lately.len() >= HALF {
+            // What is in the older half was made up for within a minute after it was put there, if nobody has hurried this.
+            self.before = std::mem::take(&mut self.lately);
+            self.since = Some(now);
+        }
+        self.lately.insert(who, until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Address {
+        Address::from(text.parse::<IpAddr>().unwrap())
+    }
+
+    #[test]
+    fn as_many_at_once_as_in_a_minute_and_then_one_whenever_one_is_made_up_for() {
+        let limiter = Limiter::per_minute(30);
+        let begin = Instant::now();
+        let after = |millis| begin + Duration::from_millis(millis);
+        assert_eq!((0..30).filter(|_| limiter.count("a", begin).is_ok()).count(), 30);
+        assert_eq!(limiter.count("a", begin), Err(TooMany { retry_after: 2 }));
+        assert_eq!(limiter.count("a", after(1_999)), Err(TooMany { retry_after: 1 }));
+        // Nobody waits longer for having tried, and nobody for others.
+        assert_eq!(limiter.count("b", begin), Ok(()));
+        assert_eq!(limiter.count("a", after(2_000)), Ok(()));
+        assert_eq!(limiter.count("a", after(2_000)), Err(TooMany { retry_after: 2 }));
+        assert_eq!((0..40).filter(|_| limiter.count("a", after(62_000)).is_ok()).count(), 30);
+    }
+
+    #[test]
+    fn any_number_a_minute_holds_to_the_request() {
+        for times in [1, 7, 59, 60, 61, 600, 6_000, 99_999, 1_000_000] {
+            let (limiter, begin) = (Limiter::per_minute(times), Instant::now());
+            let granted = (0..times + 10).filter(|_| limiter.count((), begin).is_ok()).count();
+            let expected = times as usize;
+            // A part of a nanosecond is lost of each.
+            assert!((expected..=expected + 10).contains(&granted), "{times}: {granted}");
+        }
+    }
+
+    #[test]
+    fn what_is_taken_back_was_never_counted() {
+        let (limiter, begin) = (Limiter::per_minute(2), Instant::now());
+        for _ in 0..100 {
+            limiter.count("a", begin).unwrap();
+            limiter.take_back(&"a");
+        }
+        assert_eq!((0..5).filter(|_| limiter.count("a", begin).is_ok()).count(), 2);
+        limiter.take_back(&"nobody");
+    }
+
+    #[test]
+    fn a_million_addresses_take_bounded_memory_and_hold_nobody_else() {
+        let (limiter, begin) = (Limiter::per_minute(1), Instant::now());
+        for number in 0..1_000_000_u32 {
+            assert_eq!(limiter.count(Address::from(IpAddr::from(number.to_be_bytes())), begin), Ok(()));
+            let kept = limiter.kept();
+            assert!(kept.lately.len() + kept.before.len() <= 2 * HALF);
+        }
+        let kept = limiter.kept();
+        assert!(kept.lately.capacity() + kept.before.capacity() <= 8 * HALF);
+        drop(kept);
+        // Those who asked lately are still known.
+        let last = Address::from(IpAddr::from(999_999_u32.to_be_bytes()));
+        assert_eq!(limiter.count(last, begin), Err(TooMany { retry_after: 60 }));
+        assert_eq!(limiter.count(address("192.0.2.1"), begin), Ok(()));
+    }
+
+    #[test]
+    fn who_is_forgotten_has_nothing_to_make_up_for() {
+        let (limiter, begin) = (Limiter::per_minute(60), Instant::now());
+        let after = |seconds| begin + Duration::from_secs(seconds);
+        while limiter.count("a", begin).is_ok() {}
+        // Others ask all the time, and the halves change.
+        for second in 1..60 {
+            limiter.count("b", after(second)).unwrap();
+            let granted = (0..3).filter(|_| limiter.count("a", after(second)).is_ok()).count();
+            assert_eq!(granted, 1, "{second}");
+        }
+        for second in 60..400 {
+            limiter.count("b", after(second)).unwrap();
+        }
+        assert!(limiter.kept().until(&"a").is_none());
+        assert!(limiter.kept().until(&"b").is_some());
+    }
+
+    #[test]
+    fn an_address_of_ipv6_is_its_network_and_one_of_ipv4_is_itself_however_it_is_written() {
+        assert_eq!(address("2001:db8:1:2::1"), address("2001:db8:1:2:ffff:ffff:ffff:ffff"));
+        assert_ne!(address("2001:db8:1:2::1"), address("2001:db8:1:3::1"));
+        assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
+        assert_ne!(address("192.0.2.1"), address("192.0.2.2"));
+    }
+}

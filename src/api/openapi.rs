@@ -1,0 +1,282 @@
+//! The OpenAPI 3.1 document, made from the table of routes and the schemas of the types, so that it can't say anything else
+//! than what is done.
+
+mod components;
+mod examples;
+mod record;
+
+use serde_json::{Map, Value, json};
+
+use super::problem::code;
+use super::problem::{PROBLEM, Problem};
+use super::route::{Gives, Method, Needs, ROUTES, Route, Takes};
+use crate::names::Kind;
+use crate::spec::schema::Sent;
+use components::{Components, named};
+
+const JSON: &str = "application/json";
+
+/// What merge patches are sent as (RFC 7396).
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+
+const ABOUT: &str = "\
+Fleets of Kafka clusters, as one asks for them over HTTP. What is asked for becomes an edit of the spec tree, and the daemon does \
+the rest.
+
+- A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.
+- `null`, `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every field.
+- Times are UTC, with microseconds and `Z`.
+- A refusal is a problem document (RFC 9457). `code` is a word for programs, one of those that `/v1/errors` lists.
+- Each answer has an id in `X-Request-Id`, which the daemon's log has too.
+- What a caller may not see is answered as what isn't there.";
+
+/// The document.
+pub fn document() -> Value {
+    let mut components = Components::default();
+    let mut paths = Map::new();
+    for route in ROUTES {
+        let path = paths.entry(route.path).or_insert_with(|| path(route));
+        path[route.method.as_str().to_ascii_lowercase()] = operation(route, &mut components);
+    }
+    let tags = Kind::ALL.map(|kind| json!({"name": kind.plural(), "description": about(kind)}));
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Streamfleet",
+            "description": ABOUT,
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "schemas": components.schemas(),
+            "responses": refusals(),
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token that `streamfleet token create` or `POST /v1/tokens` made.",
+                },
+            },
+        },
+    })
+}
+
+/// What the type says of a kind.
+fn about(kind: Kind) -> String {
+    crate::spec::describe::document(kind, kind.singular()).text()
+}
+
+fn path(route: &Route) -> Value {
+    let parameter = |name: &str| {
+        let text = match (name, route.path) {
+            ("organization", _) => "The organization, by its id or identifier.",
+            (_, path) if path.contains("base-domains") => "Its id, or the domain.",
+            (_, path) if path.contains("/plans/") || path.contains("/tokens/") => "Its id.",
+            _ => "Its id, or its identifier.",
+        };
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 253});
+        json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema})
+    };
+    let parameters: Vec<Value> = route.parameters().map(parameter).collect();
+    if parameters.is_empty() { json!({}) } else { json!({"parameters": parameters}) }
+}
+
+fn operation(route: &Route, components: &mut Components) -> Value {
+    let mut parameters: Vec<Value> = route.query.iter().map(|query| {
+        json!({"name": query.name, "in": "query", "description": query.text, "schema": (query.schema)()})
+    })
+    .collect();
+    if route.is_conditional() {
+        parameters.push(json!({
+            "name": "If-Match",
+            "in": "header",
+            "description": "The `ETag` of what is to be changed: it is refused where that was changed since.",
+            "schema": {"type": "string", "maxLength": 200},
+        }));
+    }
+    let mut operation = json!({
+        "operationId": route.id,
+        "summary": route.summary,
+        "description": needs(route.needs),
+        "parameters": parameters,
+        "responses": responses(route, components),
+    });
+    if let Some(kind) = route.kind() {
+        operation["tags"] = json!([kind.plural()]);
+    }
+    if route.needs == Needs::Nobody {
+        operation["security"] = json!([]);
+    }
+    if let Some(takes) = route.takes {
+        operation["requestBody"] = body(takes, components);
+    }
+    operation
+}
+
+/// What the caller must be allowed to, for people.
+pub fn needs(needs: Needs) -> &'static str {
+    match needs {
+        Needs::Nobody => "It takes no token.",
+        Needs::Read => "It takes a token that may read.",
+        Needs::Write => {
+            "It takes a token that may write, of an editor or an administrator of the organization."
+        }
+        Needs::Admin => "It takes a token that may administer, of an administrator of the organization.",
+        Needs::Super => "It takes a token of a super user.",
+    }
+}
+
+fn body(takes: Takes, components: &mut Components) -> Value {
+    let (schema, kinds, examples) = match takes {
+        Takes::Create(kind) => (components.sent(kind, Sent::New), vec![JSON], examples::created(kind)),
+        Takes::Replace(kind) => (components.sent(kind, Sent::Whole), vec![JSON], json!({})),
+        Takes::Patch(kind) => {
+            (components.sent(kind, Sent::Patch), vec![MERGE_PATCH, JSON], examples::patched(kind))
+        }
+        Takes::Schema(schema) => (components.put(schema()), vec![JSON], json!({})),
+    };
+    let mut content = json!({"schema": schema});
+    if examples.as_object().is_some_and(|examples| !examples.is_empty()) {
+        content["examples"] = examples;
+    }
+    let content: Map<String, Value> =
+        kinds.into_iter().map(|kind| (kind.to_owned(), content.clone())).collect();
+    json!({"required": true, "content": content})
+}
+
+fn responses(route: &Route, components: &mut Components) -> Value {
+    let mut responses = Map::new();
+    for (status, gives) in route.gives {
+        let response = responses.entry(status.to_string()).or_insert_with(|| json!({}));
+        add(response, route, (*status, *gives), components);
+    }
+    for status in refused(route) {
+        let name = format!("#/components/responses/{}", refusal_name(status));
+        responses.insert(status.to_string(), json!({"$ref": name}));
+    }
+    Value::Object(responses)
+}
+
+/// Adds one content to a response, which may have another already.
+fn add(response: &mut Value, route: &Route, (status, gives): (u16, Gives), components: &mut Components) {
+    let (text, schema) = match gives {
+        Gives::Record(kind) => (told(status, kind), Some(components.record(kind))),
+        Gives::List(kind) => (format!("A page of {}.", plural(kind)), Some(components.list(kind))),
+        Gives::Schema(schema) if route.kind().is_some() => {
+            ("With `dry_run`: the plan of what would be done.".to_owned(), Some(components.put(schema())))
+        }
+        Gives::Schema(schema) => {
+            let schema = schema();
+            let text = schema["description"].as_str().unwrap_or("What was asked for.").to_owned();
+            (text, Some(components.put(schema)))
+        }
+        Gives::Nothing => ("It is done.".to_owned(), None),
+    };
+    let text = match response["description"].as_str() {
+        Some(first) => format!("{first} {text}"),
+        None => text,
+    };
+    response["description"] = text.into();
+    response["headers"]["X-Request-Id"] = request_id();
+    if matches!(gives, Gives::Record(_)) {
+        response["headers"]["ETag"] = json!({"description": "Names the spec as it is now, for `If-Match`.", "schema": {"type": "string"}});
+    }
+    if status == 201 && matches!(gives, Gives::Record(_)) {
+        response["headers"]["Location"] = json!({
+            "description": "Where the resource is.", "schema": {"type": "string", "format": "uri-reference"},
+        });
+    }
+    let Some(schema) = schema else { return };
+    let content = &mut response["content"][JSON]["schema"];
+    *content = match content.take() {
+        Value::Null => schema,
+        first => json!({"anyOf": [first, schema]}),
+    };
+}
+
+fn told(status: u16, kind: Kind) -> String {
+    let noun = kind.noun();
+    match status {
+        201 => format!("The {noun}, as it was made. Its secrets are shown this once."),
+        202 => format!("The {noun}, which is being deleted."),
+        _ => format!("The {noun}."),
+    }
+}
+
+fn plural(kind: Kind) -> String {
+    format!("{}s", kind.noun())
+}
+
+/// What may be refused, by status.
+pub fn refused(route: &Route) -> Vec<u16> {
+    let names_organization = route.query.iter().any(|query| query.name == "organization");
+    let is_found =
+        !route.path.ends_with("/organizations") && route.parameters().next().is_some() || names_organization;
+    let (changes, sends) = (route.method != Method::Get, route.takes.is_some());
+    let all = [
+        (400, true),
+        (401, route.needs != Needs::Nobody),
+        (403, route.needs != Needs::Nobody),
+        (404, is_found || changes),
+        (408, sends),
+        (409, changes),
+        (412, route.is_conditional()),
+        (413, true),
+        (415, sends),
+        (422, changes),
+        (429, true),
+        (500, true),
+        (503, true),
+        (504, true),
+    ];
+    all.into_iter().filter(|(_, may)| *may).map(|(status, _)| status).collect()
+}
+
+/// The name of a refusal among the components.
+fn refusal_name(status: u16) -> String {
+    format!("Refused{status}")
+}
+
+/// Every refusal that a route may have.
+fn refusals() -> Value {
+    let statuses = ROUTES.iter().flat_map(refused);
+    statuses.map(|status| (refusal_name(status), refusal(status))).collect()
+}
+
+fn refusal(status: u16) -> Value {
+    let codes = code::ALL.iter().filter(|code| code.status == status);
+    let words: Vec<String> = codes.clone().map(|code| format!("`{}`: {}", code.word, code.title)).collect();
+    let mut headers = json!({"X-Request-Id": request_id()});
+    if status == 401 {
+        headers["WWW-Authenticate"] = json!({"description": "`Bearer`.", "schema": {"type": "string"}});
+    }
+    if [429, 503].contains(&status) {
+        headers["Retry-After"] = json!({
+            "description": "After how many seconds it may be tried again.",
+            "schema": {"type": "integer", "minimum": 1},
+        });
+    }
+    let example = codes.clone().next().map(|code| {
+        let document = Problem::new(code, "why it is refused, in a sentence").document(None);
+        serde_json::from_slice::<Value>(&document).unwrap_or_default()
+    });
+    json!({
+        "description": words.join(" "),
+        "headers": headers,
+        "content": {PROBLEM: {"schema": named("Problem"), "example": example}},
+    })
+}
+
+fn request_id() -> Value {
+    json!({
+        "description": "The id of the request, which the daemon's log has too.",
+        "schema": {"type": "string", "format": "uuid"},
+    })
+}
+
+#[cfg(test)]
+mod tests;

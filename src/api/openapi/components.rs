@@ -1,0 +1,155 @@
+//! The schemas that an OpenAPI document names. OpenAPI 3.1 has JSON Schema, draft 2020-12; ours are draft-07, and differ in where
+//! definitions stand and how a list of fixed length is described.
+
+use serde_json::{Map, Value, json};
+
+use super::record;
+use crate::api::problem::code;
+use crate::api::route::page_of;
+use crate::names::Kind;
+use crate::spec::schema::{self, Sent};
+
+/// The schemas that were named so far.
+pub(super) struct Components(Map<String, Value>);
+
+impl Default for Components {
+    fn default() -> Self {
+        let secret = json!({
+            "description": "A secret: a trace of it, or the value itself in the answer to the call that made it.",
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {"redacted": {"const": true}},
+                    "required": ["redacted"],
+                    "additionalProperties": false,
+                },
+                {"type": "string"},
+            ],
+        });
+        let named = [("Problem", problem()), (record::SECRET, secret)];
+        Self(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect())
+    }
+}
+
+/// What names a schema.
+pub(super) fn named(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+impl Components {
+    /// All of them.
+    pub fn schemas(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    /// The record of a kind.
+    pub fn record(&mut self, kind: Kind) -> Value {
+        self.0.entry(kind.as_str()).or_insert_with(|| record::schema(kind));
+        named(kind.as_str())
+    }
+
+    /// A page of records of a kind.
+    pub fn list(&mut self, kind: Kind) -> Value {
+        let name = format!("{kind}List");
+        let page = page_of(&self.record(kind));
+        self.0.entry(&name).or_insert(page);
+        named(&name)
+    }
+
+    /// What is sent to be written as a resource of a kind.
+    pub fn sent(&mut self, kind: Kind, sent: Sent) -> Value {
+        let name = format!("{kind}{sent:?}");
+        let mut schema = schema::sent(kind, sent);
+        schema["title"] = name.into();
+        self.put(schema)
+    }
+
+    /// A schema: by its title and with its definitions where it has one, and written out otherwise.
+    pub fn put(&mut self, mut schema: Value) -> Value {
+        let Some(title) = schema["title"].as_str().map(str::to_owned) else { return schema };
+        if self.0.contains_key(&title) {
+            return named(&title);
+        }
+        let place =
+            |name: &str| if name == "absent" { "Absent".to_owned() } else { format!("{title}{name}") };
+        let definitions = schema.as_object_mut().and_then(|schema| schema.remove("definitions"));
+        modern(&mut schema, &place);
+        for (name, mut definition) in
+            definitions.as_ref().and_then(Value::as_object).cloned().into_iter().flatten()
+        {
+            modern(&mut definition, &place);
+            self.0.insert(place(&name), definition);
+        }
+        self.0.insert(title.clone(), schema);
+        named(&title)
+    }
+}
+
+/// Puts a schema of draft-07 into the words of draft 2020-12. What a definition is called from now on is told by `place`.
+fn modern(schema: &mut Value, place: &dyn Fn(&str) -> String) {
+    let Value::Object(fields) = schema else { return };
+    fields.remove("$schema");
+    // The YAML language server's own.
+    fields.remove("patternErrorMessage");
+    if let Some(Value::String(reference)) = fields.get_mut("$ref")
+        && let Some(name) = reference.strip_prefix("#/definitions/")
+    {
+        *reference = format!("#/components/schemas/{}", place(name));
+    }
+    if fields.get("items").is_some_and(Value::is_array)
+        && let Some(items) = fields.remove("items")
+    {
+        fields.insert("prefixItems".to_owned(), items);
+    }
+    for (name, value) in fields {
+        match name.as_str() {
+            "items" | "additionalProperties" | "not" => modern(value, place),
+            "prefixItems" | "anyOf" | "oneOf" | "allOf" => {
+                value.as_array_mut().into_iter().flatten().for_each(|schema| modern(schema, place));
+            }
+            "properties" | "patternProperties" => {
+                value.as_object_mut().into_iter().flatten().for_each(|(_, schema)| modern(schema, place));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A problem document.
+fn problem() -> Value {
+    let words: Vec<&str> = code::ALL.iter().map(|code| code.word).collect();
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let maybe = |description: &str| json!({"type": ["string", "null"], "description": description});
+    json!({
+        "title": "Problem",
+        "description": "Why something that was asked for isn't answered (RFC 9457).",
+        "type": "object",
+        "required": ["type", "title", "status", "code", "detail", "request_id"],
+        "properties": {
+            "type": {"type": "string", "format": "uri-reference", "description": "Where what it means is told."},
+            "title": text("What the code means."),
+            "status": {"type": "integer", "minimum": 400, "maximum": 599},
+            "code": {"type": "string", "description": "A word for programs.", "enum": words},
+            "detail": text("Why."),
+            "hint": text("What to do next."),
+            "request_id": {"type": ["string", "null"], "format": "uuid", "description": "The id of the request."},
+            "errors": {
+                "type": "array",
+                "description": "What is wrong with which field.",
+                "items": {
+                    "type": "object",
+                    "required": ["pointer", "detail", "hint", "file", "line"],
+                    "properties": {
+                        "pointer": maybe("The field, as a JSON pointer into what was sent."),
+                        "detail": text("What is wrong."),
+                        "hint": maybe("What to do next."),
+                        "file": maybe("The file of the spec tree that it stands in."),
+                        "line": {
+                            "type": ["integer", "null"], "minimum": 1, "description": "The line, counted from 1.",
+                        },
+                    },
+                },
+            },
+        },
+    })
+}

@@ -1,0 +1,149 @@
+//! The schemas of records: the fields of a kind's spec, as they are given back, and what is known beside them.
+
+use serde_json::{Map, Value, json};
+
+use super::components::named;
+use crate::catalog::Status;
+use crate::names::Kind;
+use crate::spec::schema::fields_of;
+
+/// The name of the schema of a secret that is given back.
+pub(super) const SECRET: &str = "Secret";
+
+/// The schema of a kind's records.
+pub(super) fn schema(kind: Kind) -> Value {
+    let mut schema = given(fields_of(kind));
+    schema["title"] = kind.as_str().into();
+    let optional: &[&str] = if kind == Kind::BaseDomain { &["cloud_account"] } else { &[] };
+    if let Some(fields) = schema["properties"].as_object_mut() {
+        fields.extend(outputs(kind).into_iter().map(|(name, schema)| (name.to_owned(), schema)));
+        let names: Vec<String> =
+            fields.keys().filter(|name| !optional.contains(&name.as_str())).cloned().collect();
+        schema["required"] = names.into();
+    }
+    schema
+}
+
+/// What a record has beside its spec, or otherwise than it.
+fn outputs(kind: Kind) -> Vec<(&'static str, Value)> {
+    let id = json!({
+        "type": ["string", "null"],
+        "format": "uuid",
+        "description": "Its id. Before anything was applied there is none.",
+    });
+    let mut outputs = vec![
+        ("id", id),
+        ("created_at", time("When it was made.")),
+        ("updated_at", time("When it was last changed.")),
+    ];
+    match kind {
+        Kind::Fleet => {
+            let later = "Nothing is known of it.";
+            let names = ["provisioner_name", "destroyer_name", "kubeconfig", "kubeconfig_str"];
+            let endpoints = ["metrics_endpoint", "cost_endpoint", "logs_endpoint"];
+            outputs.extend(names.into_iter().chain(endpoints).map(|name| (name, maybe(later))));
+            outputs.push(("advanced_properties", json!({"type": "object"})));
+            outputs.push(("metadata", json!({"type": "object"})));
+            outputs.push(("network", json!({"description": "Nothing is known of it."})));
+            outputs.push(("loadbalancer_dns", maybe("The address at which the fleet lets clients in.")));
+        }
+        Kind::Cluster => {
+            let names = ["destroyer_name", "version_updater_name", "console_url"];
+            outputs.extend(names.map(|name| (name, maybe("Nothing is known of it."))));
+            outputs.push(("provisioner_name", json!({"type": "string", "description": "As it was sent."})));
+            outputs.push(("region", json!({"type": "string", "description": "A label for people."})));
+            outputs.push((
+                "client_properties",
+                json!({"type": ["object", "null"], "description": "What clients connect with, without any secret."}),
+            ));
+            outputs.push((
+                "new_version",
+                maybe("The newest version of Kafka that it could have, where that is newer."),
+            ));
+            outputs.push((
+                "storage_manifests_file_path",
+                maybe("Where its manifests are, where they are files."),
+            ));
+        }
+        Kind::BaseDomain => outputs.push((
+            "dns_base_domain",
+            json!({"type": "string", "description": "The domain that the DNS provider serves."}),
+        )),
+        Kind::Organization | Kind::IdentityProvider | Kind::CloudAccount => {}
+    }
+    if matches!(kind, Kind::Fleet | Kind::Cluster) {
+        outputs.push(("status", json!({"type": "string", "enum": Status::ALL.map(Status::as_str)})));
+        outputs.push(("status_reason", maybe("Why, where the word alone leaves a question.")));
+        outputs.push(("conditions", conditions()));
+    }
+    outputs
+}
+
+fn maybe(description: &str) -> Value {
+    json!({"type": ["string", "null"], "description": description})
+}
+
+fn time(description: &str) -> Value {
+    json!({
+        "type": ["string", "null"],
+        "format": "date-time",
+        "description": description,
+        "examples": ["2026-11-22T09:30:00.000000Z"],
+    })
+}
+
+fn conditions() -> Value {
+    json!({
+        "type": "array",
+        "description": "What a person should know.",
+        "items": {
+            "type": "object",
+            "required": ["kind", "degraded", "message"],
+            "properties": {
+                "kind": {"type": "string", "description": "What it is about, as a word: `OverCommitted`."},
+                "degraded": {"type": "boolean", "description": "Whether it makes the resource Degraded."},
+                "message": {"type": "string", "description": "One sentence for a person."},
+            },
+        },
+    })
+}
+
+/// A schema of what is given back. What is sent in several forms comes back in one of them; all fields are there; and whoever
+/// reads it has to bear fields that are new.
+fn given(schema: Value) -> Value {
+    let Value::Object(mut schema) = schema else { return schema };
+    if schema.get("x-secret").is_some() {
+        let mut secret = named(SECRET);
+        if let Some(description) = schema.remove("description") {
+            secret["description"] = description;
+        }
+        return secret;
+    }
+    schema.retain(|key, value| match key.as_str() {
+        "$schema" | "default" => false,
+        "additionalProperties" => value.is_object(),
+        key => !key.starts_with("x-"),
+    });
+    if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
+        schema.remove("format");
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get_mut(key) {
+            *inner = given(inner.take());
+        }
+    }
+    for key in ["anyOf", "oneOf"] {
+        for way in schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            *way = given(way.take());
+        }
+    }
+    if let Some(Value::Object(fields)) = schema.remove("properties") {
+        let fields: Map<String, Value> =
+            fields.into_iter().map(|(name, field)| (name, given(field))).collect();
+        // An option of brokers, whose name has dots, is there only where it is given.
+        let names: Vec<&String> = fields.keys().filter(|name| !name.contains('.')).collect();
+        schema.insert("required".to_owned(), json!(names));
+        schema.insert("properties".to_owned(), Value::Object(fields));
+    }
+    Value::Object(schema)
+}

@@ -1,0 +1,136 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Every reference in a document.
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(reference) if name == "$ref" => drop(found.insert(reference.clone())),
+                    value => references(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+/// A schema with what it may refer to.
+fn whole(schema: &Value, document: &Value) -> Value {
+    let mut whole = schema.clone();
+    whole["components"] = document["components"].clone();
+    whole
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_nothing_is_named_in_vain() {
+    let document = document();
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for reference in &found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(found.contains(&format!("#/components/schemas/{name}")), "{name}");
+    }
+}
+
+#[test]
+fn schemas_are_schemas_of_their_draft() {
+    let document = document();
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        jsonschema::draft202012::meta::validate(schema).unwrap_or_else(|error| panic!("{name}: {error}"));
+        jsonschema::draft202012::new(&whole(schema, &document))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let text = document.to_string();
+    for word in ["\"x-", "#/definitions/", "patternErrorMessage"] {
+        assert!(!text.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn every_example_is_valid() {
+    let document = document();
+    let mut seen = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let contents = operation["requestBody"]["content"].as_object();
+            for content in contents.into_iter().flat_map(|contents| contents.values()) {
+                let validator = jsonschema::draft202012::new(&whole(&content["schema"], &document)).unwrap();
+                for (name, example) in content["examples"].as_object().into_iter().flatten() {
+                    let errors: Vec<String> = validator
+                        .iter_errors(&example["value"])
+                        .map(|error| format!("{}: {error}", error.instance_path()))
+                        .collect();
+                    assert!(errors.is_empty(), "{method} {path}, {name}:\n{}", errors.join("\n"));
+                    seen += 1;
+                }
+            }
+        }
+    }
+    assert!(seen >= 9, "{seen}");
+}
+
+#[test]
+fn problems_are_as_they_are_described() {
+    let document = document();
+    let schema = whole(&document["components"]["schemas"]["Problem"], &document);
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    for code in code::ALL {
+        let written = Problem::new(code, "why").hint("what next").document(None);
+        let errors = validator.iter_errors(&serde_json::from_slice(&written).unwrap()).count();
+        assert_eq!(errors, 0, "{}", code.word);
+    }
+}
+
+#[test]
+fn what_is_taken_is_what_a_document_has_without_its_head() {
+    let document = document();
+    let taken = |name: &str, value: Value| {
+        let schema = json!({"$ref": format!("#/components/schemas/{name}")});
+        jsonschema::draft202012::is_valid(&whole(&schema, &document), &value)
+    };
+    let fleet = json!({
+        "organization": "acme", "identifier": "eu", "infra_type": "byok", "tenancy_mode": "shared", "max_tenants": 1,
+        "max_kafka_units": 1, "advanced_config": {"kubeconfig": "x"}, "domain": null, "placement_config": {},
+    });
+    let with = |pointer: &str, value: Value| {
+        let mut changed = fleet.clone();
+        *changed.pointer_mut(pointer).unwrap() = value;
+        changed
+    };
+    assert!(taken("FleetNew", fleet.clone()));
+    for (pointer, value) in [
+        ("/advanced_config/kubeconfig", json!({"from_file": "eu"})),
+        ("/advanced_config/kubeconfig", json!({"redacted": true})),
+        ("/max_tenants", json!("1")),
+        ("/tenancy_mode", json!("none")),
+    ] {
+        assert!(!taken("FleetNew", with(pointer, value.clone())), "{pointer} {value}");
+    }
+    let mut headed = fleet.clone();
+    headed["kind"] = "Fleet".into();
+    assert!(!taken("FleetNew", headed));
+    // What was shown is sent back.
+    assert!(taken("FleetWhole", with("/advanced_config/kubeconfig", json!({"redacted": true}))));
+    assert!(taken("FleetPatch", json!({"max_tenants": 2})) && !taken("FleetPatch", json!({"max_tenant": 2})));
+    let domain = json!({"organization": "acme", "domain": "k.example.com", "tls_cert": "x"});
+    assert!(taken("BaseDomainWhole", domain.clone()) && !taken("BaseDomainNew", domain));
+}
+
+#[test]
+fn every_parameter_of_a_path_is_described() {
+    for (path, operations) in document()["paths"].as_object().unwrap() {
+        let named: Vec<&str> =
+            path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        let described = operations["parameters"].as_array();
+        let described: Vec<&str> =
+            described.into_iter().flatten().map(|parameter| parameter["name"].as_str().unwrap()).collect();
+        assert_eq!(named, described, "{path}");
+    }
+}

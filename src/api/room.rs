@@ -1,0 +1,221 @@
+//! Room for connections: so many at a time, so many of them from one address. Where there is none, whoever has been idle for
+//! longest gives way; where nobody is, whoever comes waits for a moment.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// How long is waited for room.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Room for connections.
+pub(super) struct Room {
+    /// How many there may be.
+    most: usize,
+    /// How many there may be from one address.
+    most_of_one: usize,
+    seats: Mutex<Seats>,
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Seats {
+    /// The number of the next.
+    next: u64,
+    taken: BTreeMap<u64, Seat>,
+}
+
+struct Seat {
+    address: Option<IpAddr>,
+    /// Since when nothing is being done for it; none while something is.
+    idle: Option<Instant>,
+    gone: Arc<Notify>,
+}
+
+/// A connection's place in a room, which it leaves with this.
+pub(super) struct Place {
+    room: Arc<Room>,
+    number: u64,
+    gone: Arc<Notify>,
+}
+
+/// Why there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// For nobody.
+    Wholly,
+    /// For this address.
+    ForAddress,
+}
+
+impl Room {
+    /// An empty one.
+    pub fn new(most: usize, most_of_one: usize) -> Arc<Room> {
+        Arc::new(Room { most, most_of_one, seats: Mutex::default(), freed: Notify::new() })
+    }
+
+    /// Gives a connection a place. One that comes from no address, as over a socket of this host, is held to no limit of
+    /// addresses.
+    ///
+    /// # Errors
+    /// When nobody is idle and nobody leaves in time.
+    pub async fn enter(self: &Arc<Room>, address: Option<IpAddr>) -> Result<Place, Full> {
+        let waits = async {
+            loop {
+                let freed = self.freed.notified();
+                match self.take(address) {
+                    // Others don't wait for one address.
+                    Err(Full::Wholly) => freed.await,
+                    taken => return taken,
+                }
+            }
+        };
+        timeout(PATIENCE, waits).await.unwrap_or(Err(Full::Wholly))
+    }
+
+    fn take(self: &Arc<Room>, address: Option<IpAddr>) -> Result<Place, Full> {
+        let address = address.map(household);
+        let mut seats = self.seats();
+        let of_one = seats.taken.values().filter(|seat| address.is_some() && seat.address == address).count();
+        if of_one >= self.most_of_one && !seats.send_away(|seat| seat.address == address) {
+            return Err(Full::ForAddress);
+        }
+        if seats.taken.len() >= self.most && !seats.send_away(|_| true) {
+            return Err(Full::Wholly);
+        }
+        let number = seats.next;
+        seats.next += 1;
+        let gone = Arc::new(Notify::new());
+        let seat = Seat { address, idle: Some(Instant::now()), gone: Arc::clone(&gone) };
+        seats.taken.insert(number, seat);
+        Ok(Place { room: Arc::clone(self), number, gone })
+    }
+
+    fn seats(&self) -> MutexGuard<'_, Seats> {
+        // Only whole values are put in.
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seats {
+    /// Takes the seat of whoever has been idle for longest; false where nobody is.
+    fn send_away(&mut self, of: impl Fn(&Seat) -> bool) -> bool {
+        let idle = self.taken.iter().filter(|(_, seat)| of(seat));
+        let idle = idle.filter_map(|(number, seat)| Some((seat.idle?, *number))).min();
+        let seat = idle.and_then(|(_, number)| self.taken.remove(&number));
+        seat.is_some_and(|seat| {
+            seat.gone.notify_one();
+            true
+        })
+    }
+}
+
+impl Place {
+    /// Something is being done for the connection, so that it isn't sent away.
+    pub fn is_busy(&self) {
+        self.set(None);
+    }
+
+    /// Nothing is being done for it any more.
+    pub fn is_idle(&self) {
+        self.set(Some(Instant::now()));
+    }
+
+    fn set(&self, idle: Option<Instant>) {
+        if let Some(seat) = self.room.seats().taken.get_mut(&self.number) {
+            seat.idle = idle;
+        }
+    }
+
+    /// Waits until it has to give way.
+    pub async fn is_gone(&self) {
+        self.gone.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Its seat may be another's by now.
+        if self.room.seats().taken.remove(&self.number).is_some() {
+            self.room.freed.notify_one();
+        }
+    }
+}
+
+/// The addresses that one household has: with IPv6, a whole network of 64 bits.
+pub(super) fn household(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
+    }
+
+    async fn is_sent_away(place: &Place) -> bool {
+        timeout(Duration::from_millis(1), place.is_gone()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_been_idle_for_longest_gives_way() {
+        let room = Room::new(3, 3);
+        let enter =
+            || async { room.enter(address("10.0.0.1")).await.unwrap_or_else(|full| panic!("{full:?}")) };
+        let (first, second, third) = (enter().await, enter().await, enter().await);
+        first.is_busy();
+        let fourth = enter().await;
+        assert!(is_sent_away(&second).await);
+        for place in [&first, &third, &fourth] {
+            assert!(!is_sent_away(place).await);
+        }
+        assert_eq!(room.seats().taken.len(), 3);
+        // It has lost its seat already, and takes nobody else's with it.
+        drop(second);
+        assert_eq!(room.seats().taken.len(), 3);
+        first.is_idle();
+        let _fifth = enter().await;
+        assert!(is_sent_away(&third).await && !is_sent_away(&first).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_all_are_busy_one_waits_for_somebody_to_leave() {
+        let room = Room::new(1, 1);
+        let first = room.enter(None).await.unwrap_or_else(|full| panic!("{full:?}"));
+        first.is_busy();
+        assert_eq!(room.enter(None).await.err(), Some(Full::Wholly));
+        let waiting = tokio::spawn({
+            let room = Arc::clone(&room);
+            async move { room.enter(None).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        drop(first);
+        assert_eq!(waiting.await.unwrap(), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_address_does_not_take_all_room() {
+        let room = Room::new(4, 2);
+        let mut places = Vec::new();
+        for _ in 0..2 {
+            places.push(room.enter(address("2001:db8::1")).await.unwrap_or_else(|full| panic!("{full:?}")));
+        }
+        places.iter().for_each(Place::is_busy);
+        assert_eq!(room.enter(address("2001:db8::2")).await.err(), Some(Full::ForAddress));
+        assert!(room.enter(address("2001:db8:0:1::1")).await.is_ok());
+        assert!(room.enter(address("10.0.0.1")).await.is_ok());
+        assert_eq!(household("::ffff:10.0.0.1".parse().unwrap()), address("10.0.0.1").unwrap());
+    }
+}

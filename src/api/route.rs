@@ -1,0 +1,422 @@
+//! The one table of what can be asked for over HTTP: the router, the OpenAPI document, the reference and the tests all come
+//! from it. What is done for each is found by its [`Route::id`].
+//!
+//! Paths are written as the router takes them. A slash at the end of one is always optional.
+
+mod shapes;
+
+use serde_json::Value;
+
+use crate::names::Kind;
+
+pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of};
+
+/// Something that can be asked for.
+#[derive(Debug)]
+pub struct Route {
+    /// How it is asked for.
+    pub method: Method,
+    /// Where, below the base address, with parameters in braces: `/v1/clusters/{id}`.
+    pub path: &'static str,
+    /// Its name, which is unique: the `operationId` of the OpenAPI document.
+    pub id: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// What the caller must be allowed to.
+    pub needs: Needs,
+    /// What may stand behind the `?`.
+    pub query: &'static [Query],
+    /// What is sent with it; none where nothing is.
+    pub takes: Option<Takes>,
+    /// What it answers where nothing goes wrong, by status. A status that is there twice has one of several contents.
+    pub gives: &'static [(u16, Gives)],
+}
+
+/// How something is asked for. Whatever is asked for by `GET` may be by `HEAD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Method {
+    /// Looks, and changes nothing.
+    Get,
+    /// Makes something, or has something done.
+    Post,
+    /// Puts a whole resource in place of the one that is there.
+    Put,
+    /// Changes some fields (RFC 7396).
+    Patch,
+    /// Deletes.
+    Delete,
+}
+
+/// What a caller must be allowed to do, in the organization that it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Needs {
+    /// Nothing; no token either.
+    Nobody,
+    /// Look.
+    Read,
+    /// Change fleets, clusters and what they refer to.
+    Write,
+    /// Approve, and change the organization itself.
+    Admin,
+    /// What only super users may.
+    Super,
+}
+
+/// A word behind the `?`.
+#[derive(Debug)]
+pub struct Query {
+    /// The word.
+    pub name: &'static str,
+    /// The schema of its value.
+    pub schema: fn() -> Value,
+    /// What it does, as a sentence.
+    pub text: &'static str,
+}
+
+/// What is sent with a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Takes {
+    /// A resource that isn't there yet.
+    Create(Kind),
+    /// A whole resource, in place of the one that is there.
+    Replace(Kind),
+    /// A merge patch (RFC 7396) of a resource.
+    Patch(Kind),
+    /// What this schema describes.
+    Schema(fn() -> Value),
+}
+
+/// What is answered.
+#[derive(Debug, Clone, Copy)]
+pub enum Gives {
+    /// The complete record of a resource.
+    Record(Kind),
+    /// A page of such records.
+    List(Kind),
+    /// What this schema describes.
+    Schema(fn() -> Value),
+    /// Nothing but the status.
+    Nothing,
+}
+
+impl Method {
+    /// The method as requests spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+        }
+    }
+}
+
+impl Route {
+    /// The names of the path's parameters, in their order.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+    }
+
+    /// The kind of resource that it is about; none where it is about none, or about several.
+    pub fn kind(&self) -> Option<Kind> {
+        self.gives.iter().find_map(|(_, gives)| match gives {
+            Gives::Record(kind) | Gives::List(kind) => Some(*kind),
+            Gives::Schema(_) | Gives::Nothing => None,
+        })
+    }
+
+    /// Whether it changes a resource that is there, so that `If-Match` is heard.
+    pub fn is_conditional(&self) -> bool {
+        self.kind().is_some() && matches!(self.method, Method::Put | Method::Patch | Method::Delete)
+    }
+}
+
+const PAGE_SIZE: Query =
+    Query { name: "page_size", schema: shapes::page_size, text: "How many things to answer with at most." };
+
+const PAGE_TOKEN: Query = Query {
+    name: "page_token",
+    schema: shapes::text,
+    text: "The `next_page_token` of the page before. By default the first page is given.",
+};
+
+const DRY_RUN: Query = Query {
+    name: "dry_run",
+    schema: shapes::boolean,
+    text: "Change nothing, and answer with the plan of what would be done.",
+};
+
+const OF_ORGANIZATION: Query = Query {
+    name: "organization",
+    schema: shapes::text,
+    text: "The organization, by its id or identifier: only what belongs to it is given.",
+};
+
+/// For what is named by its identifier alone, which several organizations may have.
+const IN_ORGANIZATION: Query = Query {
+    name: "organization",
+    schema: shapes::text,
+    text: "The organization, by its id or identifier. Needed where `id` is an identifier that clusters of several organizations have.",
+};
+
+const STATUS: Query =
+    Query { name: "status", schema: shapes::status, text: "Only what has this status is given." };
+
+/// The six routes of each kind, and then all others.
+macro_rules! table {
+    (
+        kinds: { $($kind:ident: $one:literal, $many:literal, $noun:literal, $nouns:literal at $path:literal / $id:literal,
+            lists by $filters:expr, finds by [$($finds:expr),*], needs $create:ident $change:ident $delete:ident;)* }
+        others: [$($other:expr,)*]
+    ) => {
+        &[
+            $(
+                Route {
+                    method: Method::Get,
+                    path: $path,
+                    id: concat!("list_", $many),
+                    summary: concat!("List ", $nouns),
+                    needs: Needs::Read,
+                    query: $filters,
+                    takes: None,
+                    gives: &[(200, Gives::List(Kind::$kind))],
+                },
+                Route {
+                    method: Method::Post,
+                    path: $path,
+                    id: concat!("create_", $one),
+                    summary: concat!("Create ", $noun),
+                    needs: Needs::$create,
+                    query: &[DRY_RUN],
+                    takes: Some(Takes::Create(Kind::$kind)),
+                    gives: &[(201, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                },
+                Route {
+                    method: Method::Get,
+                    path: concat!($path, "/", $id),
+                    id: concat!("read_", $one),
+                    summary: concat!("Read ", $noun),
+                    needs: Needs::Read,
+                    query: &[$($finds),*],
+                    takes: None,
+                    gives: &[(200, Gives::Record(Kind::$kind))],
+                },
+                Route {
+                    method: Method::Put,
+                    path: concat!($path, "/", $id),
+                    id: concat!("replace_", $one),
+                    summary: concat!("Replace ", $noun),
+                    needs: Needs::$change,
+                    query: &[$($finds,)* DRY_RUN],
+                    takes: Some(Takes::Replace(Kind::$kind)),
+                    gives: &[(200, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                },
+                Route {
+                    method: Method::Patch,
+                    path: concat!($path, "/", $id),
+                    id: concat!("patch_", $one),
+                    summary: concat!("Change fields of ", $noun),
+                    needs: Needs::$change,
+                    query: &[$($finds,)* DRY_RUN],
+                    takes: Some(Takes::Patch(Kind::$kind)),
+                    gives: &[(200, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                },
+                Route {
+                    method: Method::Delete,
+                    path: concat!($path, "/", $id),
+                    id: concat!("delete_", $one),
+                    summary: concat!("Delete ", $noun),
+                    needs: Needs::$delete,
+                    query: &[$($finds,)* DRY_RUN],
+                    takes: None,
+                    gives: &[(202, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                },
+            )*
+            $($other,)*
+        ]
+    };
+}
+
+/// Everything that can be asked for.
+pub static ROUTES: &[Route] = table! {
+    kinds: {
+    Organization: "organization", "organizations", "an organization", "organizations"
+        at "/organizations" / "{organization}",
+        lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Super Admin Super;
+    Fleet: "fleet", "fleets", "a fleet", "the fleets of an organization"
+        at "/organizations/{organization}/infrastructure" / "{id}",
+        lists by &[STATUS, PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
+    BaseDomain: "base_domain", "base_domains", "a base domain", "the base domains of an organization"
+        at "/organizations/{organization}/base-domains" / "{id}",
+        lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
+    IdentityProvider: "identity_provider", "identity_providers", "an identity provider",
+        "the identity providers of an organization"
+        at "/organizations/{organization}/identity-providers" / "{id}",
+        lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
+    CloudAccount: "cloud_account", "cloud_accounts", "a cloud account", "the cloud accounts of an organization"
+        at "/organizations/{organization}/cloud-accounts" / "{id}",
+        lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
+    Cluster: "cluster", "clusters", "a cluster", "clusters"
+        at "/v1/clusters" / "{id}",
+        lists by &[
+            OF_ORGANIZATION,
+            Query {
+                name: "infrastructure",
+                schema: shapes::text,
+                text: "The fleet, by its identifier: only the clusters on it are given.",
+            },
+            STATUS,
+            PAGE_SIZE,
+            PAGE_TOKEN,
+        ],
+        finds by [IN_ORGANIZATION], needs Write Write Write;
+    }
+    others: [
+        Route {
+            method: Method::Get,
+            path: "/v1/plan",
+            id: "read_plan",
+            summary: "Plan now, and see what is to be done and what waits",
+            needs: Needs::Read,
+            query: &[],
+            takes: None,
+            gives: &[(200, Gives::Schema(crate::plan::schema))],
+        },
+        Route {
+            method: Method::Post,
+            path: "/v1/plans",
+            id: "propose_plan",
+            summary: "Plan a tree of specs that is sent, and change nothing",
+            needs: Needs::Write,
+            query: &[],
+            takes: Some(Takes::Schema(shapes::proposal)),
+            gives: &[(200, Gives::Schema(crate::plan::schema))],
+        },
+        Route {
+            method: Method::Post,
+            path: "/v1/plans/{id}/approve",
+            id: "approve_plan",
+            summary: "Approve what waits for that under an id, once",
+            needs: Needs::Admin,
+            query: &[],
+            takes: None,
+            gives: &[(200, Gives::Schema(shapes::approved))],
+        },
+        Route {
+            method: Method::Get,
+            path: "/v1/events",
+            id: "list_events",
+            summary: "See what was decided lately, and what came of it",
+            needs: Needs::Read,
+            query: &[
+                OF_ORGANIZATION,
+                Query {
+                    name: "since",
+                    schema: shapes::time,
+                    text: "Only what happened from this time on is given.",
+                },
+                PAGE_SIZE,
+                PAGE_TOKEN,
+            ],
+            takes: None,
+            gives: &[(200, Gives::Schema(shapes::events))],
+        },
+        Route {
+            method: Method::Get,
+            path: "/v1/tokens",
+            id: "list_tokens",
+            summary: "List tokens: the caller's own, and for a super user everybody's",
+            needs: Needs::Read,
+            query: &[PAGE_SIZE, PAGE_TOKEN],
+            takes: None,
+            gives: &[(200, Gives::Schema(shapes::tokens))],
+        },
+        Route {
+            method: Method::Post,
+            path: "/v1/tokens",
+            id: "create_token",
+            summary: "Create a token, for no more than the caller's own is for. It is shown this once",
+            needs: Needs::Read,
+            query: &[],
+            takes: Some(Takes::Schema(shapes::new_token)),
+            gives: &[(201, Gives::Schema(shapes::shown_token))],
+        },
+        Route {
+            method: Method::Delete,
+            path: "/v1/tokens/{id}",
+            id: "revoke_token",
+            summary: "Revoke a token of the caller's, and as a super user anybody's",
+            needs: Needs::Read,
+            query: &[],
+            takes: None,
+            gives: &[(204, Gives::Nothing)],
+        },
+        Route {
+            method: Method::Get,
+            path: "/v1/errors",
+            id: "list_errors",
+            summary: "List the codes of errors, what they mean and what to do",
+            needs: Needs::Nobody,
+            query: &[],
+            takes: None,
+            gives: &[(200, Gives::Schema(shapes::errors))],
+        },
+        Route {
+            method: Method::Get,
+            path: "/openapi.json",
+            id: "read_openapi",
+            summary: "Read this description of the API",
+            needs: Needs::Nobody,
+            query: &[],
+            takes: None,
+            gives: &[(200, Gives::Schema(shapes::openapi))],
+        },
+    ]
+};
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_has_a_name_and_a_place_of_its_own() {
+        let ids: BTreeSet<&str> = ROUTES.iter().map(|route| route.id).collect();
+        let places: BTreeSet<(Method, &str)> =
+            ROUTES.iter().map(|route| (route.method, route.path)).collect();
+        assert_eq!((ids.len(), places.len()), (ROUTES.len(), ROUTES.len()));
+        assert!(ids.iter().all(|id| id.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')), "{ids:?}");
+    }
+
+    #[test]
+    fn a_route_that_changes_something_needs_more_than_to_look() {
+        for route in ROUTES {
+            // Whoever has a token may pass on less than it.
+            let is_of_tokens = route.path.starts_with("/v1/tokens");
+            let needs_less = route.needs <= Needs::Read;
+            assert_eq!(route.method == Method::Get || is_of_tokens, needs_less, "{}", route.id);
+            assert_eq!(
+                route.takes.is_some(),
+                route.method != Method::Get && takes_a_body(route),
+                "{}",
+                route.id
+            );
+            assert!(
+                !route.gives.is_empty() && route.gives.iter().all(|(status, _)| (200..300).contains(status))
+            );
+        }
+    }
+
+    fn takes_a_body(route: &Route) -> bool {
+        !matches!(route.id, "approve_plan") && route.method != Method::Delete
+    }
+
+    #[test]
+    fn every_kind_has_its_six_routes() {
+        for kind in Kind::ALL {
+            assert_eq!(ROUTES.iter().filter(|route| route.kind() == Some(kind)).count(), 6, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The schemas of what is neither a resource nor a plan. They are of OpenAPI 3.1: JSON Schema, draft 2020-12.
+
+use serde_json::{Value, json};
+
+use crate::catalog::Status;
+use crate::names::Identifier;
+
+/// The most things that a page has.
+pub const LARGEST_PAGE: u32 = 200;
+
+/// How many a page has where nobody says.
+pub const USUAL_PAGE: u32 = 50;
+
+pub(super) fn text() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 500})
+}
+
+pub(super) fn boolean() -> Value {
+    json!({"type": "boolean", "default": false})
+}
+
+pub(super) fn time() -> Value {
+    json!({"type": "string", "format": "date-time"})
+}
+
+pub(super) fn page_size() -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": USUAL_PAGE})
+}
+
+pub(super) fn status() -> Value {
+    json!({"type": "string", "enum": Status::ALL.map(Status::as_str)})
+}
+
+/// A page of things.
+pub fn page_of(item: &Value) -> Value {
+    object(
+        "A page of a list.",
+        json!({
+            "items": {"type": "array", "items": item},
+            "next_page_token": {
+                "type": ["string", "null"],
+                "description": "What asks for the next page; null on the last one.",
+            },
+            "total": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "How many things there are on all pages.",
+            },
+        }),
+    )
+}
+
+/// An object that always has all of its fields.
+fn object(description: &str, properties: Value) -> Value {
+    let names: Vec<&String> = properties.as_object().into_iter().flat_map(|it| it.keys()).collect();
+    json!({"type": "object", "description": description, "required": names, "properties": properties})
+}
+
+/// A tree of specs that is to be planned.
+pub(super) fn proposal() -> Value {
+    json!({
+        "type": "object",
+        "description": "A tree of specs, as somebody proposes it in place of what there is.",
+        "required": ["files"],
+        "additionalProperties": false,
+        "properties": {
+            "files": {
+                "type": "object",
+                "description": "The files by their paths in the tree, each in base64.",
+                "additionalProperties": {"type": "string", "contentEncoding": "base64"},
+            },
+            "revision": {
+                "type": "string",
+                "maxLength": 200,
+                "description": "What names this state of the tree, such as the id of a commit.",
+            },
+        },
+    })
+}
+
+/// What came of an approval.
+pub(super) fn approved() -> Value {
+    object(
+        "What came of the approval.",
+        json!({
+            "id": {"type": "string", "description": "What was approved."},
+            "fleet": {"type": ["string", "null"], "description": "The fleet that it is for, as `acme/eu`."},
+            "changes": {"type": ["string", "null"], "description": "What it is for, as `delete cluster acme/orders`."},
+            "approved_by": {"type": "string", "description": "Who approved it, now or before."},
+        }),
+    )
+}
+
+pub(super) fn events() -> Value {
+    page_of(&object(
+        "A decision, or what came of it.",
+        json!({
+            "number": {"type": "integer", "minimum": 0, "description": "Greater than that of each event before."},
+            "at": time(),
+            "actor": {"type": "string", "description": "Who made it happen."},
+            "commit": {
+                "type": ["object", "null"],
+                "description": "The commit that asked for it, where the specs come from a git repository.",
+            },
+            "plan": {"type": ["string", "null"], "description": "The id of the plan."},
+            "fleet": {"type": ["string", "null"], "description": "The fleet that it happens on, as `acme/eu`."},
+            "resource": {
+                "type": ["string", "null"],
+                "description": "What it is about, as `Cluster/acme/orders`; null where it is about the installation.",
+            },
+            "verb": {"type": ["string", "null"], "description": "What is done to the resource, where anything is."},
+            "outcome": {"type": "string", "enum": ["decided", "waits", "done", "failed"]},
+            "what": {"type": "string", "description": "What happened, in words: `created`."},
+            "why": {"type": "string", "description": "What caused it, what it waits for, or why it failed."},
+        }),
+    ))
+}
+
+/// What a token is known by; its secret isn't among it.
+fn token() -> Value {
+    object(
+        "A token. Its secret is shown once, when it is made.",
+        json!({
+            "id": {"type": "string", "format": "uuid"},
+            "name": {"type": "string", "description": "What its owner calls it."},
+            "owner": {"type": "string", "description": "The e-mail address of who it speaks for."},
+            "organization": reach(),
+            "access": access(),
+            "created_at": time(),
+            "expires_at": time(),
+            "revoked_at": {
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "When it was revoked; null while it wasn't.",
+            },
+        }),
+    )
+}
+
+fn reach() -> Value {
+    json!({
+        "description": "The organization that it is for, by its identifier, or `*` for all.",
+        "anyOf": [
+            {"type": "string", "const": "*"},
+            {"type": "string", "pattern": Identifier::PATTERN, "maxLength": Identifier::MAX_LENGTH},
+        ],
+    })
+}
+
+fn access() -> Value {
+    json!({
+        "type": "string",
+        "enum": ["read", "write", "admin"],
+        "description": "The most that it may be used for there. What its owner may do limits it further.",
+    })
+}
+
+pub(super) fn tokens() -> Value {
+    page_of(&token())
+}
+
+/// What a token is made from.
+pub(super) fn new_token() -> Value {
+    json!({
+        "type": "object",
+        "description": "What the token is to be.",
+        "required": ["name", "organization", "access"],
+        "additionalProperties": false,
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 64, "description": "What to call it."},
+            "owner": {
+                "type": "string",
+                "maxLength": 254,
+                "description": "The e-mail address of who it speaks for. By default the caller's; only super users make tokens \
+                                for others.",
+            },
+            "organization": reach(),
+            "access": access(),
+            "days": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 365,
+                "default": 90,
+                "description": "How many days it holds.",
+            },
+        },
+    })
+}
+
+/// A new token, with its secret.
+pub(super) fn shown_token() -> Value {
+    let mut shown = token();
+    shown["properties"]["token"] =
+        json!({"type": "string", "description": "The token itself, which is never shown again."});
+    if let Some(names) = shown["required"].as_array_mut() {
+        names.push("token".into());
+    }
+    shown
+}
+
+pub(super) fn errors() -> Value {
+    let code = object(
+        "What may go wrong.",
+        json!({
+            "code": {"type": "string", "description": "The word that a problem has in `code`."},
+            "status": {"type": "integer", "minimum": 400, "maximum": 599},
+            "title": {"type": "string", "description": "What it means."},
+            "next": {"type": "string", "description": "What to do about it."},
+        }),
+    );
+    object("Everything that may go wrong.", json!({"items": {"type": "array", "items": code}}))
+}
+
+pub(super) fn openapi() -> Value {
+    json!({"type": "object", "description": "An OpenAPI 3.1 document.", "required": ["openapi", "paths"]})
+}

@@ -1,0 +1,305 @@
+//! TLS on the port: the certificate, which may be replaced while the process runs, and the handshake.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use zeroize::Zeroizing;
+
+use super::patient::Patient;
+use super::problem::Problem;
+use crate::config::ApiConfig;
+use crate::spec::certificate::{Certificate, to_pkcs8_pem};
+
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How long the files are taken to be as they were.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// How long whoever doesn't speak TLS may take to read that it has to.
+const REFUSAL: Duration = Duration::from_secs(1);
+
+/// The certificate and its key in their files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// The certificate, with those that signed it.
+    pub certificate: Utf8PathBuf,
+    /// Its private key.
+    pub key: Utf8PathBuf,
+}
+
+/// Why they can't be used, as a sentence without a full stop.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Unusable {
+    /// Why.
+    pub why: String,
+    /// What to do next.
+    pub hint: String,
+    /// Whether they may be sound, and can't be read from here.
+    pub is_unread: bool,
+}
+
+/// What TLS is spoken with.
+#[derive(Debug)]
+pub struct Tls {
+    files: Files,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    pair: Arc<CertifiedKey>,
+    /// What the files were like when they were last read.
+    stamps: [Option<Stamp>; 2],
+    looked: Instant,
+    /// Why the last that was read is not used, once that was said.
+    told: Option<Unusable>,
+}
+
+/// What tells a file from the one that was there before.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: (u64, u64),
+    size: u64,
+    changed: [(i64, i64); 2],
+}
+
+impl Files {
+    /// Those that the settings name; none where they name none.
+    pub fn of(config: &ApiConfig) -> Option<Files> {
+        let (certificate, key) = (config.tls_cert_file.clone()?, config.tls_key_file.clone()?);
+        Some(Files { certificate, key })
+    }
+
+    /// What a person should look at, each as a sentence, where they can be used.
+    ///
+    /// # Errors
+    /// When they can't be.
+    pub fn doubts(&self, now: Timestamp) -> Result<Vec<String>, Unusable> {
+        let (_, certificate) = self.read()?;
+        let end = certificate.filter(|certificate| certificate.not_after < now).map(|it| it.not_after);
+        let expired = end.map(|end| {
+            format!("the certificate in `api.tls_cert_file`, `{}`, expired at {end}", self.certificate)
+        });
+        let mode = fs::metadata(&self.key).map_or(0, |found| found.permissions().mode());
+        let open = (mode & 0o004 != 0).then(|| {
+            format!(
+                "everybody on this machine may read `api.tls_key_file`, `{}`; take that right away with `chmod o-r`",
+                self.key
+            )
+        });
+        Ok(expired.into_iter().chain(open).collect())
+    }
+
+    /// The pair, and what is known of the certificate.
+    fn read(&self) -> Result<(CertifiedKey, Option<Certificate>), Unusable> {
+        let chain = text("api.tls_cert_file", &self.certificate)?;
+        let key = text("api.tls_key_file", &self.key)?;
+        let unusable = |why: &str, hint: &str| Unusable {
+            why: format!(
+                "what `api.tls_cert_file`, `{}`, and `api.tls_key_file`, `{}`, hold can't be used: {why}",
+                self.certificate, self.key
+            ),
+            hint: hint.to_owned(),
+            is_unread: false,
+        };
+        let certificate = match Certificate::parse(&chain, Some(&key)) {
+            Ok(certificate) => Some(certificate),
+            // Those who call by address need none.
+            Err(faults) if faults.iter().all(|fault| fault.code == "certificate-no-names") => None,
+            Err(faults) => {
+                let why: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+                return Err(unusable(&why.join("; "), faults.first().map_or("", |fault| &fault.hint)));
+            }
+        };
+        let odd = |why: String| unusable(&why, "make the certificate and its key anew, in the usual form");
+        let key = to_pkcs8_pem(&key).map_err(|fault| unusable(&fault.message, &fault.hint))?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| odd(error.to_string()))?;
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
+        let chain = chain.map_err(|error| odd(error.to_string()))?;
+        let pair = CertifiedKey::from_der(chain, key, &default_provider());
+        Ok((pair.map_err(|error| odd(error.to_string()))?, certificate))
+    }
+
+    fn stamps(&self) -> [Option<Stamp>; 2] {
+        [&self.certificate, &self.key].map(|path| {
+            let found = fs::metadata(path).ok()?;
+            Some(Stamp {
+                inode: (found.dev(), found.ino()),
+                size: found.size(),
+                changed: [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())],
+            })
+        })
+    }
+}
+
+fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, Unusable> {
+    fs::read_to_string(path).map(Zeroizing::new).map_err(|error| Unusable {
+        is_unread: error.kind() != ErrorKind::InvalidData,
+        why: match error.kind() {
+            ErrorKind::InvalidData => format!("`{setting}`, `{path}`, is not PEM: it is no text"),
+            _ => format!("could not read `{setting}`, `{path}`: {error}"),
+        },
+        hint: match error.kind() {
+            ErrorKind::InvalidData => "convert it with `openssl`, from DER or PKCS#12 to PEM",
+            ErrorKind::NotFound => "name the file that is there, or put it there",
+            _ => "let the user that streamfleet runs as read it",
+        }
+        .to_owned(),
+    })
+}
+
+impl Tls {
+    /// With what the files hold.
+    ///
+    /// # Errors
+    /// When that can't be used.
+    pub fn open(files: Files) -> Result<Arc<Tls>, Unusable> {
+        let (stamps, looked) = (files.stamps(), Instant::now());
+        let (pair, _) = files.read()?;
+        files.warn();
+        let held = Held { pair: Arc::new(pair), stamps, looked, told: None };
+        Ok(Arc::new(Tls { files, held: Mutex::new(held) }))
+    }
+
+    /// Reads the files anew. What is no better than what there is is told once, and not used.
+    pub fn reload(&self) {
+        let stamps = self.files.stamps();
+        let read = self.files.read();
+        let mut held = self.held();
+        (held.stamps, held.looked) = (stamps, Instant::now());
+        match read {
+            Ok((pair, _)) if pair.cert == held.pair.cert => held.told = None,
+            Ok((pair, _)) => {
+                (held.pair, held.told) = (Arc::new(pair), None);
+                drop(held);
+                tracing::info!(certificate = %self.files.certificate, "a new certificate is shown from now on");
+                self.files.warn();
+            }
+            Err(why) if held.told.as_ref() == Some(&why) => {}
+            Err(why) => {
+                tracing::error!(error = %why, hint = why.hint, "the certificate from before is shown on");
+                held.told = Some(why);
+            }
+        }
+    }
+
+    /// Whether the files should be looked at.
+    fn is_due(&self) -> bool {
+        self.held().looked.elapsed() >= FRESH
+    }
+
+    /// Reads the files anew where they are others than before.
+    fn look(&self) {
+        let stamps = self.files.stamps();
+        let mut held = self.held();
+        held.looked = Instant::now();
+        let is_same = held.stamps == stamps;
+        drop(held);
+        if !is_same {
+            self.reload();
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Only whole values are put in.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Files {
+    fn warn(&self) {
+        for doubt in self.doubts(Timestamp::now()).unwrap_or_default() {
+            tracing::warn!("{doubt}");
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shown(Arc<Tls>);
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.held().pair))
+    }
+}
+
+/// Speaks TLS with whoever connects.
+#[derive(Clone)]
+pub(super) struct Handshake {
+    tls: Arc<Tls>,
+    acceptor: TlsAcceptor,
+}
+
+impl Handshake {
+    /// With what there is to show.
+    ///
+    /// # Errors
+    /// When the provider of cryptography has no version of TLS in common with us, which would be a mistake of ours.
+    pub fn new(tls: Arc<Tls>) -> Result<Handshake, rustls::Error> {
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()));
+        let config = config.with_safe_default_protocol_versions()?.with_no_client_auth();
+        let mut config = config.with_cert_resolver(Arc::new(Shown(Arc::clone(&tls))));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Handshake { tls, acceptor: TlsAcceptor::from(Arc::new(config)) })
+    }
+
+    /// The stream inside; none where there is none in time. Whoever speaks HTTP in the clear is told that it takes TLS.
+    pub async fn shake<S>(&self, stream: Patient<S>) -> Option<TlsStream<Patient<S>>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        timeout(HANDSHAKE, self.shaken(stream)).await.ok().flatten()
+    }
+
+    async fn shaken<S>(&self, mut stream: Patient<S>) -> Option<TlsStream<Patient<S>>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        if self.tls.is_due() {
+            let tls = Arc::clone(&self.tls);
+            // It ends, and has nothing to say.
+            let _ = tokio::task::spawn_blocking(move || tls.look()).await;
+        }
+        // A method of HTTP is in upper case; a handshake begins with 22.
+        if stream.look().await.ok()?.is_ascii_uppercase() {
+            refuse(stream).await;
+            return None;
+        }
+        self.acceptor.accept(stream).await.ok()
+    }
+}
+
+/// Says in the clear that the port speaks TLS.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Patient<S>) {
+    let problem = Problem::malformed("this port speaks TLS, and the request came without")
+        .hint("ask for the same address with `https://`");
+    let answer = problem.written();
+    let told = async {
+        stream.write_all(&answer).await?;
+        stream.shutdown().await?;
+        // What is closed with something unread may take the answer with it.
+        while stream.read(&mut [0; 1024]).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    let _ = timeout(REFUSAL, told).await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Tokens, made, listed and revoked by commands on the socket.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, State};
+use axum::http::{StatusCode, Uri};
+use axum::routing::{delete, get};
+use jiff::Timestamp;
+use secrecy::ExposeSecret as _;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::answer::{Answer, Problem};
+use super::caller::{SuperUsers, organizations, shortfall};
+use super::commands::{Answered, Words, blocking, unknown};
+use super::desk::{Desk, Made};
+use super::socket::Peer;
+use crate::state::{self, NewToken, NotAdded, Token, TokenOrder};
+
+/// A token as whoever made it is shown it, once.
+#[derive(Serialize, Deserialize)]
+pub struct Shown {
+    /// What is kept of it.
+    #[serde(flatten)]
+    pub kept: Token,
+    /// What a caller sends.
+    pub token: String,
+}
+
+impl From<NewToken> for Shown {
+    fn from(NewToken { token, secret }: NewToken) -> Shown {
+        Shown { kept: token, token: secret.expose_secret().to_owned() }
+    }
+}
+
+pub(super) fn routes() -> Router<Arc<Desk>> {
+    Router::new().route("/tokens", get(list).post(create)).route("/tokens/{id}", delete(revoke))
+}
+
+async fn list(State(desk): State<Arc<Desk>>) -> Answered {
+    Ok(Answer::new(None, state_of(&desk).await?.tokens()).written())
+}
+
+async fn create(
+    State(desk): State<Arc<Desk>>,
+    Extension(peer): Extension<Peer>,
+    uri: Uri,
+    body: Bytes,
+) -> Answered {
+    let (state, by) = (state_of(&desk).await?, Words::of(&uri).by(peer)?);
+    let order: TokenOrder = serde_json::from_slice(&body).map_err(|error| {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("the token that is asked for can't be understood: {error}"),
+        )
+    })?;
+    blocking(move || {
+        let made = state.add_token(order, &by, Timestamp::now())?;
+        // Where nothing was planned yet, nobody knows.
+        let warnings = desk.made().and_then(|plan| lacks(&plan, &made.token)).into_iter().collect();
+        Ok(Answer { warnings, ..Answer::new(None, Shown::from(made)) }.written())
+    })
+    .await
+}
+
+async fn revoke(
+    State(desk): State<Arc<Desk>>,
+    Extension(peer): Extension<Peer>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Answered {
+    let (state, by) = (state_of(&desk).await?, Words::of(&uri).by(peer)?);
+    let id: Uuid = id
+        .parse()
+        .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "what was given is no id of a token"))?;
+    blocking(move || Ok(Answer::new(None, state.revoke_token(id, &by, Timestamp::now())?).written())).await
+}
+
+async fn state_of(desk: &Desk) -> Result<Arc<state::State>, Problem> {
+    match desk.state.clone() {
+        Some(state) => Ok(state),
+        None => Err(unknown().await),
+    }
+}
+
+/// What a token lacks by the specs of a plan.
+fn lacks(Made { installation, round, .. }: &Made, token: &Token) -> Option<String> {
+    let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
+    shortfall(token, &super_users, organizations(&round.checked.catalog, token))
+}
+
+impl From<NotAdded> for Problem {
+    fn from(why: NotAdded) -> Problem {
+        match why {
+            NotAdded::Order(fault) => Problem::new(StatusCode::BAD_REQUEST, fault.why),
+            NotAdded::State(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! An edit of a tree as it is in this moment, and whether it may be made.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::Known;
+use super::draft::{self, Basis, Draft, etag};
+use super::judge::{Ails, Edited};
+use super::refused::Refused;
+use super::wish::{What, Wish, Written};
+use crate::api::desk::Made;
+use crate::catalog::{self, Recorded, Secrets};
+use crate::names::{Digest, ResourceKey, SpecPath};
+use crate::problem::{Location, Origin, Problem};
+use crate::source::Edit;
+use crate::spec::Documents;
+use crate::state::StateError;
+
+/// A file's bytes as they are now; none where there is none.
+pub type Read<'a> = &'a dyn Fn(&SpecPath) -> Result<Option<Vec<u8>>, Refused>;
+
+/// An edit that may be made.
+pub struct Attempt {
+    /// What it makes of the resource.
+    pub written: Written,
+    /// None where nothing changes.
+    pub edit: Option<Edit>,
+    /// The file as it was.
+    pub before: Option<Vec<u8>>,
+    /// The tree with the edit.
+    pub documents: Arc<Documents>,
+    /// What is wrong with that.
+    pub ails: Ails,
+}
+
+/// Decides on an edit of a tree, and checks the tree with it.
+///
+/// # Errors
+/// When it may not be made.
+pub fn attempt(
+    made: &Made,
+    wish: &Wish,
+    mut tree: Arc<Documents>,
+    read: Read<'_>,
+    known: Option<&Known>,
+) -> Result<Attempt, Refused> {
+    let (installation, checked) = (&made.installation, &made.round.checked);
+    let key = &wish.key;
+    let recorded = recorded(made, key)?;
+    let path = draft::file(wish, &tree, &recorded)?;
+    let before = read(&path)?;
+    let text = text(&path, before.as_deref())?;
+    let is_as_read = tree.files.get(&path).and_then(|file| file.digest.clone());
+    if is_as_read != before.as_deref().map(Digest::of) || (before.is_none() && tree.files.contains_key(&path))
+    {
+        tree = Arc::new(tree.with_files(&[(path.clone(), before.clone())], None));
+    }
+    let keyring = installation.secrets.keyring();
+    let secrets = installation.secrets.open_changed(&tree, &made.documents, &checked.secrets);
+    let basis = Basis { documents: &tree, recorded: &recorded, secrets: &secrets, keyring: &keyring };
+    let Draft { text: new, message } = basis.draft(wish, &path, text)?;
+    let content = new.clone().map(String::into_bytes);
+    let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
+    let now = Timestamp::now();
+    let resolve = |documents: &Documents, secrets: &Secrets| {
+        catalog::resolve(documents, &recorded, secrets, &installation.config, now)
+    };
+    let is_planned = matches!(recorded, Cow::Borrowed(_)) && tree.has_files_of(&made.documents);
+    let is_known =
+        |known: &&Known| Arc::ptr_eq(&known.round, &made.round) && tree.has_files_of(&known.documents);
+    let ails = match known.filter(is_known) {
+        _ if is_planned => Ails::of(&checked.catalog),
+        Some(known) => known.ails.clone(),
+        None => Ails::of(&resolve(&tree, &secrets)),
+    };
+    let was =
+        tree.files.get(&path).and_then(|file| file.documents.iter().find(|document| document.key == *key));
+    let opened = installation.secrets.open_changed(&documents, &tree, &secrets);
+    let mut catalog = resolve(&documents, &opened);
+    let edited = Edited {
+        before: &ails,
+        was: was.map(|document| &document.spec),
+        documents: &documents,
+        catalog: &catalog,
+        path: &path,
+        text: new.as_deref(),
+    };
+    let warnings = edited.judge(wish)?;
+    let ails = Ails::of(&catalog);
+    let document =
+        documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
+    let is_gone = matches!(wish.what, What::Delete);
+    let origin = document.or(was).map(|document| document.origin.clone());
+    let written = Written {
+        key: key.clone(),
+        id: recorded.id_of(key),
+        resource: catalog.resources.remove(key).filter(|_| !is_gone).map(Arc::new),
+        etag: document.map(|document| etag(document, &opened)),
+        origin: origin.unwrap_or(Origin { path: path.clone(), line: 1 }),
+        path: path.clone(),
+        commit: None,
+        warnings,
+        is_new: content != before,
+        is_created: matches!(wish.what, What::Create(_)),
+        // As answers write it.
+        at: Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now),
+        message,
+    };
+    let edit = written.is_new.then_some(Edit { path, content });
+    Ok(Attempt { written, edit, before, documents, ails })
+}
+
+/// What is recorded. A plan's is as good as that of now, unless what the call is about was applied since.
+fn recorded<'m>(made: &'m Made, key: &ResourceKey) -> Result<Cow<'m, Recorded>, Refused> {
+    let of_plan = &made.round.checked.recorded;
+    let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };
+    let failed = |error: StateError| Refused::Disk {
+        why: "what is recorded of the resources can't be read".to_owned(),
+        hint: error.hint(),
+        is_full: false,
+    };
+    if state.recorded_resource(key).map_err(failed)?.as_ref() == of_plan.resources.get(key) {
+        return Ok(Cow::Borrowed(of_plan));
+    }
+    let recorded = state.recorded_resources().map_err(failed)?;
+    Ok(Cow::Owned(Recorded { remembered_ids: of_plan.remembered_ids.clone(), ..recorded }))
+}
+
+fn text<'b>(path: &SpecPath, bytes: Option<&'b [u8]>) -> Result<Option<&'b str>, Refused> {
+    bytes.map(std::str::from_utf8).transpose().map_err(|_| {
+        let problem = Problem::error("edit-unreadable", "the file is left as it is: it is not UTF-8 text");
+        let problem = problem.at(Location::file(path.clone()), "").hint("save the file as UTF-8");
+        Refused::Edit(Box::new(problem))
+    })
+}

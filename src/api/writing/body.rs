@@ -1,0 +1,322 @@
+//! From the body of a call to what a document is to say: nothing that the caller left as it was is written otherwise.
+
+use secrecy::SecretString;
+use serde_json::{Map, Value, json};
+
+use super::refused::{Fault, Refused};
+use super::wish::{What, Wish};
+use crate::interface;
+use crate::names::{Domain, Identifier, Kind, ResourceKey};
+use crate::problem::plain;
+use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS, SecretValue};
+
+/// The document as it stands.
+#[derive(Clone, Copy, Default)]
+pub struct Stands<'a> {
+    /// What it says as it is written; none where there is none.
+    pub written: Option<&'a Value>,
+    /// What callers are told that it says; none where it has mistakes.
+    pub shown: Option<&'a Value>,
+}
+
+/// What a document is to say, but for its secrets.
+#[derive(Debug)]
+pub struct Wanted {
+    /// The document, header included, with the secrets that stay as they are written.
+    pub document: Value,
+    /// The secrets that are new, each with its field and pointer, in the clear.
+    pub secrets: Vec<NewSecret>,
+}
+
+/// A secret that a caller gave.
+#[derive(Debug)]
+pub struct NewSecret {
+    /// The field.
+    pub field: &'static str,
+    /// Where it stands.
+    pub pointer: &'static str,
+    /// Its value.
+    pub value: SecretString,
+}
+
+/// What a document is to say.
+///
+/// # Errors
+/// With everything that can be told to be wrong without reading the document.
+pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
+    let Wish { key, what, .. } = wish;
+    let body = match what {
+        What::Create(body) | What::Replace(body) | What::Patch(body) => body,
+        What::Delete => &Value::Null,
+    };
+    let Value::Object(fields) = body else {
+        return Err(Refused::Malformed("the body is no JSON object".to_owned()));
+    };
+    let mut fields = fields.clone();
+    let mut faults = header(&fields);
+    faults.extend(outputs(wish, &mut fields));
+    faults.extend(identity(key, &fields, stands));
+    let mut body = Value::Object(fields);
+    let is_patch = matches!(what, What::Patch(_));
+    let mut secrets = Vec::new();
+    for (_, field, pointer) in SECRET_FIELDS.into_iter().filter(|(kind, ..)| *kind == key.kind) {
+        let written = stands.written.and_then(|written| written.pointer(pointer));
+        match secret(take(&mut body, pointer), written, is_patch) {
+            Ok(secret) => secrets.push((field, pointer, secret)),
+            Err(why) => faults.push(Fault::at(pointer, format!("`{field}` {why}"), HOW_SECRETS)),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Refused::Invalid(faults));
+    }
+    let document = match is_patch {
+        true => patched(stands.written, stands.shown, &body),
+        false => replaced(stands.written, stands.shown, &body),
+    };
+    let mut document = document.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    complete(&mut document, key, stands.written);
+    let mut new = Vec::new();
+    for (field, pointer, secret) in secrets {
+        match secret {
+            Secret::Stays => {
+                if let Some(written) = stands.written.and_then(|written| written.pointer(pointer)) {
+                    put(&mut document, pointer, written.clone());
+                }
+            }
+            Secret::Goes => drop(take(&mut document, pointer)),
+            Secret::New(value) => new.push(NewSecret { field, pointer, value }),
+        }
+    }
+    Ok(Wanted { document, secrets: new })
+}
+
+/// The key of what a call wants to be made. The organization may be named by the path, by the body, or by both.
+///
+/// # Errors
+/// When the body doesn't say which resource it is.
+pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Result<ResourceKey, Refused> {
+    let Value::Object(fields) = body else {
+        return Err(Refused::Malformed("the body is no JSON object".to_owned()));
+    };
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let missing =
+        |name: &str| invalid(format!("/{name}"), format!("`{name}` is missing"), "give it as a string");
+    let named = |name: &str| -> Result<Identifier, Refused> {
+        let text = text(name).ok_or_else(|| missing(name))?;
+        text.parse().map_err(|_| {
+            let why = format!("`{name}`: `{}` is not {}", plain(text), Identifier::EXPECTED);
+            invalid(format!("/{name}"), why, "choose another name")
+        })
+    };
+    if kind == Kind::Organization {
+        return Ok(ResourceKey::organization(&named("identifier")?));
+    }
+    let organization = match organization {
+        Some(organization) => organization.clone(),
+        None => named("organization")?,
+    };
+    if kind != Kind::BaseDomain {
+        return Ok(ResourceKey::new(kind, &organization, named("identifier")?.as_str()));
+    }
+    let given = text("domain").ok_or_else(|| missing("domain"))?;
+    let derived = derived(&organization, given, fields.get("dns_provider"));
+    let derived = derived.ok_or_else(|| {
+        let why = format!("`domain`: `{}` is not {}", plain(given), Domain::EXPECTED);
+        invalid("/domain", why, "give the domain whose subdomains are the addresses of clusters")
+    })?;
+    Ok(ResourceKey::new(kind, &organization, derived.as_str()))
+}
+
+/// How secrets are given.
+pub const HOW_SECRETS: &str = "give the value itself as a string, which is kept encrypted, or leave the field out to keep what is there";
+
+fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Refused {
+    Refused::Invalid(vec![Fault::at(pointer, detail, hint)])
+}
+
+/// What only a file says.
+fn header(fields: &Map<String, Value>) -> Vec<Fault> {
+    let given = HEADER.into_iter().filter(|name| fields.contains_key(*name));
+    given
+        .map(|name| {
+            Fault::at(
+                format!("/{name}"),
+                format!("`{name}` is for files, and says nothing here"),
+                "leave it out",
+            )
+        })
+        .collect()
+}
+
+/// What a record says as long as the resource is there. The rest may be another between a read and what is put back after it.
+const FOR_LIFE: [&str; 2] = ["id", "created_at"];
+
+/// Takes out what records have and no spec gives, as long as it is what the record says. Who puts a whole record back
+/// doesn't mean to say how things are.
+fn outputs(wish: &Wish, fields: &mut Map<String, Value>) -> Vec<Fault> {
+    let Wish { key: ResourceKey { kind, .. }, what, record, .. } = wish;
+    let is_whole = matches!(what, What::Replace(_));
+    let mut faults = Vec::new();
+    for name in interface::output_fields(*kind) {
+        let Some(given) = fields.remove(name) else { continue };
+        let known = record.as_ref().and_then(|record| record.get(name));
+        let is_passing = is_whole && !FOR_LIFE.contains(&name);
+        if given.is_null() || known == Some(&given) || is_passing {
+            continue;
+        }
+        let detail = format!("`{name}` is told by Streamfleet and can't be set");
+        faults.push(Fault::at(format!("/{name}"), detail, "leave it out, or give it back as it was read"));
+    }
+    faults
+}
+
+/// Whether the body says of which resource it is, and of another than its path does.
+fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: Stands<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut differs = |name: &str, ours: &str| {
+        let why = match fields.get(name) {
+            None => return,
+            Some(Value::String(given)) if given == ours => return,
+            Some(Value::String(given)) => {
+                format!("`{name}` is `{}`, and the path names `{ours}`", plain(given))
+            }
+            Some(_) => format!("`{name}` has to be `{ours}`, as the path names it"),
+        };
+        faults.push(Fault::at(format!("/{name}"), why, "give the one that the path names, or leave it out"));
+    };
+    if key.kind != Kind::Organization {
+        differs("organization", key.organization.as_str());
+    }
+    match key.kind {
+        Kind::BaseDomain => {
+            let provider = |fields: &Value| fields.get("dns_provider").cloned();
+            let provider = fields.get("dns_provider").cloned().or_else(|| provider(stands.written?));
+            let given = fields.get("domain");
+            let text = given.and_then(Value::as_str);
+            let is_it = |text: &str| {
+                text.eq_ignore_ascii_case(&key.name)
+                    || derived(&key.organization, text, provider.as_ref())
+                        .is_some_and(|it| it.as_str() == key.name)
+            };
+            if given.is_some() && !text.is_some_and(is_it) {
+                differs("domain", &key.name);
+            }
+        }
+        _ => differs("identifier", &key.name),
+    }
+    faults
+}
+
+/// The domain that clusters use; none where the submitted one is none.
+fn derived(organization: &Identifier, submitted: &str, provider: Option<&Value>) -> Option<Domain> {
+    let provider = provider.filter(|provider| !provider.is_null() && *provider != "");
+    let provider: DnsProvider = match provider {
+        Some(provider) => serde_json::from_value(provider.clone()).unwrap_or_default(),
+        None => DnsProvider::default(),
+    };
+    BaseDomain::derive(organization, &submitted.parse().ok()?, provider)
+}
+
+/// What becomes of a secret.
+enum Secret {
+    Stays,
+    Goes,
+    New(SecretString),
+}
+
+/// What becomes of a secret by what the body says of it; otherwise why it can't, as the end of a sentence. Where a secret is
+/// found, only files say: a caller would have this host's files and variables read.
+fn secret(given: Option<Value>, written: Option<&Value>, is_patch: bool) -> Result<Secret, &'static str> {
+    match given {
+        Some(given) if written == Some(&given) && given.is_object() => Ok(Secret::Stays),
+        Some(Value::String(text)) if !text.is_empty() => Ok(Secret::New(SecretString::from(text))),
+        Some(Value::Null | Value::String(_)) if is_patch => Ok(Secret::Goes),
+        None | Some(Value::Null | Value::String(_)) => Ok(Secret::Stays),
+        Some(given) if given == json!({"redacted": true}) => match written {
+            Some(_) => Ok(Secret::Stays),
+            None => Err("is redacted, and there is no value to keep"),
+        },
+        Some(Value::Object(given)) if SecretValue::FORMS.iter().any(|form| given.contains_key(*form)) => {
+            Err("says where it is found, which only files may")
+        }
+        Some(_) => Err("is no string"),
+    }
+}
+
+/// What a document says once everything in it is replaced. What the body gives back as it was shown stays as it is written,
+/// or left out.
+fn replaced(written: Option<&Value>, shown: Option<&Value>, body: &Value) -> Option<Value> {
+    match body {
+        Value::Null => None,
+        body if shown == Some(body) => written.cloned(),
+        Value::Object(fields) => {
+            let replaced = |(name, body): (&String, &Value)| {
+                let value = replaced(inner(written, name), inner(shown, name), body)?;
+                Some((name.clone(), value))
+            };
+            Some(Value::Object(fields.iter().filter_map(replaced).collect()))
+        }
+        body => Some(body.clone()),
+    }
+}
+
+/// What a document says after a merge patch, as RFC 7396 has it. What the patch gives as it was shown stays as it is written.
+fn patched(written: Option<&Value>, shown: Option<&Value>, patch: &Value) -> Option<Value> {
+    match patch {
+        Value::Null => None,
+        patch if shown == Some(patch) => written.cloned(),
+        Value::Object(fields) => {
+            let mut object = written.and_then(Value::as_object).cloned().unwrap_or_default();
+            for (name, patch) in fields {
+                match patched(inner(written, name), inner(shown, name), patch) {
+                    Some(value) => drop(object.insert(name.clone(), value)),
+                    None => drop(object.remove(name)),
+                }
+            }
+            // An object of nothing means that there is none.
+            (!object.is_empty() || written.is_some()).then_some(Value::Object(object))
+        }
+        patch => Some(patch.clone()),
+    }
+}
+
+fn inner<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
+    value.and_then(|value| value.get(name))
+}
+
+/// Gives a document its header, and what of its identity was left to the path.
+fn complete(document: &mut Value, key: &ResourceKey, written: Option<&Value>) {
+    let Value::Object(fields) = document else { return };
+    fields.insert("apiVersion".to_owned(), written_or(written, "apiVersion", API_VERSION));
+    fields.insert("kind".to_owned(), written_or(written, "kind", key.kind.as_str()));
+    let mut fill = |name: &str, ours: &str| {
+        fields.entry(name).or_insert_with(|| written_or(written, name, ours));
+    };
+    if key.kind != Kind::Organization {
+        fill("organization", key.organization.as_str());
+    }
+    fill(if key.kind == Kind::BaseDomain { "domain" } else { "identifier" }, &key.name);
+}
+
+fn written_or(written: Option<&Value>, name: &str, ours: &str) -> Value {
+    inner(written, name).cloned().unwrap_or_else(|| json!(ours))
+}
+
+/// Takes a value out of a document.
+fn take(document: &mut Value, pointer: &str) -> Option<Value> {
+    let (outer, name) = pointer.rsplit_once('/')?;
+    document.pointer_mut(outer)?.as_object_mut()?.remove(name)
+}
+
+/// Puts a value into a document, with the objects around it.
+pub fn put(document: &mut Value, pointer: &str, value: Value) {
+    let mut here = document;
+    for name in pointer.split('/').skip(1) {
+        if !here.is_object() {
+            *here = json!({});
+        }
+        let Value::Object(fields) = here else { return };
+        here = fields.entry(name).or_insert(Value::Null);
+    }
+    *here = value;
+}

@@ -1,0 +1,293 @@
+//! One edit of one file, decided on a tree as it is.
+
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+
+use super::body::{self, NewSecret, Stands};
+use super::message::message;
+use super::refused::{Fault, Guard, Refused};
+use super::wish::{What, Wish};
+use crate::catalog::{OpenedSecret, Owners, Recorded, RecordedResource, Secrets};
+use crate::interface;
+use crate::names::{Digest, Domain, Identifier, Kind, ResourceKey, SecretRef, SpecPath};
+use crate::problem::{Location, Problem};
+use crate::secret::{self, Keyring};
+use crate::spec::edit::{self, Refusal};
+use crate::spec::{Document, Documents, Safeguards, Spec};
+
+/// The field with the limits of an organization.
+const QUOTAS: &str = "quotas";
+
+/// An edit of a file that was not made yet.
+#[derive(Debug)]
+pub struct Draft {
+    /// The text of the file as it would be; none where it goes.
+    pub text: Option<String>,
+    /// What is done, as a commit says it.
+    pub message: String,
+}
+
+/// What an edit is decided on.
+pub struct Basis<'a> {
+    /// The tree as it is now.
+    pub documents: &'a Documents,
+    /// What is recorded.
+    pub recorded: &'a Recorded,
+    /// The tree's secrets.
+    pub secrets: &'a Secrets,
+    /// What secrets are sealed with.
+    pub keyring: &'a Keyring,
+}
+
+/// The tag of what a document says. A secret is in it by its keyed fingerprint alone, or by its sealed form where it can't be
+/// opened here.
+pub fn etag(document: &Document, secrets: &Secrets) -> Digest {
+    let trace = |(field, _): (&'static str, &_)| {
+        let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
+        let mark = match secrets.opened.get(&reference) {
+            Some(OpenedSecret::Value { mark, .. } | OpenedSecret::Opaque { mark, .. }) => Some(mark),
+            Some(OpenedSecret::Refused(_)) | None => None,
+        };
+        let trace = mark.and_then(|mark| {
+            mark.fingerprint.clone().or_else(|| mark.sealed.as_ref().map(ToString::to_string))
+        });
+        (field, trace)
+    };
+    let secrets: Vec<_> = document.spec.secrets().into_iter().map(trace).collect();
+    Digest::of_json(&serde_json::json!([document.key, document.spec.redacted(), secrets]))
+}
+
+/// The document that says what a resource is to be; none where none does, or more than one.
+pub fn find<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Option<&'a Document> {
+    let files = files(documents, recorded, key);
+    let [path] = files.as_slice() else { return None };
+    documents.files.get(*path)?.documents.iter().find(|document| document.key == *key)
+}
+
+/// The files that describe a resource and may.
+fn files<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Vec<&'a SpecPath> {
+    let described = documents.files.iter().filter(|(_, file)| {
+        file.documents.iter().any(|document| document.key == *key)
+            || file.invalid.iter().any(|document| document.key == *key)
+    });
+    let mut described = described.map(|(path, _)| path).peekable();
+    if described.peek().is_none() {
+        return Vec::new();
+    }
+    let owners = Owners::of(documents, recorded);
+    described.filter(|path| owners.may_hold(path, key)).collect()
+}
+
+/// A file that can't be read and may describe a resource that is recorded; none where there is none, or its deletion has begun.
+fn unreadable<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Option<&'a SpecPath> {
+    let record = recorded.resources.get(key).filter(|record| !record.deleting)?;
+    let owners = Owners::of(documents, recorded);
+    let broken = documents.files.iter().filter(|(_, file)| !file.unreadable.is_empty()).map(|(path, _)| path);
+    let mut broken: Vec<&SpecPath> = broken.filter(|path| owners.may_hold(path, key)).collect();
+    // The one that it stood in is the likeliest.
+    broken.sort_by_key(|path| record.path.as_ref() != Some(*path));
+    broken.first().copied()
+}
+
+/// The file that a wish is about: where its resource is described, or is to be.
+///
+/// # Errors
+/// When there is none, or one too many.
+pub fn file(wish: &Wish, documents: &Documents, recorded: &Recorded) -> Result<SpecPath, Refused> {
+    let Wish { key, what, .. } = wish;
+    let described = files(documents, recorded, key);
+    if let Some(path) = described.is_empty().then(|| unreadable(documents, recorded, key)).flatten() {
+        let problem =
+            Problem::error("edit-unreadable", format!("{key} may be described in a file that can't be read"));
+        let problem = problem.at(Location::file(path.clone()), "");
+        return Err(Refused::Edit(Box::new(problem.hint("mend the file first, by hand"))));
+    }
+    match (what, described.as_slice()) {
+        // As long as its deletion hasn't begun, it can be taken back.
+        (What::Create(_), []) if recorded.resources.get(key).is_some_and(|record| record.deleting) => {
+            Err(Refused::Exists { key: key.clone(), is_going: true })
+        }
+        (What::Create(_), []) => new_file(key),
+        (What::Create(_), _) => Err(Refused::Exists { key: key.clone(), is_going: false }),
+        (_, []) => Err(Refused::NotThere(key.clone())),
+        (_, [path]) => Ok((*path).clone()),
+        (_, [first, second, ..]) => {
+            let problem =
+                Problem::error("edit-twice", format!("{key} is described twice, in {first} and {second}"));
+            let problem = problem.at(Location::file((*first).clone()), "");
+            Err(Refused::Edit(Box::new(problem.hint("remove one of the two"))))
+        }
+    }
+}
+
+/// Where what the API makes is written. An organization is the administrators' to describe.
+fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
+    let invalid = |field: &str, expected: &str| {
+        let why = format!("`{}` is not {expected}", crate::problem::plain(&key.name));
+        Refused::Invalid(vec![Fault::at(format!("/{field}"), why, "choose another name")])
+    };
+    match key.kind {
+        Kind::BaseDomain if key.name.parse::<Domain>().is_err() => {
+            return Err(invalid("domain", Domain::EXPECTED));
+        }
+        Kind::BaseDomain => {}
+        _ if key.name.parse::<Identifier>().is_err() => {
+            return Err(invalid("identifier", Identifier::EXPECTED));
+        }
+        _ => {}
+    }
+    let path = match key.kind {
+        Kind::Organization => format!("{}.yaml", key.name),
+        kind => format!("{}/{}/{}.yaml", key.organization, kind.plural(), key.name),
+    };
+    path.parse().map_err(|_| invalid("identifier", Identifier::EXPECTED))
+}
+
+impl Basis<'_> {
+    /// What a wish makes of a file with this text; none where there is no such file.
+    ///
+    /// # Errors
+    /// When it can't be made of it.
+    pub fn draft(&self, wish: &Wish, path: &SpecPath, text: Option<&str>) -> Result<Draft, Refused> {
+        let Wish { key, what, if_match, .. } = wish;
+        let document = self.document(path, key);
+        if let Some(expected) = if_match {
+            let now = document.map(|document| etag(document, self.secrets));
+            if now.as_ref() != Some(expected) {
+                return Err(Refused::Stale { now });
+            }
+        }
+        let refused = |refusal: Refusal| match text {
+            Some(text) => Refused::Edit(Box::new(refusal.problem(path, text))),
+            None => {
+                let why = "this can't be written as YAML that says the same";
+                Refused::Invalid(vec![Fault::at(
+                    "",
+                    why,
+                    "leave out numbers and characters that no other program reads",
+                )])
+            }
+        };
+        if matches!(what, What::Delete) {
+            let text = text.ok_or_else(|| Refused::NotThere(key.clone()))?;
+            let written = edit::read(text, key).map_err(refused)?;
+            self.may_go(key, document, &written)?;
+            return Ok(Draft {
+                text: edit::remove(text, key).map_err(refused)?,
+                message: message(key, what, None, None),
+            });
+        }
+        if matches!(what, What::Create(_)) {
+            let mut wanted = body::wanted(wish, Stands::default())?;
+            self.seal(key, &mut wanted.document, wanted.secrets)?;
+            let text = match text {
+                Some(text) => edit::append(text, &wanted.document),
+                None => edit::write(&wanted.document),
+            };
+            let message = message(key, what, None, Some(&wanted.document));
+            return Ok(Draft { text: Some(text.map_err(refused)?), message });
+        }
+        let text = text.ok_or_else(|| Refused::NotThere(key.clone()))?;
+        let written = edit::read(text, key).map_err(refused)?;
+        let shown = document.map(|document| Value::Object(interface::spec_fields(&document.spec)));
+        let stands = Stands { written: Some(&written), shown: shown.as_ref() };
+        let mut wanted = body::wanted(wish, stands)?;
+        if key.kind == Kind::Organization
+            && !wish.may_limit
+            && wanted.document.get(QUOTAS) != written.get(QUOTAS)
+        {
+            return Err(Refused::Limits);
+        }
+        let new = self.without_old(key, &written, &mut wanted.document, wanted.secrets);
+        self.seal(key, &mut wanted.document, new)?;
+        let message = message(key, what, Some(&written), Some(&wanted.document));
+        Ok(Draft { text: Some(edit::set(text, key, &wanted.document).map_err(refused)?), message })
+    }
+
+    fn document(&self, path: &SpecPath, key: &ResourceKey) -> Option<&Document> {
+        self.documents.files.get(path)?.documents.iter().find(|document| document.key == *key)
+    }
+
+    /// Keeps the written form of each secret that is given with the value that it has.
+    fn without_old(
+        &self,
+        key: &ResourceKey,
+        written: &Value,
+        document: &mut Value,
+        secrets: Vec<NewSecret>,
+    ) -> Vec<NewSecret> {
+        let is_old = |secret: &NewSecret| {
+            let reference = SecretRef { resource: key.clone(), field: secret.field.to_owned() };
+            matches!(self.secrets.opened.get(&reference), Some(OpenedSecret::Value { value, .. })
+                if value.expose_secret() == secret.value.expose_secret())
+        };
+        let (old, new): (Vec<_>, Vec<_>) = secrets.into_iter().partition(is_old);
+        for NewSecret { pointer, .. } in old {
+            let stands = written.pointer(pointer).cloned().unwrap_or_default();
+            body::put(document, pointer, stands);
+        }
+        new
+    }
+
+    /// Puts secrets into a document, sealed for their fields.
+    fn seal(&self, key: &ResourceKey, document: &mut Value, secrets: Vec<NewSecret>) -> Result<(), Refused> {
+        for NewSecret { field, pointer, value } in secrets {
+            let reference = SecretRef { resource: key.clone(), field: field.to_owned() };
+            let sealed = secret::seal(&self.keyring.recipient(), &reference, &value);
+            let sealed = sealed
+                .map_err(|error| Refused::Invalid(vec![Fault::at(pointer, error.message, error.hint)]))?;
+            body::put(document, pointer, serde_json::json!({ "encrypted": sealed }));
+        }
+        Ok(())
+    }
+
+    /// Whether a resource may be deleted, by what guards it and by what is on it.
+    fn may_go(&self, key: &ResourceKey, document: Option<&Document>, written: &Value) -> Result<(), Refused> {
+        let asks = match document {
+            Some(document) => Safeguards::of(&document.spec),
+            None => Safeguards::of_invalid(key.kind, written),
+        };
+        let record = self.recorded.resources.get(key).filter(|record| !record.creating && !record.deleting);
+        let applied = |guard: fn(&RecordedResource) -> bool| record.is_some_and(guard);
+        let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
+        let guard = match () {
+            () if !on_fleet => None,
+            () if asks.protected => Some(Guard::Protection),
+            () if asks.suspended => Some(Guard::Suspension),
+            () if applied(|record| record.protected) => Some(Guard::AppliedProtection),
+            () if applied(|record| record.suspended) => Some(Guard::AppliedSuspension),
+            () => None,
+        };
+        if let Some(by) = guard {
+            return Err(Refused::Protected { key: key.clone(), by });
+        }
+        let by = self.on_it(key);
+        if by.is_empty() { Ok(()) } else { Err(Refused::NotEmpty { key: key.clone(), by }) }
+    }
+
+    /// What is on a resource, in the files or by the record: with its file gone too, all of it would look like a mistake.
+    fn on_it(&self, key: &ResourceKey) -> Vec<ResourceKey> {
+        let recorded = self.recorded.resources.iter().filter(|(other, record)| match key.kind {
+            Kind::Organization => other.organization == key.organization && *other != key,
+            Kind::Fleet => {
+                let fleet = record.immutable.get("/infrastructure").and_then(Value::as_str);
+                other.kind == Kind::Cluster
+                    && other.organization == key.organization
+                    && fleet == Some(key.name.as_str())
+            }
+            _ => false,
+        });
+        let mut found: Vec<ResourceKey> = recorded.map(|(other, _)| other.clone()).collect();
+        let described = self.documents.documents().filter(|document| match (&document.spec, key.kind) {
+            (_, Kind::Organization) => document.key.organization == key.organization && document.key != *key,
+            (Spec::Cluster(cluster), Kind::Fleet) => {
+                document.key.organization == key.organization && cluster.infrastructure.as_str() == key.name
+            }
+            _ => false,
+        });
+        found.extend(described.map(|document| document.key.clone()));
+        found.sort();
+        found.dedup();
+        found
+    }
+}

@@ -1,0 +1,289 @@
+//! Whether a tree with an edit may take the place of the one without: what was wrong before is no reason against it, and
+//! anything new that is wrong is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::body::HOW_SECRETS;
+use super::refused::{Fault, Refused, Shortage};
+use super::wish::{What, Wish};
+use crate::catalog::{Catalog, Gauge, Hold};
+use crate::names::{Kind, ResourceKey, SpecPath};
+use crate::problem::{Origin, Problem};
+use crate::spec::edit::pointer_at;
+use crate::spec::{Documents, SECRET_FIELDS, Spec};
+
+/// What was wrong with a tree.
+#[derive(Debug, Clone, Default)]
+pub struct Ails {
+    /// The problems, each with how often there is one like it: lines move with an edit.
+    problems: BTreeMap<Kindred, usize>,
+    /// What waits, and for what.
+    holds: BTreeMap<ResourceKey, Hold>,
+}
+
+/// What makes two problems the same one, wherever it stands in the file.
+type Kindred = (Option<SpecPath>, String, String);
+
+fn kindred(problem: &Problem) -> Kindred {
+    let path = problem.location.as_ref().map(|location| location.path.clone());
+    (path, problem.code.clone(), problem.message.clone())
+}
+
+impl Ails {
+    /// What is wrong with a tree.
+    pub fn of(catalog: &Catalog) -> Self {
+        let mut problems = BTreeMap::new();
+        for problem in &catalog.problems {
+            *problems.entry(kindred(problem)).or_default() += 1;
+        }
+        let held = |(key, hold): (&ResourceKey, &Option<Hold>)| Some((key.clone(), hold.clone()?));
+        let holds = catalog.resources.iter().map(|(key, resource)| (key, &resource.hold));
+        Self { problems, holds: holds.filter_map(held).collect() }
+    }
+}
+
+/// A tree with an edit.
+pub struct Edited<'a> {
+    /// What was wrong without it.
+    pub before: &'a Ails,
+    /// The resource's spec without it; none where there was none, or one with mistakes.
+    pub was: Option<&'a Spec>,
+    /// The tree.
+    pub documents: &'a Documents,
+    /// The tree, resolved.
+    pub catalog: &'a Catalog,
+    /// The file.
+    pub path: &'a SpecPath,
+    /// Its text; none where it goes.
+    pub text: Option<&'a str>,
+}
+
+impl Edited<'_> {
+    /// Gives what is worth knowing of what is right.
+    ///
+    /// # Errors
+    /// With what the edit would make wrong.
+    pub fn judge(&self, wish: &Wish) -> Result<Vec<Problem>, Refused> {
+        let key = &wish.key;
+        let new = self.new_problems();
+        let (own, others): (Vec<&Problem>, Vec<&Problem>) =
+            self.catalog.problems.iter().partition(|problem| self.is_own(key, problem));
+        let errors: Vec<&Problem> = own.iter().copied().filter(|problem| problem.is_error()).collect();
+        let is_new = |problem: &&Problem| new.contains(&kindred(problem));
+        let broken: Vec<&Problem> =
+            others.into_iter().filter(|problem| problem.is_error()).filter(is_new).collect();
+        if matches!(wish.what, What::Delete) {
+            if !broken.is_empty() {
+                return Err(self.needed(key, &broken));
+            }
+            return Ok(Vec::new());
+        }
+        if !errors.is_empty() || !broken.is_empty() {
+            let own = errors.into_iter().map(|problem| self.own_fault(problem));
+            let others = broken.into_iter().map(|problem| self.fault_elsewhere(key, problem));
+            let mut faults: Vec<Fault> = own.chain(others).collect();
+            faults.dedup();
+            return Err(Refused::Invalid(faults));
+        }
+        if self
+            .documents
+            .files
+            .get(self.path)
+            .is_none_or(|file| !file.documents.iter().any(|it| it.key == *key))
+        {
+            let why = format!("it would no longer be {key}");
+            return Err(Refused::Invalid(vec![Fault::at("", why, "leave what says which it is as it is")]));
+        }
+        self.has_room(key)?;
+        self.is_held(key)?;
+        Ok(own.into_iter().filter(is_new).cloned().collect())
+    }
+
+    fn new_problems(&self) -> BTreeSet<Kindred> {
+        let mut seen: BTreeMap<Kindred, usize> = BTreeMap::new();
+        for problem in &self.catalog.problems {
+            *seen.entry(kindred(problem)).or_default() += 1;
+        }
+        let known = |kindred: &Kindred| self.before.problems.get(kindred).copied().unwrap_or(0);
+        seen.into_iter().filter(|(kindred, count)| *count > known(kindred)).map(|(it, _)| it).collect()
+    }
+
+    /// Whether a problem is told of the resource's own document.
+    fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
+        let Some(location) = problem.location.as_ref().filter(|location| location.path == *self.path) else {
+            return false;
+        };
+        let Some(file) = self.documents.files.get(self.path) else { return false };
+        let documents = file.documents.iter().map(|document| (Some(&document.key), &document.origin));
+        let invalid = file.invalid.iter().map(|document| (Some(&document.key), &document.origin));
+        let unreadable = file.unreadable.iter().map(|place| (None, &place.origin));
+        let mut begins: Vec<(u32, bool)> = documents
+            .chain(invalid)
+            .chain(unreadable)
+            .map(|(its, Origin { line, .. })| (*line, its == Some(key)))
+            .collect();
+        begins.sort_unstable();
+        let around = begins.iter().rev().find(|(line, _)| *line <= location.line).or(begins.first());
+        around.is_some_and(|(_, is_own)| *is_own)
+    }
+
+    /// What is wrong with the body.
+    fn own_fault(&self, problem: &Problem) -> Fault {
+        let place = problem.location.as_ref();
+        let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
+        let pointer = pointer.filter(|pointer| pointer != "/kind");
+        let missing = problem.message.strip_prefix("missing key `").and_then(|rest| rest.strip_suffix('`'));
+        let pointer = match missing {
+            Some(name) => Some(format!("{}/{name}", pointer.unwrap_or_default())),
+            None => pointer,
+        };
+        let is_secret = SECRET_FIELDS.iter().any(|(_, _, secret)| pointer.as_deref() == Some(*secret));
+        let hint = match missing {
+            Some(_) if is_secret => Some(HOW_SECRETS.to_owned()),
+            _ => problem.hint.clone(),
+        };
+        Fault { pointer, detail: problem.message.clone(), hint, file: None, line: None }
+    }
+
+    /// What would be wrong elsewhere. What another organization has is nobody else's business.
+    fn fault_elsewhere(&self, key: &ResourceKey, problem: &Problem) -> Fault {
+        let place = problem.location.as_ref();
+        let concerned = place.and_then(|place| self.document_at(&place.origin()));
+        if concerned.is_some_and(|other| other.organization != key.organization) {
+            let why = "what another organization has would no longer be right with it";
+            return Fault::at(
+                "",
+                why,
+                "choose something else, or ask the administrators of this installation",
+            );
+        }
+        Fault {
+            pointer: None,
+            detail: problem.message.clone(),
+            hint: problem.hint.clone(),
+            file: place.map(|place| place.path.clone()),
+            line: place.map(|place| place.line).filter(|line| *line > 0),
+        }
+    }
+
+    /// Who would be wrong without a resource.
+    fn needed(&self, key: &ResourceKey, broken: &[&Problem]) -> Refused {
+        let places = broken.iter().filter_map(|problem| problem.location.as_ref());
+        let by: BTreeSet<&ResourceKey> =
+            places.filter_map(|place| self.document_at(&place.origin())).collect();
+        Refused::NotEmpty { key: key.clone(), by: by.into_iter().cloned().collect() }
+    }
+
+    /// What the document describes that stands at a place.
+    fn document_at(&self, at: &Origin) -> Option<&ResourceKey> {
+        let file = self.documents.files.get(&at.path)?;
+        let documents = file.documents.iter().map(|document| (document.origin.line, &document.key));
+        let invalid = file.invalid.iter().map(|document| (document.origin.line, &document.key));
+        let around = documents.chain(invalid).filter(|(line, _)| *line <= at.line);
+        around.max_by_key(|(line, _)| *line).map(|(_, key)| key)
+    }
+
+    /// Whether there is room for it, and for all that was there before.
+    fn has_room(&self, key: &ResourceKey) -> Result<(), Refused> {
+        if let Some(shortage) = self.lowered(key) {
+            return Err(Refused::Capacity(Box::new(shortage)));
+        }
+        let hold = |resource: &ResourceKey| self.catalog.resources.get(resource)?.hold.as_ref();
+        let over = |resource: &ResourceKey| Shortage::of(resource, hold(resource)?);
+        let is_news = |resource: &ResourceKey| hold(resource) != self.before.holds.get(resource);
+        let was_over = |resource: &ResourceKey| {
+            matches!(self.before.holds.get(resource), Some(Hold::OverCapacity { .. }))
+        };
+        let own = over(key).filter(|_| is_news(key));
+        let others = || {
+            let mut others = self.catalog.resources.keys().filter(|other| *other != key && !was_over(other));
+            others.find_map(over).map(|shortage| self.caused(key, shortage))
+        };
+        match own.or_else(others) {
+            Some(shortage) => Err(Refused::Capacity(Box::new(shortage))),
+            None => Ok(()),
+        }
+    }
+
+    /// What is short because of the edit, though it is another resource that would wait: the one that comes later.
+    fn caused(&self, key: &ResourceKey, shortage: Shortage) -> Shortage {
+        let in_all = shortage.used.saturating_add(shortage.wanted);
+        let wanted = if *key == shortage.limited_by { 0 } else { self.growth(key, &shortage.what) };
+        Shortage { key: key.clone(), used: in_all.saturating_sub(wanted), wanted, ..shortage }
+    }
+
+    /// How much more of something a resource has with the edit.
+    fn growth(&self, key: &ResourceKey, what: &str) -> u32 {
+        let was = match self.was {
+            Some(Spec::Cluster(cluster)) => Some(cluster.kafka_units),
+            _ => None,
+        };
+        match self.catalog.resources.get(key).map(|resource| &resource.spec) {
+            Some(Spec::Cluster(now)) if what.ends_with("kafka_units") => {
+                now.kafka_units.saturating_sub(was.unwrap_or(0))
+            }
+            _ => u32::from(self.was.is_none()),
+        }
+    }
+
+    /// A limit that the edit lowers below what is in use.
+    fn lowered(&self, key: &ResourceKey) -> Option<Shortage> {
+        let spec = &self.catalog.resources.get(key)?.spec;
+        let limits: Vec<(&str, Option<u32>, Option<u32>, Gauge)> = match (key.kind, spec, self.was) {
+            (Kind::Fleet, Spec::Fleet(now), Some(Spec::Fleet(was))) => {
+                let fleet = self.catalog.fleets.values().find(|fleet| fleet.key.resource() == *key)?;
+                vec![
+                    ("max_tenants", Some(was.max_tenants), Some(now.max_tenants), fleet.clusters),
+                    (
+                        "max_kafka_units",
+                        Some(was.max_kafka_units),
+                        Some(now.max_kafka_units),
+                        fleet.kafka_units,
+                    ),
+                ]
+            }
+            (Kind::Organization, Spec::Organization(now), Some(Spec::Organization(was))) => {
+                let capacity = self.catalog.capacity.get(&key.organization)?;
+                let (was, now) = (&was.quotas, &now.quotas);
+                vec![
+                    ("quotas.fleets", was.fleets, now.fleets, capacity.fleets),
+                    ("quotas.clusters", was.clusters, now.clusters, capacity.clusters),
+                    ("quotas.kafka_units", was.kafka_units, now.kafka_units, capacity.kafka_units),
+                ]
+            }
+            _ => return None,
+        };
+        limits.into_iter().find_map(|(what, was, now, gauge)| {
+            let (limit, used) = (now?, gauge.before.max(gauge.after));
+            let is_lowered = was.is_none_or(|was| limit < was);
+            (is_lowered && used > limit).then(|| Shortage {
+                key: key.clone(),
+                limited_by: key.clone(),
+                what: what.to_owned(),
+                used,
+                wanted: 0,
+                limit,
+            })
+        })
+    }
+
+    /// Whether it would wait for something else than before.
+    fn is_held(&self, key: &ResourceKey) -> Result<(), Refused> {
+        let hold = self.catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
+        if hold == self.before.holds.get(key) {
+            return Ok(());
+        }
+        match hold {
+            Some(Hold::Dependency { on }) => Err(Refused::Dependency { key: key.clone(), on: on.clone() }),
+            Some(Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. }) => {
+                let why = format!("{key} can't be told from the files as they are");
+                Err(Refused::Invalid(vec![Fault::at(
+                    "",
+                    why,
+                    "look at what `streamfleet validate` says of them",
+                )]))
+            }
+            Some(Hold::OverCapacity { .. } | Hold::Suspended { .. }) | None => Ok(()),
+        }
+    }
+}

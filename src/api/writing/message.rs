@@ -1,0 +1,81 @@
+//! What was changed, as a commit says it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::wish::What;
+use crate::names::ResourceKey;
+use crate::problem::plain;
+use crate::spec::SECRET_FIELDS;
+
+/// How many fields are named at most.
+const NAMED: usize = 3;
+
+/// What was changed, in a line. No secret is in it, whatever it looks like.
+pub fn message(key: &ResourceKey, what: &What, before: Option<&Value>, after: Option<&Value>) -> String {
+    match what {
+        What::Create(_) => return format!("Create {key}"),
+        What::Delete => return format!("Delete {key}"),
+        What::Replace(_) | What::Patch(_) => {}
+    }
+    let (before, after) = (fields(before), fields(after));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changed: Vec<&String> =
+        names.into_iter().filter(|name| before.get(*name) != after.get(*name)).collect();
+    match changed.as_slice() {
+        [] => format!("Change nothing of {key}"),
+        [name] => match after.get(*name) {
+            None => format!("Remove {} of {key}", plain(name)),
+            Some(value) => match shown(key, name, value) {
+                Some(value) => format!("Set {} of {key} to {value}", plain(name)),
+                None => format!("Change {} of {key}", plain(name)),
+            },
+        },
+        [first @ .., last] if changed.len() <= NAMED => {
+            let first: Vec<String> = first.iter().map(|name| plain(name)).collect();
+            format!("Change {} and {} of {key}", first.join(", "), plain(last))
+        }
+        changed => format!("Change {} fields of {key}", changed.len()),
+    }
+}
+
+/// A value that fits in a line and is no secret.
+fn shown(key: &ResourceKey, name: &str, value: &Value) -> Option<String> {
+    let is_secret = |(kind, _, pointer): &(crate::names::Kind, &str, &str)| {
+        let field = pointer.trim_start_matches('/').replace('/', ".");
+        *kind == key.kind && (name == field || name.starts_with(&format!("{field}.")))
+    };
+    if SECRET_FIELDS.iter().any(is_secret) {
+        return None;
+    }
+    match value {
+        Value::String(text) if text.contains('\n') => None,
+        Value::String(text) => Some(plain(text)),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// The values of a document that hold no others but lists, by their dotted names. A secret is one value, however it is given.
+fn fields(document: Option<&Value>) -> BTreeMap<String, Value> {
+    fn walk(value: &Value, name: &str, found: &mut BTreeMap<String, Value>) {
+        let is_secret = |(_, _, pointer): &(crate::names::Kind, &str, &str)| {
+            pointer.trim_start_matches('/').replace('/', ".") == name
+        };
+        match value {
+            Value::Object(fields) if !fields.is_empty() && !SECRET_FIELDS.iter().any(is_secret) => {
+                for (inner, value) in fields {
+                    let name = if name.is_empty() { inner.clone() } else { format!("{name}.{inner}") };
+                    walk(value, &name, found);
+                }
+            }
+            value => drop(found.insert(name.to_owned(), value.clone())),
+        }
+    }
+    let mut found = BTreeMap::new();
+    if let Some(document) = document {
+        walk(document, "", &mut found);
+    }
+    found
+}

@@ -1,0 +1,167 @@
+//! What is refused, and in which words.
+
+use super::*;
+
+#[test]
+fn what_is_wrong_with_a_body_is_told_by_its_fields() {
+    let world = World::new();
+    let with = |pointer: &str, value: Value| {
+        let mut body = cluster("clicks", 1);
+        body::put(&mut body, pointer, value);
+        What::Create(body)
+    };
+    let key = "Cluster/acme/clicks";
+    let said = [
+        world.refuses(key, What::Create(json!(["no", "object"]))),
+        world.refuses(key, What::Create(json!({}))),
+        world.refuses(key, with("/kafka_unit", json!(1))),
+        world.refuses(key, with("/kafka_units", json!("many"))),
+        world.refuses(key, with("/kafka_units", json!(9000))),
+        world.refuses(key, with("/advanced_config/storage/clas", json!("fast"))),
+        world.refuses(key, with("/tags", json!([{"key": "a"}]))),
+        world.refuses(key, with("/infrastructure", json!("us"))),
+        world.refuses(key, with("/tenancy_mode", json!("Isolated"))),
+        world.refuses(key, with("/organization", json!("globex"))),
+        world.refuses(key, with("/identifier", json!(7))),
+        world.refuses(key, with("/kind", json!("Fleet"))),
+        world.refuses("Cluster/umbrella/clicks", with("/organization", json!("umbrella"))),
+        world.refuses("Cluster/acme/../../x", with("/identifier", json!("../../x"))),
+        world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": null, "identifier": "x"}))),
+        world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 0}))),
+        world.refuses("Cluster/acme/nothing", What::Patch(json!({"kafka_units": 1}))),
+    ];
+    insta::assert_snapshot!(said.join(""));
+}
+
+#[test]
+fn what_there_is_no_room_for_is_told_with_the_numbers() {
+    let mut world = World::new();
+    let mut said = vec![
+        world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 5))),
+        world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 7}))),
+    ];
+    // What was written a moment ago counts, also where its name comes later.
+    world.call("Cluster/acme/zebras", What::Create(cluster("zebras", 4))).unwrap();
+    said.push(world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 1))));
+    said.push(world.refuses("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 5}))));
+    said.push(world.refuses("Organization/acme/acme", What::Patch(json!({"quotas": {"clusters": 1}}))));
+    world.plan();
+    world.applied("Fleet/acme/eu", |_| {});
+    world.applied("Cluster/acme/orders", |_| {});
+    world.applied("Cluster/acme/zebras", |_| {});
+    said.push(world.refuses("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 5}))));
+    said.push(world.refuses("Organization/acme/acme", What::Patch(json!({"quotas": {"kafka_units": 5}}))));
+    insta::assert_snapshot!(said.join(""));
+    // It may be raised, and lowered to what is in use.
+    world.call("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 9}))).unwrap();
+    world.call("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 6}))).unwrap();
+}
+
+#[test]
+fn what_is_guarded_or_needed_stays() {
+    let mut world = World::new();
+    let orders = "Cluster/acme/orders";
+    let mut said = vec![
+        world.refuses("Fleet/acme/eu", What::Delete),
+        world.refuses("Organization/acme/acme", What::Delete),
+    ];
+    for guard in ["deletion_protection", "suspend"] {
+        world.call(orders, What::Patch(json!({guard: true}))).unwrap();
+        said.push(world.refuses(orders, What::Delete));
+        world.call(orders, What::Patch(json!({guard: false}))).unwrap();
+    }
+    world.plan();
+    world.applied(orders, |record| record.protected = true);
+    said.push(world.refuses(orders, What::Delete));
+    world.applied(orders, |record| record.suspended = true);
+    said.push(world.refuses(orders, What::Delete));
+    // It is going, and its fleet has to wait for that.
+    world.applied(orders, |record| record.deleting = true);
+    world.call(orders, What::Delete).unwrap();
+    said.push(world.refuses("Fleet/acme/eu", What::Delete));
+    said.push(world.refuses(orders, What::Create(cluster("orders", 2))));
+    insta::assert_snapshot!(said.join(""));
+}
+
+#[test]
+fn others_that_refer_to_it_are_named() {
+    let mut world = World::new();
+    let provider = json!({"identifier": "sso", "issuer": "https://id.example.com", "jwks_uri": "https://id.example.com/keys", "audience": "kafka"});
+    world.call("IdentityProvider/acme/sso", What::Create(provider)).unwrap();
+    world.call("Cluster/acme/orders", What::Patch(json!({"advanced_config": {"oauth": "sso"}}))).unwrap();
+    world.plan();
+    let said = world.refuses("IdentityProvider/acme/sso", What::Delete);
+    assert_eq!(
+        said,
+        "409 not-empty: identity provider acme/sso can't be deleted: cluster acme/orders needs it\n  = delete these first, and \
+         wait until they are gone\n"
+    );
+    world.call("Cluster/acme/orders", What::Patch(json!({"advanced_config": {"oauth": null}}))).unwrap();
+    world.call("IdentityProvider/acme/sso", What::Delete).unwrap();
+}
+
+#[test]
+fn what_was_wrong_before_keeps_nobody_from_anything_else() {
+    let mut world = World::new();
+    world.put(
+        "acme/clusters/broken.yaml",
+        &ORDERS.replace("orders", "broken").replace("kafka_units: 2", "kafka_unit: 2"),
+    );
+    world.put("acme/clusters/half.yaml", "kind: [\n");
+    let fleet = FLEET.replace("max_tenants: 2", "max_tenants: 9");
+    world.put(
+        "acme/fleets/eu.yaml",
+        &format!("{fleet}---\n{}", fleet.replace("eu", "us").replace("Shared", "Open")),
+    );
+    world.plan();
+    world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
+    // In the same file too, whose lines move.
+    world.call("Fleet/acme/eu", What::Patch(json!({"placement_config": {"a": "b"}}))).unwrap();
+    let mut said = vec![
+        // What is there and has mistakes is there.
+        world.refuses("Cluster/acme/broken", What::Create(cluster("broken", 1))),
+        world.refuses("Cluster/acme/broken", What::Patch(json!({"region": "eu"}))),
+        world.refuses("Cluster/acme/half", What::Create(cluster("half", 1))),
+        // What the fleet says now would be wrong for its cluster.
+        world.refuses("Fleet/acme/eu", What::Patch(json!({"tenancy_mode": "Isolated"}))),
+    ];
+    // It is mended by what takes it away.
+    world.call("Cluster/acme/broken", What::Patch(json!({"kafka_unit": null, "kafka_units": 1}))).unwrap();
+    world.put("more.yaml", &world.file("acme/clusters/orders.yaml"));
+    world.plan();
+    said.push(world.refuses("Cluster/acme/orders", What::Patch(json!({"region": "eu"}))));
+    insta::assert_snapshot!(said.join(""));
+}
+
+#[test]
+fn a_document_where_it_may_not_be_says_nothing_of_what_it_names() {
+    let mut world = World::new();
+    fs::create_dir(world.tree().join("globex")).unwrap();
+    world.put("globex/theirs.yaml", &ORDERS.replace("orders", "clicks"));
+    world.plan();
+    world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
+    assert_eq!(world.file("globex/theirs.yaml"), ORDERS.replace("orders", "clicks"));
+    world.call("Cluster/acme/clicks", What::Delete).unwrap();
+}
+
+#[test]
+fn a_file_that_can_t_be_edited_rightly_is_left_to_people() {
+    let mut world = World::new();
+    let anchored = ORDERS.replace("kafka_units: 2 ", "kafka_units: &units 2 ") + "  scale_down_to: *units\n";
+    world.put("acme/clusters/orders.yaml", &anchored);
+    world.plan();
+    let mut said = vec![world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3})))];
+    // What else is in the file can be changed.
+    world.call("Cluster/acme/orders", What::Patch(json!({"region": "eu"}))).unwrap();
+    // Somebody has moved it elsewhere meanwhile.
+    world.put("acme/clusters/orders.yaml", "# It is elsewhere.\n");
+    said.push(world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))));
+    // A link is no way out.
+    fs::remove_file(world.tree().join("acme/clusters/orders.yaml")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", world.tree().join("acme/clusters/orders.yaml")).unwrap();
+    said.push(world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))));
+    std::os::unix::fs::symlink(world.folder.path(), world.tree().join("acme/identity-providers")).unwrap();
+    let provider = json!({"identifier": "sso", "issuer": "https://id.example.com", "jwks_uri": "https://id.example.com/keys", "audience": "kafka"});
+    said.push(world.refuses("IdentityProvider/acme/sso", What::Create(provider)));
+    insta::assert_snapshot!(said.join(""));
+}

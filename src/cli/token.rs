@@ -1,0 +1,280 @@
+//! `streamfleet token`: what callers of the API show.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::api::caller::{SuperUsers, organizations, shortfall};
+use crate::api::tokens::Shown;
+use crate::cli::console::Console;
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::cli::format::Format;
+use crate::cli::round;
+use crate::cli::running::{Question, Running};
+use crate::cli::settings::{Settings, TreeArgs};
+use crate::cli::{command, why};
+use crate::interface;
+use crate::names::Identifier;
+use crate::round::Installation;
+use crate::state::{Access, MOST_TOKEN_DAYS, NotAdded, Reach, Revoked, State, TOKEN_DAYS, Token, TokenOrder};
+
+/// Make, list and revoke the tokens that callers of the API show.
+///
+/// A token speaks for a person and may do what it is made for, as far as that person may: a super user whom the settings name,
+/// or a member of an organization by its spec. Where `serve` runs, it is asked.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    Create(Create),
+    List(List),
+    Revoke(Revoke),
+}
+
+/// Make a token, and print it, this once: only its digest is kept.
+#[derive(Debug, Args)]
+pub struct Create {
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// What to call it, for the list and the audit trail.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// The e-mail address of who it speaks for.
+    #[arg(long, value_name = "EMAIL")]
+    owner: String,
+    /// The organization that it is for.
+    #[arg(long, value_name = "ORGANIZATION", required_unless_present = "all_organizations")]
+    organization: Option<Identifier>,
+    /// For all organizations that there are, and will be.
+    #[arg(long, conflicts_with = "organization")]
+    all_organizations: bool,
+    /// The most that it may be used for: `write` is also `read`, and `admin` is all.
+    #[arg(long, value_name = "ACCESS", default_value = "read", value_parser = access())]
+    access: Access,
+    /// How many days it holds.
+    #[arg(long, value_name = "DAYS", default_value_t = TOKEN_DAYS, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TOKEN_DAYS)))]
+    days: u32,
+    /// Print the token alone, or JSON or YAML with all that is known of it.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+/// List the tokens that hold: whose they are, what they are for and until when.
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// List also those that ended or were revoked.
+    #[arg(long)]
+    all: bool,
+    /// Print a table, JSON or YAML.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+/// Revoke a token: it is good for nothing from then on.
+#[derive(Debug, Args)]
+pub struct Revoke {
+    /// Its id or, where one alone that holds has it, its name.
+    #[arg(value_name = "TOKEN")]
+    token: String,
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Verb, console: &mut Console) -> Result<u8, Failure> {
+    match verb {
+        Verb::Create(verb) => create(verb, console),
+        Verb::List(verb) => list(verb, console),
+        Verb::Revoke(verb) => revoke(verb, console),
+    }
+}
+
+fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let order = verb.order();
+    match Running::of(&settings)? {
+        Some(daemon) => {
+            let body = serde_json::to_vec(&order)
+                .map_err(|error| Failure::during("could not write what is asked for", &error))?;
+            let question = Question::post("/tokens", &[("by", &round::user())], body);
+            verb.show(&daemon.ask(question, console)?, &settings, console)?;
+        }
+        None => {
+            let installation = round::open(&settings, round::Access::Write, console)?;
+            let shown = made(&installation, order)?;
+            verb.show(&shown, &settings, console)?;
+            // It takes a while, and whoever doesn't wait has the token.
+            lacks(&installation, &settings, &shown.kept).iter().for_each(|lacks| console.warn(lacks));
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// Makes it in the state itself.
+fn made(installation: &Installation, order: TokenOrder) -> Result<Shown, Failure> {
+    let Some(state) = &installation.state else {
+        return Err(Failure::new("no token can be made without a state"));
+    };
+    let made = state.add_token(order, &round::actor(), Timestamp::now()).map_err(|why| match why {
+        NotAdded::Order(fault) => Failure::usage(fault.why),
+        NotAdded::State(error) => Failure::of_state("could not make the token", &error),
+    })?;
+    Ok(made.into())
+}
+
+/// What a token lacks by the specs, where they can be read.
+fn lacks(installation: &Installation, settings: &Settings, token: &Token) -> Option<String> {
+    let documents = round::read(settings).ok()?;
+    let checked = installation.check(&documents, Timestamp::now()).ok()?;
+    let super_users = SuperUsers::of(&settings.config.api.super_user_emails);
+    shortfall(token, &super_users, organizations(&checked.catalog, token))
+}
+
+fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let now = Timestamp::now();
+    let mut tokens = match Running::of(&settings)? {
+        Some(daemon) => daemon.ask(Question::get("/tokens", &[]), console)?,
+        None => recorded(&settings, console)?,
+    };
+    tokens.retain(|token: &Token| verb.all || token.holds(now));
+    let text = match verb.format.data(&tokens)? {
+        Some(text) => text,
+        None if tokens.is_empty() => {
+            let create = command::line(&["token", "create", &settings.arguments, "--help"]);
+            format!("No token holds; to make one, see: {create}\n")
+        }
+        None => table(&tokens, now),
+    };
+    console.print(&text)?;
+    Ok(exit::OK)
+}
+
+/// Every token that was ever made.
+fn recorded(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Failure> {
+    let state = round::open_state(settings, round::Access::ReadOnly, console)?;
+    Ok(state.as_ref().map(State::tokens).unwrap_or_default())
+}
+
+fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let now = Timestamp::now();
+    let id = match verb.token.parse() {
+        Ok(id) => id,
+        Err(_) => {
+            let known = match Running::of(&settings)? {
+                // Who answers is told when it is done.
+                Some(daemon) => daemon.answer(Question::get("/tokens", &[]))?.data,
+                None => recorded(&settings, console)?,
+            };
+            meant(&verb.token, &known, now, &settings)?
+        }
+    };
+    let revoked = match Running::of(&settings)? {
+        Some(daemon) => {
+            let question = Question::delete(&format!("/tokens/{id}"), &[("by", &round::user())]);
+            daemon.ask(question, console)?
+        }
+        None => {
+            let state = round::open_state(&settings, round::Access::ReadOnly, console)?;
+            let revoked = state.map(|state| state.revoke_token(id, &round::actor(), now)).transpose();
+            let failed = |error| Failure::of_state("could not revoke the token", &error);
+            revoked.map_err(failed)?.unwrap_or(Revoked::Unknown)
+        }
+    };
+    let text = match revoked {
+        Revoked::Now(token) => format!("Revoked {token}. It is good for nothing any more.\n"),
+        Revoked::Before(token) => {
+            let at = token.revoked_at.map(interface::timestamp).unwrap_or_default();
+            format!("{token} was revoked already, at {at}.\n")
+        }
+        Revoked::Unknown => return Err(unknown(&verb.token, &settings)),
+    };
+    console.print(&text)?;
+    Ok(exit::OK)
+}
+
+/// The id of the token that a person names. One that holds goes before those of its name that don't.
+fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> Result<Uuid, Failure> {
+    let so_named = known.iter().filter(|token| token.name == named);
+    let (holding, others): (Vec<&Token>, Vec<&Token>) = so_named.partition(|token| token.holds(now));
+    match (holding.as_slice(), others.as_slice()) {
+        ([token], _) | ([], [.., token]) => Ok(token.id),
+        ([], []) => Err(unknown(named, settings)),
+        (several, _) => {
+            let ids: Vec<String> =
+                several.iter().map(|token| format!("{} of {}", token.id, token.owner)).collect();
+            Err(Failure::new(format!("{} tokens that hold are named {named}", several.len()))
+                .hint(format!("name one by its id: {}", ids.join(", "))))
+        }
+    }
+}
+
+fn unknown(named: &str, settings: &Settings) -> Failure {
+    let failure = Failure::new(match crate::state::looks_like_token(named) {
+        // Somebody has pasted the secret, which no text should repeat.
+        true => "what was given is a token itself, and not its id or name".to_owned(),
+        false => format!("there is no token {named}"),
+    });
+    failure.hint(format!(
+        "the tokens are listed by: {}",
+        command::line(&["token", "list", &settings.arguments, "--all"])
+    ))
+}
+
+fn table(tokens: &[Token], now: Timestamp) -> String {
+    let ends = |token: &Token| match token.revoked_at {
+        Some(at) => format!("revoked {} ago", why::age(now.duration_since(at))),
+        None if token.expires_at <= now => {
+            format!("expired {} ago", why::age(now.duration_since(token.expires_at)))
+        }
+        None => format!("in {}", why::age(token.expires_at.duration_since(now))),
+    };
+    let heads = ["NAME", "OWNER", "ORGANIZATION", "ACCESS", "ENDS", "ID"].map(str::to_owned);
+    let row = |token: &Token| {
+        let Token { id, name, owner, organization, access, .. } = token;
+        [
+            name.clone(),
+            owner.clone(),
+            organization.to_string(),
+            access.to_string(),
+            ends(token),
+            id.to_string(),
+        ]
+    };
+    let rows: Vec<[String; 6]> = [heads].into_iter().chain(tokens.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    let line = |row: &[String; 6]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  "));
+        format!("{}{}\n", cells.collect::<String>(), row[5])
+    };
+    rows.iter().map(line).collect()
+}
+
+impl Create {
+    fn order(&self) -> TokenOrder {
+        let Create { name, owner, organization, access, days, .. } = self;
+        let organization = organization.clone().map_or(Reach::All, Reach::Organization);
+        TokenOrder { name: name.clone(), owner: owner.clone(), organization, access: *access, days: *days }
+    }
+
+    /// The token alone on standard output, so that it can be kept without anybody seeing it.
+    fn show(&self, shown: &Shown, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
+        let Token { id, name, owner, expires_at, .. } = &shown.kept;
+        let (scope, until) = (shown.kept.scope(), interface::timestamp(*expires_at));
+        let revoke = command::line(&["token", "revoke", &id.to_string(), &settings.arguments]);
+        console.tell(&format!(
+            "Made token {name} for {owner}: {scope}, until {until}.\nIt is shown this once. To revoke it: {revoke}\n"
+        ));
+        let text = self.format.data(shown)?.unwrap_or_else(|| format!("{}\n", shown.token));
+        console.print(&text)
+    }
+}
+
+fn access() -> impl clap::builder::TypedValueParser<Value = Access> {
+    let words = PossibleValuesParser::new(Access::ALL.map(Access::as_str));
+    words.map(|word| Access::ALL.into_iter().find(|access| access.as_str() == word).unwrap_or(Access::Read))
+}

@@ -1,0 +1,365 @@
+//! Writing a file of a tree back, as an editor does that saves well: whoever looks sees the old file or the whole new one,
+//! also after a power cut, and what somebody else saved meanwhile is never written over.
+
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use tempfile::NamedTempFile;
+
+use super::{Look, Refused, Scan, is_hidden, stable_bytes, stamp};
+use crate::names::SpecPath;
+use crate::source::Edit;
+use crate::source::rules::TEMPORARY;
+use crate::spec::Entry;
+
+/// How old a file has to be that somebody left beside its place when it was killed.
+const LEFT: Duration = Duration::from_secs(60);
+
+/// How often two files change places at most until what somebody saved last is in its place.
+const SWAPS: u32 = 100;
+
+/// The permissions that a new file has, as far as the process may give them.
+const NEW: u32 = 0o666;
+
+/// Why a file was not written. It is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum NotWritten {
+    /// What stands there can't be read, by the rules of the tree.
+    #[error("`{path}` is left as it is: {why}")]
+    Unreadable {
+        /// The file or folder.
+        path: SpecPath,
+        /// Why.
+        why: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// Something else stands in its place.
+    #[error("`{path}` can't be written: {why}")]
+    Place {
+        /// The file.
+        path: SpecPath,
+        /// What stands there.
+        why: &'static str,
+    },
+    /// Somebody else has changed it since it was read.
+    #[error("`{path}` is left as it is: somebody else keeps changing it")]
+    Changed {
+        /// The file.
+        path: SpecPath,
+    },
+    /// The system refuses it.
+    #[error("cannot {attempted} `{path}` in the specs: {error}")]
+    System {
+        /// What was attempted, as a verb.
+        attempted: &'static str,
+        /// The file.
+        path: SpecPath,
+        /// The system's answer.
+        error: io::Error,
+    },
+}
+
+impl NotWritten {
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            NotWritten::Unreadable { hint, .. } => hint.clone(),
+            NotWritten::Place { .. } => "move what stands there, or make the change in the file".to_owned(),
+            NotWritten::Changed { .. } => "try again when nobody writes to it any more".to_owned(),
+            NotWritten::System { .. } if self.is_full() => {
+                "free some space on the disk of the specs, and try again".to_owned()
+            }
+            NotWritten::System { .. } => {
+                "let the user that runs streamfleet write the files and folders of the specs, and try again"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// Whether there is no room for it.
+    pub fn is_full(&self) -> bool {
+        matches!(self, NotWritten::System { error, .. }
+            if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    }
+}
+
+/// The bytes of a file as it is now; none where there is none.
+///
+/// # Errors
+/// When it can't be read, or may not be by the rules of the tree.
+pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten> {
+    let place = Place::find(root, path)?;
+    if place.data.is_none() {
+        return Ok(None);
+    }
+    bytes(&place.file, path)
+}
+
+/// Makes an edit of a file that was read as `before`, and waits until it outlasts a power cut.
+///
+/// # Errors
+/// When somebody has changed the file since, or the system refuses it. Nothing is left of it then.
+pub fn write(
+    root: &Utf8Path,
+    Edit { path, content }: &Edit,
+    before: Option<&[u8]>,
+) -> Result<(), NotWritten> {
+    let place = Place::find(root, path)?;
+    let of = Of { path, place: &place };
+    of.is_as_before(before)?;
+    let folder = place.file.parent().unwrap_or(root);
+    clean(folder);
+    match content {
+        Some(content) => of.put(content, before),
+        None => of.take_out(before),
+    }
+}
+
+/// Where a file of the tree is.
+struct Place {
+    /// The file, behind all links.
+    file: Utf8PathBuf,
+    /// What it is; none where there is none.
+    data: Option<Metadata>,
+    /// The folders on the way to it that aren't there, the outermost first.
+    missing: Vec<Utf8PathBuf>,
+}
+
+impl Place {
+    /// Goes to a file as a scan would, by the same rules for links.
+    fn find(root: &Utf8Path, path: &SpecPath) -> Result<Self, NotWritten> {
+        let failed = |error| NotWritten::System { attempted: "find", path: path.clone(), error };
+        let in_the_way = |why| NotWritten::Place { path: path.clone(), why };
+        let real = root.canonicalize_utf8().map_err(failed)?;
+        let root_stamp = stamp(&fs::metadata(&real).map_err(failed)?);
+        let mut scan = Scan::new(&real, Look::List, root_stamp);
+        let mut missing: Vec<Utf8PathBuf> = Vec::new();
+        let mut names = path.as_str().split('/').peekable();
+        while let Some(name) = names.next() {
+            let is_last = names.peek().is_none();
+            let here = missing.last().or(scan.inside.last()).map_or(real.as_path(), |folder| folder);
+            let place = here.join(name);
+            if !missing.is_empty() {
+                if is_last {
+                    return Ok(Place { file: place, data: None, missing });
+                }
+                missing.push(place);
+                continue;
+            }
+            match scan.resolve(&place) {
+                Ok((file, data)) if is_last && data.is_file() => {
+                    if is_hidden(file.strip_prefix(&real).unwrap_or(&file)) {
+                        return Err(in_the_way(
+                            "it is mounted from a volume, which is changed where that comes from",
+                        ));
+                    }
+                    return Ok(Place { file, data: Some(data), missing });
+                }
+                Ok(_) if is_last => return Err(in_the_way("what stands there is no file")),
+                Ok((folder, data)) if data.is_dir() => {
+                    if scan.inside.contains(&folder) {
+                        return Err(in_the_way("a link on the way to it leads back"));
+                    }
+                    scan.inside.push(folder);
+                }
+                Ok(_) => return Err(in_the_way("what stands on the way to it is no folder")),
+                Err(Refused::Gone) if is_last => return Ok(Place { file: place, data: None, missing }),
+                Err(Refused::Gone) => missing.push(place),
+                Err(Refused::Because(entry)) => {
+                    let (why, hint) = match *entry {
+                        Entry::Unreadable { message, hint, .. } => (message, hint),
+                        Entry::File { .. } => Default::default(),
+                    };
+                    return Err(NotWritten::Unreadable { path: path.clone(), why, hint });
+                }
+            }
+        }
+        Err(in_the_way("it has no name"))
+    }
+}
+
+/// An edit of one file.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    path: &'a SpecPath,
+    place: &'a Place,
+}
+
+impl Of<'_> {
+    fn failed(&self, attempted: &'static str) -> impl Fn(io::Error) -> NotWritten {
+        let path = self.path.clone();
+        move |error| NotWritten::System { attempted, path: path.clone(), error }
+    }
+
+    fn changed(&self) -> NotWritten {
+        NotWritten::Changed { path: self.path.clone() }
+    }
+
+    fn is_as_before(&self, before: Option<&[u8]>) -> Result<(), NotWritten> {
+        let now = match &self.place.data {
+            Some(_) => bytes(&self.place.file, self.path)?,
+            None => None,
+        };
+        if now.as_deref() == before { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// Writes the file beside its place, and puts it there.
+    fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), NotWritten> {
+        let made = Folders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
+        let folder = self.folder();
+        let prepared = self.prepare(folder, content).map_err(self.failed("write"))?;
+        match before {
+            None => match prepared.persist_noclobber(&self.place.file) {
+                Ok(_) => {}
+                Err(error) if error.error.kind() == ErrorKind::AlreadyExists => return Err(self.changed()),
+                Err(error) => return Err(self.failed("write")(error.error)),
+            },
+            Some(before) => self.replace(prepared, content, before)?,
+        }
+        sync(folder).map_err(self.failed("write"))?;
+        made.keep().map_err(self.failed("write"))
+    }
+
+    fn folder(&self) -> &Utf8Path {
+        self.place.file.parent().unwrap_or(Utf8Path::new("/"))
+    }
+
+    /// A file with these bytes beside the place, on the disk, with the permissions and the owner of what stands there.
+    fn prepare(&self, folder: &Utf8Path, content: &[u8]) -> io::Result<NamedTempFile> {
+        let mut file = tempfile::Builder::new()
+            .prefix(TEMPORARY)
+            .permissions(Permissions::from_mode(NEW))
+            .tempfile_in(folder)?;
+        if let Some(data) = &self.place.data {
+            let own = file.as_file().metadata()?;
+            if (own.uid(), own.gid()) != (data.uid(), data.gid()) {
+                // Only root may give a file away. To others it is theirs from now on, as with most editors.
+                let _ = std::os::unix::fs::fchown(file.as_file(), Some(data.uid()), Some(data.gid()));
+            }
+            file.as_file().set_permissions(Permissions::from_mode(data.mode() & 0o7777))?;
+        }
+        file.write_all(content)?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    }
+
+    /// Puts a file in the place of one that is as it was before. The two change places, so that what somebody saved in the
+    /// last moment is still there, and is put back.
+    fn replace(&self, prepared: NamedTempFile, content: &[u8], before: &[u8]) -> Result<(), NotWritten> {
+        self.is_as_before(Some(before))?;
+        let swap =
+            || renameat_with(CWD, prepared.path(), CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE);
+        let found = || fs::read(prepared.path()).map_err(self.failed("write"));
+        match swap() {
+            Ok(()) => {}
+            // Not every file system can do that.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                let placed = prepared.persist(&self.place.file);
+                return placed.map(drop).map_err(|error| self.failed("write")(error.error));
+            }
+            Err(Errno::NOENT) => return Err(self.changed()),
+            Err(error) => return Err(self.failed("write")(error.into())),
+        }
+        let mut saved = found().inspect_err(|_| {
+            // What can't be read is nobody's to throw away.
+            let _ = swap();
+        })?;
+        if saved == before {
+            return Ok(());
+        }
+        // Until what comes back is what was put there, somebody saves again and again, and the last one has to stay.
+        let mut put = content.to_vec();
+        for _ in 0..SWAPS {
+            swap().map_err(|error| self.failed("put back")(error.into()))?;
+            let there = found()?;
+            if there == put {
+                break;
+            }
+            put = std::mem::replace(&mut saved, there);
+        }
+        Err(self.changed())
+    }
+
+    /// Removes the file. It is put aside first, so that what somebody saved in the last moment can be put back.
+    fn take_out(self, before: Option<&[u8]>) -> Result<(), NotWritten> {
+        let Some(before) = before else { return Ok(()) };
+        let folder = self.folder();
+        let aside = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder);
+        let aside = aside.map_err(self.failed("remove"))?.into_temp_path();
+        fs::rename(&self.place.file, &aside).map_err(self.failed("remove"))?;
+        if fs::read(&aside).map_err(self.failed("remove"))? != before {
+            return match aside.persist_noclobber(&self.place.file) {
+                Ok(()) => Err(self.changed()),
+                // There is a newer one by now.
+                Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Err(self.changed()),
+                Err(error) => Err(self.failed("put back")(error.error)),
+            };
+        }
+        drop(aside);
+        sync(folder).map_err(self.failed("remove"))
+    }
+}
+
+/// The bytes of a file that stands still.
+fn bytes(file: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten> {
+    match stable_bytes(file) {
+        Ok(Some(bytes)) => Ok(Some(bytes)),
+        Ok(None) => Err(NotWritten::Changed { path: path.clone() }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(NotWritten::System { attempted: "read", path: path.clone(), error }),
+    }
+}
+
+/// Folders that were made for a file. They go again unless somebody keeps them.
+struct Folders(Vec<Utf8PathBuf>);
+
+impl Folders {
+    fn make(missing: &[Utf8PathBuf]) -> io::Result<Self> {
+        let mut made = Folders(Vec::new());
+        for folder in missing {
+            match DirBuilder::new().create(folder) {
+                Ok(()) => made.0.push(folder.clone()),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(made)
+    }
+
+    /// Waits until they outlast a power cut.
+    fn keep(mut self) -> io::Result<()> {
+        let made = std::mem::take(&mut self.0);
+        made.iter().filter_map(|folder| folder.parent()).try_for_each(sync)
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        // One that somebody else uses by now isn't empty, and stays.
+        self.0.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+}
+
+fn sync(folder: &Utf8Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Removes what somebody left here who was killed while writing.
+fn clean(folder: &Utf8Path) {
+    for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
+        let is_old = || {
+            let changed = entry.metadata().and_then(|data| data.modified()).ok();
+            changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > LEFT)
+        };
+        if entry.file_name().starts_with(TEMPORARY) && is_old() {
+            // The next one tries again.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Records as lines of a file that only grows: read whole or refused, and mended where a crash cut the last line short.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::de::DeserializeOwned;
+
+use super::StateError;
+use super::lines::{Lines, whole_length};
+use super::records::{VERSION, Versioned};
+
+/// Reads records one after the other, and says how many there were. The last one may lack its line break; anything less at
+/// the end had not taken effect, and is left out.
+pub(super) fn read<T: DeserializeOwned>(
+    path: &Utf8Path,
+    bytes: &[u8],
+    mut take: impl FnMut(T),
+) -> Result<usize, StateError> {
+    let whole = &bytes[..whole_length(bytes)];
+    let mut count = 0;
+    for (index, line) in whole.split(|&byte| byte == b'\n').enumerate() {
+        if line.is_empty() {
+            continue;
+        }
+        take(parse(line).map_err(|error| error.at(path, index + 1))?);
+        count += 1;
+    }
+    if let Ok(entry) = parse(&bytes[whole.len()..]) {
+        take(entry);
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Mends the end of a file: a record that lacks only its line break gets it, anything less is cut off, which is told.
+pub(super) fn repair<T: DeserializeOwned>(
+    lines: &mut Lines,
+    bytes: &[u8],
+) -> Result<Option<String>, StateError> {
+    let whole = whole_length(bytes);
+    let rest = &bytes[whole..];
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    lines.truncate(whole as u64)?;
+    if let (Ok(_), Ok(line)) = (parse::<T>(rest), str::from_utf8(rest)) {
+        lines.append(&[line.to_owned()])?;
+        return Ok(None);
+    }
+    let path = lines.path();
+    Ok(Some(format!(
+        "the last line of `{path}` was cut short by a crash and was dropped; it had not taken effect"
+    )))
+}
+
+/// The bytes up to the end of the last whole record.
+pub(super) fn whole<T: DeserializeOwned>(mut bytes: Vec<u8>) -> Vec<u8> {
+    let whole = whole_length(&bytes);
+    match parse::<T>(&bytes[whole..]) {
+        Ok(_) => bytes.push(b'\n'),
+        Err(_) => bytes.truncate(whole),
+    }
+    bytes
+}
+
+/// Why a line is no record.
+enum LineError {
+    Newer(u32),
+    Damaged(serde_json::Error),
+}
+
+impl LineError {
+    fn at(self, path: &Utf8Path, line: usize) -> StateError {
+        let path: Utf8PathBuf = path.to_owned();
+        match self {
+            LineError::Newer(found) => StateError::Newer { path, line, found, known: VERSION },
+            LineError::Damaged(error) => {
+                // To the parser a line is the whole text; its own "line 1" would contradict ours.
+                let text = error.to_string();
+                let reason = text.split(" at line ").next().unwrap_or(&text).to_owned();
+                StateError::Damaged { path, line, reason }
+            }
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
+    let Versioned { v } = serde_json::from_slice(line).map_err(LineError::Damaged)?;
+    if v > VERSION {
+        return Err(LineError::Newer(v));
+    }
+    serde_json::from_slice(line).map_err(LineError::Damaged)
+}

@@ -1,0 +1,118 @@
+//! The page of the API: every route, by what it is about, and every word for what may go wrong.
+
+use std::fmt::Write as _;
+
+use streamfleet::api::openapi::{MERGE_PATCH, needs, refused};
+use streamfleet::api::problem::code;
+use streamfleet::api::route::{Gives, ROUTES, Route, Takes};
+use streamfleet::names::Kind;
+
+use super::{WRITTEN, page_of, text};
+
+const HEAD: &str = "What `serve` answers over HTTP at `api.listen`, in JSON. [`schemas/openapi.json`](../../schemas/openapi.json) says \
+the same to programs, with every field, and `/openapi.json` of a running `serve` gives it.
+
+- A token goes into a header `Authorization: Bearer TOKEN`, and a body has a header `Content-Type: application/json`.
+- A slash at the end of a path is optional. `HEAD` works wherever `GET` does.
+- An organization, and what a path names at its end, go by id or identifier, a base domain by id or domain.
+- What is created, replaced or changed has the fields of its document, without `apiVersion` and `kind`. Secrets are sent as \
+strings, and shown in the answer to the call that created them alone.
+- A patch is a merge patch (RFC 7396): it has the fields that change.
+- With `?dry_run=true`, nothing is changed, and the answer is the plan of what would be done.
+- `ETag` names the spec as it is; with `If-Match`, a change is refused where the spec was changed since.";
+
+pub fn page() -> String {
+    let mut page = format!("{WRITTEN}\n\n# The API\n\n{HEAD}\n");
+    for kind in Kind::ALL {
+        let file = page_of(kind);
+        let fields = file.trim_start_matches("reference/");
+        let about = format!("The fields are those of [{}]({fields}).", kind.as_str());
+        page +=
+            &section(&format!("{}s", capitalized(kind.noun())), &about, |route| route.kind() == Some(kind));
+    }
+    page += &section("Everything else", "", |route| route.kind().is_none());
+    page += "\n## What may go wrong\n\nA refusal is a problem document (RFC 9457), sent as `application/problem+json`: `type`, \
+             `title`, `status`, `code`, `detail`, `hint`, `errors` (each with `pointer`, `detail`, `hint`, `file` and `line`) and \
+             `request_id`, which the header `X-Request-Id` and the daemon's log have too.\n\n\
+             | status | code | what it means | what to do |\n|---|---|---|---|\n";
+    for code in code::ALL {
+        writeln!(page, "| {} | `{}` | {} | {} |", code.status, code.word, text(code.title), text(code.next))
+            .unwrap();
+    }
+    page
+}
+
+fn section(title: &str, about: &str, of: impl Fn(&Route) -> bool) -> String {
+    let mut section = format!("\n## {title}\n");
+    if !about.is_empty() {
+        write!(section, "\n{about}\n").unwrap();
+    }
+    for route in ROUTES.iter().filter(|route| of(route)) {
+        section += &entry(route);
+    }
+    section
+}
+
+fn entry(route: &Route) -> String {
+    let mut entry = format!(
+        "\n### `{} {}`\n\n{}. {}\n",
+        route.method.as_str(),
+        route.path,
+        route.summary,
+        needs(route.needs)
+    );
+    let mut facts = Vec::new();
+    for query in route.query {
+        facts.push(format!("`?{}`: {}", query.name, text(query.text)));
+    }
+    if let Some(takes) = route.takes {
+        facts.push(format!("takes {}", taken(takes)));
+    }
+    let given: Vec<String> =
+        route.gives.iter().map(|(status, gives)| format!("{status}, {}", given(*gives, route))).collect();
+    facts.push(format!("answers {}", given.join("; ")));
+    let refused: Vec<String> = refused(route).iter().map(u16::to_string).collect();
+    facts.push(format!("refuses with {}", refused.join(", ")));
+    entry += "\n";
+    facts.iter().for_each(|fact| writeln!(entry, "- {fact}").unwrap());
+    entry
+}
+
+fn taken(takes: Takes) -> String {
+    match takes {
+        Takes::Create(kind) | Takes::Replace(kind) => format!("the whole {}", kind.noun()),
+        Takes::Patch(kind) => format!("the fields of the {} that change, as `{MERGE_PATCH}`", kind.noun()),
+        Takes::Schema(schema) => fields(&schema()),
+    }
+}
+
+fn given(gives: Gives, route: &Route) -> String {
+    match gives {
+        Gives::Record(kind) => format!("the record of the {}", kind.noun()),
+        Gives::List(kind) => {
+            format!("`items`, the records of {}s, with `next_page_token` and `total`", kind.noun())
+        }
+        Gives::Schema(_) if route.kind().is_some() => "the plan, with `?dry_run=true`".to_owned(),
+        Gives::Schema(schema) => fields(&schema()),
+        Gives::Nothing => "nothing".to_owned(),
+    }
+}
+
+/// What an object holds, by the names of its fields; of a page of a list, what each of its items does.
+fn fields(schema: &serde_json::Value) -> String {
+    let item = &schema["properties"]["items"]["items"];
+    if item.is_object() {
+        return format!("`items`, each {}", fields(item));
+    }
+    let description = schema["description"].as_str().unwrap_or_default().trim_end_matches('.');
+    let first = description.chars().next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
+    let what = format!("{first}{}", description.get(first.len()..).unwrap_or_default());
+    let names: Vec<String> =
+        schema["properties"].as_object().into_iter().flatten().map(|(name, _)| format!("`{name}`")).collect();
+    if names.is_empty() { text(&what) } else { format!("{}: {}", text(&what), names.join(", ")) }
+}
+
+fn capitalized(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
