@@ -5,12 +5,14 @@
 //! STREAMFLEET_BENCH_CLUSTERS=10000 cargo bench --bench scale      # 100 fleets with 10,000 clusters
 //! cargo bench --bench scale -- commands                           # only the commands
 //! cargo bench --bench scale -- serve                              # only `serve`, also with 100 clusters
+//! cargo bench --bench scale -- api                                # only the API, by `wrk`
 //! ```
 //!
 //! Nothing here fails for being slow: a figure is for a person to judge, on a machine that the person knows.
 
 #![allow(clippy::disallowed_methods, reason = "measures what the disk and the processors do")]
 
+mod api;
 mod daemon;
 mod floor;
 mod process;
@@ -50,11 +52,13 @@ fn main() -> ExitCode {
     let clusters = clusters.and_then(|text| text.parse().ok()).unwrap_or(CLUSTERS);
     let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("the disk takes a folder");
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    let is_wanted =
-        |part: &str| words.contains(&part) || !["commands", "serve"].iter().any(|it| words.contains(it));
+    let is_wanted = |part: &str| {
+        words.contains(&part) || !["commands", "serve", "api"].iter().any(|it| words.contains(it))
+    };
     let commands = || if is_wanted("commands") { measure(folder.path(), clusters) } else { Ok(()) };
     let serve = || if is_wanted("serve") { daemon::measure(folder.path(), clusters) } else { Ok(()) };
-    match commands().and_then(|()| serve()) {
+    let api = || if is_wanted("api") { api::measure(folder.path(), clusters) } else { Ok(()) };
+    match commands().and_then(|()| serve()).and_then(|()| api()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -1,12 +1,15 @@
 //! Where those who ask leave their questions, and whoever makes plans the last one.
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use super::writing::Writer;
+use crate::names::ResourceKey;
 use crate::parallel::locked;
 use crate::round::{Approved, Installation, Memory, Round};
 use crate::spec::Documents;
@@ -42,6 +45,8 @@ pub struct Made {
     pub round: Arc<Round>,
     /// How many writes of the API the specs have in any case: the [`Writer::mark`] of when they were read.
     pub writes: u64,
+    /// What has which id, once somebody asks for one.
+    ids: Arc<OnceLock<BTreeMap<Uuid, ResourceKey>>>,
 }
 
 impl Made {
@@ -52,7 +57,19 @@ impl Made {
         round: Arc<Round>,
         writes: u64,
     ) -> Made {
-        Made { installation, documents, round, writes }
+        Made { installation, documents, round, writes, ids: Arc::default() }
+    }
+
+    /// What has an id.
+    pub(super) fn key_with(&self, id: Uuid) -> Option<&ResourceKey> {
+        let all = || {
+            let checked = &self.round.checked;
+            let recorded = checked.recorded.resources.iter().map(|(key, record)| (record.id, key.clone()));
+            let wanted =
+                checked.catalog.resources.values().map(|resource| (resource.id, resource.key.clone()));
+            recorded.chain(wanted).collect()
+        };
+        self.ids.get_or_init(all).get(&id)
     }
 }
 

@@ -16,6 +16,8 @@ pub mod openapi;
 mod patient;
 pub mod problem;
 pub mod proposal;
+mod query;
+mod rest;
 mod room;
 pub mod route;
 pub mod socket;
@@ -42,6 +44,7 @@ use crate::config::ApiConfig;
 use crate::vitals::Vitals;
 use connection::{Limits, OF_SOCKET};
 use problem::Plain;
+use rest::Service;
 use socket::Socket;
 use tls::{Handshake, Tls};
 
@@ -132,7 +135,9 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     let closed = |source| Closed::Socket { path: path.clone(), source };
     let (socket, listener) = socket::listen(&path).map_err(closed)?;
     let is_admitted = socket.admits();
-    let routes = probes(Arc::clone(&vitals)).nest("/commands", commands::routes(desk));
+    let rest =
+        Service::of(&desk, &config).map(|service| rest::routes(&Arc::new(service))).unwrap_or_default();
+    let routes = probes(Arc::clone(&vitals)).merge(rest.clone()).nest("/commands", commands::routes(desk));
     tracing::debug!(socket = %path, "answers commands");
     runtime.spawn(connection::accept(
         listener,
@@ -156,7 +161,7 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
     tracing::info!(%address, tls = tls.is_some(), "answers over HTTP");
-    let routes = probes(vitals).merge(hook.map(webhook::routes).unwrap_or_default());
+    let routes = probes(vitals).merge(hook.map(webhook::routes).unwrap_or_default()).merge(rest);
     let limits = Limits::of_network(&config);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
         Some((Remote(*address), Some(address.ip())))

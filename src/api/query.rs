@@ -1,0 +1,94 @@
+//! What stands behind the `?` of what is asked for.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use axum::http::Uri;
+
+use crate::problem::plain;
+
+/// The words behind a `?`, each with its value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Query(BTreeMap<String, String>);
+
+impl Query {
+    /// Of an address, with no other words than these, each at most once.
+    ///
+    /// # Errors
+    /// Otherwise, with why.
+    pub(super) fn strict<'k>(
+        uri: &Uri,
+        known: impl IntoIterator<Item = &'k str> + Clone,
+    ) -> Result<Query, String> {
+        let mut words = BTreeMap::new();
+        for (name, value) in pairs(uri) {
+            if !known.clone().into_iter().any(|known| known == name) {
+                let known: Vec<String> = known.into_iter().map(|name| format!("`{name}`")).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(format!(
+                    "`{}` is not asked for here; known behind the `?` are: {known}",
+                    plain(&name)
+                ));
+            }
+            if words.contains_key(&name) {
+                return Err(format!("`{name}` is given twice behind the `?`"));
+            }
+            words.insert(name, value);
+        }
+        Ok(Query(words))
+    }
+
+    /// The value of a word.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The value of a word that says something of a kind.
+    ///
+    /// # Errors
+    /// When it says something else.
+    pub(super) fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, String> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        value
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("`{name}` is `{}`, and has to be {expected}", plain(value)))
+    }
+}
+
+fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
+    form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strict(uri: &'static str) -> Result<Query, String> {
+        Query::strict(&Uri::from_static(uri), ["page_size", "organization"])
+    }
+
+    #[test]
+    fn a_word_that_is_not_known_or_given_twice_is_refused() {
+        assert_eq!(strict("/x?page_size=5&organization=a%20b").unwrap().get("organization"), Some("a b"));
+        for (uri, why) in [
+            (
+                "/x?size=5",
+                "`size` is not asked for here; known behind the `?` are: `page_size`, `organization`",
+            ),
+            ("/x?page_size=5&page_size=6", "`page_size` is given twice behind the `?`"),
+        ] {
+            assert_eq!(strict(uri).unwrap_err(), why);
+        }
+        let why = Query::strict(&Uri::from_static("/x?a=1"), []).unwrap_err();
+        assert_eq!(why, "`a` is not asked for here; known behind the `?` are: none");
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_quoted_with_what_it_has_to_be() {
+        let query = strict("/x?page_size=many").unwrap();
+        let why = query.parsed::<u16>("page_size", "a number from 1 to 200").unwrap_err();
+        assert_eq!(why, "`page_size` is `many`, and has to be a number from 1 to 200");
+        assert_eq!(query.parsed::<u16>("organization", ""), Ok(None));
+    }
+}

@@ -1,0 +1,412 @@
+//! The interface over HTTP: every request goes the same way, from who asks to what is answered, and [`ROUTES`] says what there is.
+
+mod events;
+mod json;
+mod page;
+mod plans;
+mod resources;
+mod tokens;
+mod writes;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest as _, FromRequestParts as _, RawPathParams, Request};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH, LOCATION};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodFilter, on};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::caller::Caller;
+use super::connection::Remote;
+use super::desk::{Desk, Made, Unanswered};
+use super::gate::{Gate, Refused};
+use super::limiter::TooMany;
+use super::openapi;
+use super::problem::{Problem, code};
+use super::query::Query;
+use super::route::{Method, Needs, ROUTES, Route, Takes};
+use super::socket::Peer;
+use super::writing::{Writer, Written};
+use crate::config::ApiConfig;
+use crate::names::{Digest, Identifier, ResourceKey};
+use crate::state::{Access, State, StateError, Token};
+
+/// How long somebody stands in line before they are sent away.
+const LINE: Duration = Duration::from_secs(30);
+
+/// What comes of a request.
+type Answered = Result<Response, Problem>;
+
+/// What answers a request.
+#[derive(Clone, Copy)]
+enum Handler {
+    /// It is the same for everybody.
+    Open(fn() -> Response),
+    /// It depends on who asks.
+    Known(fn(&Call) -> Answered),
+}
+
+/// What requests are answered with.
+pub(super) struct Service {
+    /// Where plans are asked for.
+    desk: Arc<Desk>,
+    /// What is recorded, tokens among it.
+    state: Arc<State>,
+    /// What writes specs.
+    writer: Arc<Writer>,
+    /// Who is let in.
+    gate: Gate,
+    /// How many are answered at a time.
+    seats: Seats,
+}
+
+/// How many requests are answered at a time, each on a thread. Who looks doesn't wait for those whose answers take long, and
+/// those whose requests change something wait in line.
+struct Seats {
+    /// For those who look.
+    light: Arc<Semaphore>,
+    /// For those who have something planned or searched.
+    heavy: Arc<Semaphore>,
+    /// For who changes something.
+    turn: Arc<Semaphore>,
+}
+
+impl Seats {
+    fn new() -> Seats {
+        let [light, heavy, turn] = [32, 8, 1].map(|seats| Arc::new(Semaphore::new(seats)));
+        Seats { light, heavy, turn }
+    }
+
+    /// The seat for a request. It is kept as long as the answer is worked on, whether or not anybody waits for it.
+    async fn of(&self, route: &Route, query: &Query, desk: &Desk) -> Result<OwnedSemaphorePermit, Problem> {
+        let changes = route.kind().is_some() && route.method != Method::Get;
+        let seats = match (changes, route.id) {
+            (true, _) if query.get("dry_run") == Some("true") => &desk.room,
+            (true, _) => &self.turn,
+            (false, "propose_plan") => &desk.room,
+            (false, "read_plan" | "approve_plan" | "list_events" | "create_token" | "revoke_token") => {
+                &self.heavy
+            }
+            (false, _) => &self.light,
+        };
+        match timeout(LINE, Arc::clone(seats).acquire_owned()).await {
+            Ok(Ok(seat)) => Ok(seat),
+            _ => Err(Problem::unavailable("too many others are being answered", Duration::from_secs(5))),
+        }
+    }
+}
+
+/// A request, of a caller who may make it as far as the route alone can tell.
+pub(super) struct Call {
+    service: Arc<Service>,
+    route: &'static Route,
+    caller: Caller,
+    /// The last plan.
+    made: Made,
+    /// What was written since its specs were read.
+    pending: BTreeMap<ResourceKey, Arc<Written>>,
+    path: Vec<(String, String)>,
+    query: Query,
+    headers: HeaderMap,
+    body: Bytes,
+    runtime: Handle,
+}
+
+/// The router of everything in the table.
+pub(super) fn routes(service: &Arc<Service>) -> Router {
+    ROUTES.iter().fold(Router::new(), |router, route| {
+        let Some(handler) = handler(route) else { return router };
+        let service = Arc::clone(service);
+        let answer = move |request: Request| answer(service, route, handler, request);
+        let slashed = format!("{}/", route.path);
+        router
+            .route(route.path, on(filter(route.method), answer.clone()))
+            .route(&slashed, on(filter(route.method), answer))
+    })
+}
+
+fn filter(method: Method) -> MethodFilter {
+    match method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Patch => MethodFilter::PATCH,
+        Method::Delete => MethodFilter::DELETE,
+    }
+}
+
+/// What answers a route; none for one that nothing answers, which a test finds.
+fn handler(route: &Route) -> Option<Handler> {
+    let is_one = route.path.ends_with('}');
+    let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
+        (Some(_), Method::Get, _) if is_one => resources::read,
+        (Some(_), Method::Get, _) => resources::list,
+        (Some(_), Method::Post, _) => writes::create,
+        (Some(_), Method::Put, _) => writes::replace,
+        (Some(_), Method::Patch, _) => writes::patch,
+        (Some(_), Method::Delete, _) => writes::delete,
+        (None, _, "read_plan") => plans::read,
+        (None, _, "propose_plan") => plans::propose,
+        (None, _, "approve_plan") => plans::approve,
+        (None, _, "list_events") => events::list,
+        (None, _, "list_tokens") => tokens::list,
+        (None, _, "create_token") => tokens::create,
+        (None, _, "revoke_token") => tokens::revoke,
+        (None, _, "list_errors") => return Some(Handler::Open(errors)),
+        (None, _, "read_openapi") => return Some(Handler::Open(document)),
+        (None, ..) => return None,
+    };
+    Some(Handler::Known(known))
+}
+
+async fn answer(
+    service: Arc<Service>,
+    route: &'static Route,
+    handler: Handler,
+    request: Request,
+) -> Response {
+    match answered(service, route, handler, request).await {
+        Ok(response) => response,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn answered(
+    service: Arc<Service>,
+    route: &'static Route,
+    handler: Handler,
+    request: Request,
+) -> Answered {
+    let (mut parts, body) = request.into_parts();
+    let handler = match handler {
+        Handler::Open(handler) => return Ok(handler()),
+        Handler::Known(handler) => handler,
+    };
+    let who = service.admit(&parts)?;
+    let query =
+        Query::strict(&parts.uri, route.query.iter().map(|query| query.name)).map_err(Problem::malformed)?;
+    let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let path = path.map_err(|_| Problem::malformed("the path is no text in UTF-8"))?;
+    let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let body = match &route.takes {
+        Some(takes) => read_body(takes, &parts.headers, body).await?,
+        None => Bytes::new(),
+    };
+    let seat = service.seats.of(route, &query, &service.desk).await?;
+    // The newest, which knows of all that was written before. Before the first plan nobody knows who may do what.
+    let made = service.desk.last().await?;
+    let pending = service.writer.pending(&made);
+    let caller = who.caller(&made, &pending);
+    let (runtime, headers) = (Handle::current(), parts.headers);
+    let call = Call { service, route, caller, made, pending, path, query, headers, body, runtime };
+    let answer = move || {
+        let _seat = seat;
+        handler(&call)
+    };
+    let answered = tokio::task::spawn_blocking(answer).await;
+    answered.unwrap_or_else(|_| Err(Problem::internal()))
+}
+
+/// Who asks, before it is known what they may do.
+enum Asker {
+    Peer(Peer),
+    Token(Token),
+}
+
+impl Asker {
+    fn caller(&self, made: &Made, pending: &BTreeMap<ResourceKey, Arc<Written>>) -> Caller {
+        match self {
+            Asker::Peer(peer) => Caller::of_peer(peer.uid),
+            Asker::Token(token) => Caller::by_plan_and(token, made, pending),
+        }
+    }
+}
+
+impl Service {
+    /// What answers with what is laid on a desk; none where nothing is recorded, or nothing can be written.
+    pub(super) fn of(desk: &Arc<Desk>, config: &ApiConfig) -> Option<Service> {
+        let (state, writer) = (desk.state.clone()?, desk.writer()?);
+        Some(Service { desk: Arc::clone(desk), state, writer, gate: Gate::of(config), seats: Seats::new() })
+    }
+
+    /// Lets in who asks on the socket, which admits nobody else, and who shows a token that holds.
+    fn admit(&self, parts: &Parts) -> Result<Asker, Problem> {
+        if let Some(peer) = parts.extensions.get::<Peer>() {
+            return Ok(Asker::Peer(*peer));
+        }
+        let from = parts
+            .extensions
+            .get::<Remote>()
+            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |remote| remote.0.ip());
+        let now = (Timestamp::now(), Instant::now());
+        Ok(Asker::Token(self.gate.admit((&parts.headers, &parts.uri, from), &self.state, now)?))
+    }
+}
+
+/// All of a body, in JSON.
+async fn read_body(takes: &Takes, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_patch = matches!(takes, Takes::Patch(_)) && sent == "application/merge-patch+json";
+    if sent != "application/json" && !is_patch {
+        return Err(Problem::unsupported("application/json"));
+    }
+    Bytes::from_request(Request::new(body), &())
+        .await
+        .map_err(|_| Problem::malformed("the body ends before it is whole"))
+}
+
+impl Call {
+    /// A parameter of the path.
+    fn parameter(&self, name: &str) -> &str {
+        let found = self.path.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
+
+    /// The body as JSON.
+    fn json(&self) -> Result<Value, Problem> {
+        json::read(&self.body).map_err(|why| Problem::malformed(format!("the body can't be read: {why}")))
+    }
+
+    /// Whether the caller only wants to know what would be done.
+    fn is_dry_run(&self) -> Result<bool, Problem> {
+        let asked = self.query.parsed::<bool>("dry_run", "`true` or `false`").map_err(Problem::malformed)?;
+        Ok(asked.unwrap_or_default())
+    }
+
+    /// The content that the caller expects; none where any will do.
+    fn expected(&self) -> Result<Option<Digest>, Problem> {
+        let mut given = self.headers.get_all(IF_MATCH).iter();
+        let (Some(tag), None) = (given.next(), given.next()) else {
+            return match self.headers.contains_key(IF_MATCH) {
+                true => Err(bad_tag()),
+                false => Ok(None),
+            };
+        };
+        let tag = tag.to_str().map_err(|_| bad_tag())?.trim();
+        if tag == "*" {
+            return Ok(None);
+        }
+        let digest = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+        let digest = digest.and_then(|digest| serde_json::from_value(digest.into()).ok());
+        digest.map(Some).ok_or_else(bad_tag)
+    }
+
+    /// Whether the caller may do that here; otherwise, why not. Who may not even look hears that nothing is there.
+    fn may(&self, organization: &Identifier, needs: Needs) -> Result<(), Problem> {
+        let access = match needs {
+            Needs::Nobody => return Ok(()),
+            Needs::Read => Access::Read,
+            Needs::Write => Access::Write,
+            Needs::Admin => Access::Admin,
+            Needs::Super if self.caller.is_super() => return Ok(()),
+            Needs::Super => return Err(Problem::forbidden("only super users may do that")),
+        };
+        if self.caller.may(organization, access) {
+            return Ok(());
+        }
+        let access = access.as_str();
+        Err(Problem::forbidden(format!("the caller may not {access} in organization `{organization}`")))
+    }
+}
+
+fn bad_tag() -> Problem {
+    Problem::malformed("`If-Match` is none of the tags that `ETag` gives")
+        .hint("send the `ETag` of the record that was read, with its quotes, or leave the header out")
+}
+
+/// Everything that may go wrong, by code.
+fn errors() -> Response {
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    json_text(TEXT.get_or_init(|| bytes(&serde_json::json!({"items": code::ALL}))).clone())
+}
+
+/// The description of all this.
+fn document() -> Response {
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    json_text(TEXT.get_or_init(|| bytes(&openapi::document())).clone())
+}
+
+/// An answer in JSON.
+fn written(status: StatusCode, data: &impl Serialize) -> Response {
+    let mut response = json_text(bytes(data));
+    *response.status_mut() = status;
+    response
+}
+
+fn bytes(data: &impl Serialize) -> Bytes {
+    // Keys are strings and no value can fail to be written.
+    serde_json::to_vec(data).unwrap_or_default().into()
+}
+
+fn json_text(text: Bytes) -> Response {
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A record, with the tag of what its document says.
+fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Option<&str>) -> Response {
+    let mut response = written(status, record);
+    let headers = response.headers_mut();
+    let text = |text: String| HeaderValue::from_str(&text).ok();
+    let tag = tag.and_then(|tag| text(format!("\"{tag}\"")));
+    headers.extend(
+        tag.map(|tag| (ETAG, tag))
+            .into_iter()
+            .chain(place.and_then(|place| Some((LOCATION, text(place.to_owned())?)))),
+    );
+    response
+}
+
+impl From<Unanswered> for Problem {
+    fn from(Unanswered { why, hint }: Unanswered) -> Problem {
+        Problem::unavailable(why, Duration::from_secs(10)).hint(hint)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(why: Refused) -> Problem {
+        let (TooMany { retry_after }, detail) = match why {
+            Refused::Unauthenticated(why) => {
+                let (detail, hint) = why.told();
+                return Problem::unauthenticated(detail).hint(hint);
+            }
+            Refused::Address(many) => {
+                (many, "too many requests without a token that holds came from this address")
+            }
+            Refused::Token(many) => (many, "too many requests came with this token"),
+        };
+        Problem::too_many(detail, Duration::from_secs(retry_after))
+    }
+}
+
+impl From<StateError> for Problem {
+    fn from(error: StateError) -> Problem {
+        tracing::error!(%error, hint = error.hint(), "a request could not be answered");
+        Problem::internal()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_answered() {
+        let unanswered = ROUTES.iter().filter(|route| handler(route).is_none()).map(|route| route.id);
+        assert_eq!(unanswered.collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,151 @@
+//! Lists, page by page. A page begins behind the last thing of the one before, so that nothing is left out or given twice
+//! because something else comes or goes meanwhile.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::api::problem::Problem;
+use crate::api::query::Query;
+use crate::api::route::{LARGEST_PAGE, USUAL_PAGE};
+use crate::names::ResourceKey;
+
+/// A part of a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Page<T> {
+    /// What is on it.
+    pub items: Vec<T>,
+    next: Option<String>,
+    total: usize,
+}
+
+/// A part of a list, as it is answered.
+#[derive(Debug, Serialize)]
+pub(super) struct Listed<A> {
+    items: Vec<A>,
+    next_page_token: Option<String>,
+    total: usize,
+}
+
+/// The place of something in the order of a list, as text.
+pub(super) trait Place: Ord + Sized {
+    fn text(&self) -> String;
+    fn read(text: &str) -> Option<Self>;
+}
+
+impl<T> Page<T> {
+    /// The page that is asked for, of all things in the order of their places.
+    pub(super) fn of<P: Place>(
+        query: &Query,
+        mut all: Vec<T>,
+        place: impl Fn(&T) -> P,
+    ) -> Result<Page<T>, Problem> {
+        let expected = format!("a number from 1 to {LARGEST_PAGE}");
+        let size: Option<u32> = query.parsed("page_size", &expected).map_err(Problem::malformed)?;
+        let size = size.unwrap_or(USUAL_PAGE);
+        if !(1..=LARGEST_PAGE).contains(&size) {
+            return Err(Problem::malformed(format!("`page_size` is `{size}`, and has to be {expected}")));
+        }
+        let total = all.len();
+        let begin = match query.get("page_token") {
+            None => 0,
+            Some(token) => {
+                let last: P = read(token).ok_or_else(|| {
+                    Problem::malformed("`page_token` is none that was given as `next_page_token`")
+                        .hint("leave it out for the first page")
+                })?;
+                all.partition_point(|item| place(item) <= last)
+            }
+        };
+        let mut items = all.split_off(begin);
+        let more = items.len() > size as usize;
+        items.truncate(size as usize);
+        let last = items.last().filter(|_| more);
+        let next = last.map(|last| URL_SAFE_NO_PAD.encode(place(last).text()));
+        Ok(Page { items, next, total })
+    }
+
+    /// The page with what is shown of each thing on it.
+    pub(super) fn answer<A>(&self, items: Vec<A>) -> Listed<A> {
+        Listed { items, next_page_token: self.next.clone(), total: self.total }
+    }
+}
+
+fn read<P: Place>(token: &str) -> Option<P> {
+    P::read(&String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?)
+}
+
+/// By number, such as that of an event.
+impl Place for u64 {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+/// By organization, and by name within it: resources of one kind.
+impl Place for ResourceKey {
+    fn text(&self) -> String {
+        self.clone().into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        text.to_owned().try_into().ok()
+    }
+}
+
+/// By an id that grows with time.
+impl Place for Uuid {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Uri;
+
+    use super::*;
+
+    fn page(uri: &str, all: Vec<u64>) -> Result<Page<u64>, Problem> {
+        let query = Query::strict(&uri.parse::<Uri>().unwrap(), ["page_size", "page_token"]).unwrap();
+        Page::of(&query, all, |item| *item)
+    }
+
+    #[test]
+    fn pages_one_after_the_other_are_the_whole_list() {
+        let (mut told, mut uri) = (Vec::new(), "/?page_size=3".to_owned());
+        loop {
+            let page = page(&uri, (0..10).collect()).unwrap();
+            assert_eq!(page.total, 10);
+            told.extend(page.items);
+            let Some(next) = page.next else { break };
+            uri = format!("/?page_size=3&page_token={next}");
+        }
+        assert_eq!(told, (0..10).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn what_comes_and_goes_between_two_pages_moves_nothing_else() {
+        let next = page("/?page_size=2", vec![1, 2, 3, 4]).unwrap().next.unwrap();
+        let second = page(&format!("/?page_size=2&page_token={next}"), vec![0, 1, 3, 4]).unwrap();
+        assert_eq!((second.items, second.next), (vec![3, 4], None));
+    }
+
+    #[test]
+    fn a_page_that_there_can_not_be_is_refused() {
+        for (uri, why) in [
+            ("/?page_size=0", "`page_size` is `0`, and has to be a number from 1 to 200"),
+            ("/?page_size=201", "`page_size` is `201`, and has to be a number from 1 to 200"),
+            ("/?page_size=-1", "`page_size` is `-1`, and has to be a number from 1 to 200"),
+            ("/?page_token=x", "`page_token` is none that was given as `next_page_token`"),
+        ] {
+            assert_eq!(page(uri, vec![1]).unwrap_err().detail, why);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Resources, as they are: one, or a page of a kind. What a caller may not see is looked for as everything else, and isn't
+//! found.
+
+use std::collections::BTreeSet;
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::page::Page;
+use super::{Answered, Call, record, written};
+use crate::api::problem::Problem;
+use crate::api::writing::{self, Written};
+use crate::catalog::{Resource, Status};
+use crate::interface::{Standing, timestamp};
+use crate::names::{Digest, Identifier, Kind, ResourceKey};
+use crate::problem::plain;
+use crate::views::records;
+
+/// A record, with the tag of what its document says.
+pub(super) struct Shown {
+    pub key: ResourceKey,
+    pub record: Value,
+    pub tag: Option<Digest>,
+}
+
+/// One resource.
+pub(super) fn read(call: &Call) -> Answered {
+    let Shown { record: found, tag, .. } = call.found()?;
+    Ok(record(StatusCode::OK, &found, tag.as_ref(), None))
+}
+
+/// The resources of a kind that the caller may see and asks for, page by page.
+pub(super) fn list(call: &Call) -> Answered {
+    let kind = call.kind();
+    let organization = match kind {
+        Kind::Organization => None,
+        Kind::Cluster => call.query.get("organization").map(|named| call.organization(named)).transpose()?,
+        _ => Some(call.organization(call.parameter("organization"))?),
+    };
+    let status: Option<Status> =
+        call.query.parsed("status", &format!("one of {}", words())).map_err(Problem::malformed)?;
+    let fleet = call.query.get("infrastructure");
+    let visible = call.keys(kind).into_iter().filter(|key| {
+        organization.as_ref().is_none_or(|organization| key.organization == *organization)
+            && call.caller.sees(&key.organization)
+            && fleet.is_none_or(|fleet| call.is_on(key, fleet))
+            && status.is_none_or(|status| call.status(key) == Some(status))
+    });
+    let page = Page::of(&call.query, visible.collect(), |key| ResourceKey::clone(key))?;
+    let items = page.items.iter().filter_map(|key| Some(call.shown(key)?.record));
+    let items: Vec<Value> = items.collect();
+    Ok(written(StatusCode::OK, &page.answer(items)))
+}
+
+fn words() -> String {
+    Status::ALL.map(Status::as_str).join(", ")
+}
+
+impl Call {
+    /// The kind that the route is about.
+    pub(super) fn kind(&self) -> Kind {
+        // Only routes of kinds are answered here.
+        self.route.kind().unwrap_or(Kind::Cluster)
+    }
+
+    /// What there is of a kind, in order, with what was written since the last plan.
+    fn keys(&self, kind: Kind) -> Vec<&ResourceKey> {
+        let mut keys = records::all(&self.made.round, kind);
+        let known = keys.len();
+        let is_new = |key: &&ResourceKey| key.kind == kind && !records::is_known(&self.made.round, key);
+        keys.extend(self.pending.keys().filter(is_new));
+        if keys.len() > known {
+            keys.sort_unstable();
+        }
+        keys
+    }
+
+    /// An organization that the caller may see, by its id or its identifier.
+    pub(super) fn organization(&self, named: &str) -> Result<Identifier, Problem> {
+        let found = self.key_of(Kind::Organization, named, None).next();
+        let found = found.map(|key| key.organization).filter(|organization| self.caller.sees(organization));
+        found.ok_or_else(|| {
+            Problem::not_found(format!(
+                "there is no organization `{}`, or the caller may not see it",
+                plain(named)
+            ))
+        })
+    }
+
+    /// The resource that the path names.
+    pub(super) fn found(&self) -> Result<Shown, Problem> {
+        let kind = self.kind();
+        let (within, named) = match kind {
+            Kind::Organization => (None, self.parameter("organization")),
+            Kind::Cluster => {
+                let within =
+                    self.query.get("organization").map(|named| self.organization(named)).transpose()?;
+                (within, self.parameter("id"))
+            }
+            _ => (Some(self.organization(self.parameter("organization"))?), self.parameter("id")),
+        };
+        let mut found =
+            self.key_of(kind, named, within.as_ref()).filter(|key| self.caller.sees(&key.organization));
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => Err(Problem::malformed(format!(
+                "`{}` is the identifier of {} in several organizations",
+                plain(named),
+                kind.plural()
+            ))
+            .hint("name one by `?organization=`, or the cluster by its id")),
+            (Some(key), None) => self.shown(&key).ok_or_else(|| self.unknown(kind, named)),
+            (None, _) => Err(self.unknown(kind, named)),
+        }
+    }
+
+    fn unknown(&self, kind: Kind, named: &str) -> Problem {
+        Problem::not_found(format!(
+            "there is no {} `{}`, or the caller may not see it",
+            kind.noun(),
+            plain(named)
+        ))
+    }
+
+    /// What has an id or a name, in one organization or any.
+    fn key_of<'c>(
+        &'c self,
+        kind: Kind,
+        named: &'c str,
+        within: Option<&'c Identifier>,
+    ) -> impl Iterator<Item = ResourceKey> + 'c {
+        let by_id = named.parse().ok().and_then(|id| self.key_with(id));
+        let by_id = by_id
+            .filter(move |key| key.kind == kind && within.is_none_or(|within| key.organization == *within));
+        let everywhere = within.is_none().then(|| self.organizations(named, kind)).into_iter().flatten();
+        let by_name = within
+            .cloned()
+            .into_iter()
+            .chain(everywhere)
+            .map(move |organization| ResourceKey::new(kind, &organization, named));
+        by_id.into_iter().chain(by_name.filter(|key| self.is_there(key)))
+    }
+
+    /// The organizations in which something of a name may be.
+    fn organizations(&self, named: &str, kind: Kind) -> BTreeSet<Identifier> {
+        if kind == Kind::Organization {
+            return named.parse().into_iter().collect();
+        }
+        self.keys(Kind::Organization).into_iter().map(|key| key.organization.clone()).collect()
+    }
+
+    fn is_there(&self, key: &ResourceKey) -> bool {
+        records::is_known(&self.made.round, key) || self.pending.contains_key(key)
+    }
+
+    fn key_with(&self, id: Uuid) -> Option<ResourceKey> {
+        let pending = self.pending.values().find(|written| written.id == id).map(|written| &written.key);
+        pending.or_else(|| self.made.key_with(id)).cloned()
+    }
+
+    /// A resource as it is shown; none where there is none.
+    pub(super) fn shown(&self, key: &ResourceKey) -> Option<Shown> {
+        let (round, key) = (&self.made.round, key.clone());
+        let resource = records::find(round, &key);
+        let Some(written) = self.pending.get(&key) else {
+            let resource = resource?;
+            let record = records::record(round, &resource, &self.standing(&key));
+            let tag = self.tag(&resource);
+            return Some(Shown { key, record, tag });
+        };
+        let record = match (&written.resource, resource) {
+            (Some(_), _) => self.as_written(written),
+            (None, Some(resource)) => records::record(round, &resource, &self.standing(&key)),
+            (None, None) => return None,
+        };
+        Some(Shown { key, record, tag: written.etag.clone() })
+    }
+
+    /// The tag of what a resource's document says; none where no document can be read that names it.
+    fn tag(&self, resource: &Resource) -> Option<Digest> {
+        let file = self.made.documents.files.get(resource.stands_in.as_ref()?)?;
+        let document = file.documents.iter().find(|document| document.key == resource.key)?;
+        Some(writing::etag(document, &self.made.round.checked.secrets))
+    }
+
+    /// The record of what was written, as it is until it is planned.
+    pub(super) fn as_written(&self, written: &Written) -> Value {
+        let Some(resource) = &written.resource else { return Value::Null };
+        let round = &self.made.round;
+        let standing = match records::is_known(round, &written.key) {
+            false => Standing::pending(),
+            true => match round.standing(&written.key) {
+                Standing { status: Status::Healthy, conditions, since, .. } if written.is_new => {
+                    let reason = Some("what its spec says now is not applied yet".to_owned());
+                    Standing { status: Status::Updating, reason, conditions, since }
+                }
+                standing => standing,
+            },
+        };
+        let mut record = records::record(round, resource, &standing);
+        let at: Value = timestamp(written.at).into();
+        record["id"] = written.id.to_string().into();
+        if record["created_at"].is_null() {
+            record["created_at"] = at.clone();
+        }
+        if written.is_new || record["updated_at"].is_null() {
+            record["updated_at"] = at;
+        }
+        record
+    }
+
+    /// Whether no document names a resource any more that is there still.
+    pub(super) fn is_leaving(&self, key: &ResourceKey) -> bool {
+        match self.pending.get(key) {
+            Some(written) => written.resource.is_none(),
+            None => !self.made.round.checked.catalog.resources.contains_key(key),
+        }
+    }
+
+    /// How a resource stands. What no document names any more is going, whatever that waits for.
+    fn standing(&self, key: &ResourceKey) -> Standing {
+        let standing = self.made.round.standing(key);
+        match self.is_leaving(key) {
+            true => Standing { status: Status::Deleting, ..standing },
+            false => standing,
+        }
+    }
+
+    fn status(&self, key: &ResourceKey) -> Option<Status> {
+        match self.pending.get(key) {
+            Some(_) => serde_json::from_value(self.shown(key)?.record.get("status")?.clone()).ok(),
+            None => Some(self.standing(key).status),
+        }
+    }
+
+    /// Whether a cluster is on a fleet of its organization.
+    fn is_on(&self, cluster: &ResourceKey, fleet: &str) -> bool {
+        let written = self.pending.get(cluster).and_then(|written| written.resource.as_ref()?.fleet());
+        let found = written.or_else(|| self.made.round.fleet_of(cluster));
+        found.is_some_and(|found| found.fleet.as_str() == fleet)
+    }
+}

@@ -1,0 +1,180 @@
+//! Calls that change a resource: each becomes an edit of the specs, and the next round does the rest.
+
+mod refused;
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::resources::Shown;
+use super::{Answered, Call, record};
+use crate::api::desk::Made;
+use crate::api::problem::{Problem, code};
+use crate::api::writing::{self, Refused, What, Wish, Written};
+use crate::catalog::Status;
+use crate::names::{Identifier, Kind, ResourceKey};
+use crate::spec::{Commit, SECRET_FIELDS};
+use crate::state::AuditEntry;
+
+/// How long is waited for what a resource refers to while that is being made.
+const MAKING: Duration = Duration::from_secs(5);
+
+/// How long is waited before it is looked at again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Makes a resource. Its secrets are in this answer and in none after it.
+pub(super) fn create(call: &Call) -> Answered {
+    let (kind, body) = (call.kind(), call.json()?);
+    let organization = match kind {
+        Kind::Organization => None,
+        Kind::Cluster => match body.get("organization").and_then(Value::as_str) {
+            Some(named) if !named.is_empty() => Some(call.organization(named)?),
+            // It says what is missing.
+            _ => Some(writing::key_of(kind, None, &body)?.organization),
+        },
+        _ => Some(call.organization(call.parameter("organization"))?),
+    };
+    match &organization {
+        Some(organization) => call.may(organization, call.route.needs)?,
+        None if call.caller.is_super() => {}
+        None => return Err(Problem::forbidden("only super users may create organizations")),
+    }
+    let key = writing::key_of(kind, organization.as_ref(), &body)?;
+    if kind == Kind::Organization && key.name == Identifier::ROOT {
+        return Err(Problem::conflict(
+            &code::DUPLICATE,
+            "organization `root` is always there, and has no members of its own",
+        ));
+    }
+    let may_limit = call.caller.is_super();
+    let wish =
+        Wish { key, what: What::Create(body.clone()), if_match: call.expected()?, may_limit, record: None };
+    if call.is_dry_run()? {
+        return call.proposed(&wish);
+    }
+    let written = call.write(&wish)?;
+    let mut shown = call.as_written(&written);
+    let place = place(&written);
+    echo(kind, &mut shown, &body);
+    Ok(record(StatusCode::CREATED, &shown, written.etag.as_ref(), Some(&place)))
+}
+
+/// Puts a whole resource in place of one.
+pub(super) fn replace(call: &Call) -> Answered {
+    let body = call.json()?;
+    call.change(What::Replace(body))
+}
+
+/// Changes some fields of a resource.
+pub(super) fn patch(call: &Call) -> Answered {
+    let body = call.json()?;
+    call.change(What::Patch(body))
+}
+
+/// Has a resource deleted. It is there, and is told as going, until all of it is gone.
+pub(super) fn delete(call: &Call) -> Answered {
+    let (found, wish) = call.wish(What::Delete)?;
+    if call.is_leaving(&found.key) && !call.is_dry_run()? {
+        return Ok(record(StatusCode::ACCEPTED, &found.record, None, None));
+    }
+    if call.is_dry_run()? {
+        return call.proposed(&wish);
+    }
+    call.write(&wish)?;
+    let mut shown = found.record;
+    if shown.get("status").is_some() {
+        shown["status"] = Status::Deleting.as_str().into();
+        shown["status_reason"] =
+            "its spec is gone, and what there is of it goes in one of the next rounds".into();
+    }
+    Ok(record(StatusCode::ACCEPTED, &shown, None, None))
+}
+
+impl Call {
+    fn change(&self, what: What) -> Answered {
+        let (_, wish) = self.wish(what)?;
+        if self.is_dry_run()? {
+            return self.proposed(&wish);
+        }
+        let written = self.write(&wish)?;
+        Ok(record(StatusCode::OK, &self.as_written(&written), written.etag.as_ref(), None))
+    }
+
+    /// What the caller wants of the resource that the path names, as far as they may want it.
+    fn wish(&self, what: What) -> Result<(Shown, Wish), Problem> {
+        let found = self.found()?;
+        self.may(&found.key.organization, self.route.needs)?;
+        if self.is_leaving(&found.key) && !matches!(what, What::Delete) {
+            return Err(Problem::conflict(&code::GOING, format!("{} is being deleted", found.key)));
+        }
+        let (key, record) = (found.key.clone(), Some(found.record.clone()));
+        let may_limit = self.caller.is_super();
+        let wish = Wish { key, what, if_match: self.expected()?, may_limit, record };
+        Ok((found, wish))
+    }
+
+    fn write(&self, wish: &Wish) -> Result<Arc<Written>, Problem> {
+        let (author, begun, mut made) = (self.caller.author(), Instant::now(), self.made.clone());
+        let written = loop {
+            match self.service.writer.write(&made, wish, &author) {
+                // How much room that takes is known in a moment.
+                Err(Refused::Dependency { on, .. })
+                    if is_being_made(&made, &on) && begun.elapsed() < MAKING =>
+                {
+                    std::thread::sleep(PAUSE);
+                    made = self.runtime.block_on(self.service.desk.last())?;
+                }
+                written => break written?,
+            }
+        };
+        if written.is_new {
+            self.audit(&written);
+        }
+        Ok(written)
+    }
+
+    /// Records who did it. It is done by then, whether or not that can be recorded.
+    fn audit(&self, written: &Written) {
+        let Written { at, message, commit, path, .. } = written;
+        let (who, author) = (self.caller.actor(), self.caller.author());
+        let author = format!("{} <{}>", author.name, author.email);
+        let commit = commit.clone().map(|id| Commit { id, author, is_edited: false, rewrote: None });
+        let what = format!("{message} ({path})");
+        let entry = AuditEntry { at: *at, who, what, plan: None, commit };
+        if let Err(error) = self.service.state.audit_person(&entry) {
+            tracing::error!(%error, hint = error.hint(), by = entry.who, "could not record in the audit trail: {}", entry.what);
+        }
+    }
+
+    /// The plan of what is wanted, as a proposal.
+    fn proposed(&self, wish: &Wish) -> Answered {
+        let (documents, _) = self.service.writer.propose(&self.made, wish)?;
+        self.planned(documents)
+    }
+}
+
+/// Whether a resource's creation has begun, and not ended.
+fn is_being_made(made: &Made, key: &ResourceKey) -> bool {
+    made.round.checked.recorded.resources.get(key).is_some_and(|record| record.creating)
+}
+
+/// Where a resource that was made is found.
+fn place(Written { key, id, .. }: &Written) -> String {
+    let ResourceKey { organization, kind, name } = key;
+    match kind {
+        Kind::Organization => format!("/organizations/{name}"),
+        Kind::Cluster => format!("/v1/clusters/{id}"),
+        Kind::Fleet => format!("/organizations/{organization}/infrastructure/{name}"),
+        kind => format!("/organizations/{organization}/{}/{name}", kind.plural()),
+    }
+}
+
+/// Gives back the secrets that the caller sent, as the interface has it for what was just made.
+fn echo(kind: Kind, record: &mut Value, body: &Value) {
+    for (_, _, pointer) in SECRET_FIELDS.into_iter().filter(|(of, ..)| *of == kind) {
+        if let (Some(shown), Some(sent)) = (record.pointer_mut(pointer), body.pointer(pointer)) {
+            *shown = sent.clone();
+        }
+    }
+}
