@@ -6,12 +6,11 @@
 
 use std::net::IpAddr;
 
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use jiff::Timestamp;
 
-use super::answer::Problem;
+use super::problem::Problem;
 use crate::state::{NoToken, State, Token, looks_like_token};
 
 /// Parts of a query by which a token would be sent (RFC 6750, section 2.3). Servers on the way write them to their logs.
@@ -112,20 +111,15 @@ impl Unauthenticated {
 impl From<Unauthenticated> for Problem {
     fn from(why: Unauthenticated) -> Problem {
         let (detail, hint) = why.told();
-        Problem::new(StatusCode::UNAUTHORIZED, detail).hint(hint)
-    }
-}
-
-impl IntoResponse for Unauthenticated {
-    fn into_response(self) -> Response {
-        let mut response = Problem::from(self).into_response();
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        response
+        Problem::unauthenticated(detail).hint(hint)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::StatusCode;
+    use axum::http::header::WWW_AUTHENTICATE;
+    use axum::response::IntoResponse as _;
     use camino::Utf8Path;
     use secrecy::ExposeSecret as _;
 
@@ -222,7 +216,7 @@ mod tests {
                      `streamfleet token create` makes another"
                 )
             );
-            let response = why.into_response();
+            let response = Problem::from(why).into_response();
             assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
             assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
         }

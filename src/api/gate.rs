@@ -1,17 +1,15 @@
 //! Who is let in: a request is counted for its address, its token is looked at, and then it is counted for the token alone.
 
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use axum::http::header::RETRY_AFTER;
-use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, Uri};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::answer::Problem;
 use super::authenticate::{Unauthenticated, authenticate};
 use super::limiter::{Address, Limiter, TooMany};
+use super::problem::Problem;
 use crate::config::ApiConfig;
 use crate::state::{State, Token};
 
@@ -65,27 +63,24 @@ impl Gate {
     }
 }
 
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let (TooMany { retry_after }, detail, setting) = match self {
-            Refused::Unauthenticated(why) => return why.into_response(),
+impl From<Refused> for Problem {
+    fn from(why: Refused) -> Problem {
+        let (TooMany { retry_after }, detail) = match why {
+            Refused::Unauthenticated(why) => return why.into(),
             Refused::Address(many) => {
-                (many, "too many requests without a token that holds came from this address", "address")
+                (many, "too many requests without a token that holds came from this address")
             }
-            Refused::Token(many) => (many, "too many requests came with this token", "token"),
+            Refused::Token(many) => (many, "too many requests came with this token"),
         };
-        let hint = format!(
-            "try again in {retry_after} s; how many a minute may come is `api.requests_per_{setting}` of the settings"
-        );
-        let mut response = Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).hint(hint).into_response();
-        response.headers_mut().insert(RETRY_AFTER, retry_after.into());
-        response
+        Problem::too_many(detail, Duration::from_secs(retry_after))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::header::AUTHORIZATION;
+    use axum::http::StatusCode;
+    use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
+    use axum::response::IntoResponse as _;
     use camino::Utf8Path;
     use secrecy::ExposeSecret as _;
 
@@ -123,7 +118,7 @@ mod tests {
         assert_eq!(ask(good, "2001:db8::5").unwrap_err(), held, "nobody is looked at from there");
         assert_eq!(ask(bad, "192.0.2.1").unwrap_err(), unknown, "others are heard");
         for (refused, after) in [(many, "12"), (held, "20")] {
-            let response = refused.into_response();
+            let response = Problem::from(refused).into_response();
             assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
             assert_eq!(response.headers()[RETRY_AFTER], after);
         }

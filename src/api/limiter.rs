@@ -7,8 +7,10 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use crate::parallel::locked;
 
 /// The time in which the number counts, and after which somebody who hasn't asked may ask that many times at once.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -85,7 +87,7 @@ impl<K: Hash + Eq> Limiter<K> {
 
     fn kept(&self) -> MutexGuard<'_, Kept<K>> {
         // Nothing is half done in between.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.kept)
     }
 }
 

@@ -31,8 +31,7 @@ use tokio::time::timeout;
 use super::caller::Caller;
 use super::connection::Remote;
 use super::desk::{Desk, Made, Unanswered};
-use super::gate::{Gate, Refused};
-use super::limiter::TooMany;
+use super::gate::Gate;
 use super::openapi;
 use super::problem::{Problem, code};
 use super::query::Query;
@@ -374,22 +373,6 @@ fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Optio
 impl From<Unanswered> for Problem {
     fn from(Unanswered { why, hint }: Unanswered) -> Problem {
         Problem::unavailable(why, Duration::from_secs(10)).hint(hint)
-    }
-}
-
-impl From<Refused> for Problem {
-    fn from(why: Refused) -> Problem {
-        let (TooMany { retry_after }, detail) = match why {
-            Refused::Unauthenticated(why) => {
-                let (detail, hint) = why.told();
-                return Problem::unauthenticated(detail).hint(hint);
-            }
-            Refused::Address(many) => {
-                (many, "too many requests without a token that holds came from this address")
-            }
-            Refused::Token(many) => (many, "too many requests came with this token"),
-        };
-        Problem::too_many(detail, Duration::from_secs(retry_after))
     }
 }
 

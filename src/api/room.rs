@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
+
+use crate::parallel::locked;
 
 /// How long is waited for room.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -97,7 +99,7 @@ impl Room {
 
     fn seats(&self) -> MutexGuard<'_, Seats> {
         // Only whole values are put in.
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.seats)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -23,6 +23,7 @@ use zeroize::Zeroizing;
 use super::patient::Patient;
 use super::problem::Problem;
 use crate::config::ApiConfig;
+use crate::parallel::locked;
 use crate::spec::certificate::{Certificate, to_pkcs8_pem};
 
 /// How long a handshake may take.
@@ -219,7 +220,7 @@ impl Tls {
 
     fn held(&self) -> MutexGuard<'_, Held> {
         // Only whole values are put in.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.held)
     }
 }
 

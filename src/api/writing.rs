@@ -17,7 +17,7 @@ mod tests;
 mod wish;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::desk::Made;
 use crate::names::{ResourceKey, SpecPath};
+use crate::parallel::locked;
 use crate::round::{Memory, Round};
 use crate::source::directory::write::{self as folder, NotWritten};
 use crate::source::directory::{Unfinished, scan};
@@ -300,9 +301,4 @@ fn bytes(snapshot: &Snapshot, path: &SpecPath) -> Result<Option<Vec<u8>>, Refuse
         Some(Entry::File { bytes, .. }) => Ok(Some(bytes.to_vec())),
         Some(Entry::Unreadable { message, hint, .. }) => Err(left(path, "edit-unreadable", message, hint)),
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Only whole values are put in.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
