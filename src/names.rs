@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 pub use digest::Digest;
 pub use json::Json;
@@ -71,7 +72,7 @@ use checked_string;
 /// letters, digits and single hyphens, starting with a letter, at most 32 characters. Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Identifier(Arc<str>);
+pub struct Identifier(SmolStr);
 
 impl Identifier {
     /// The longest identifier, in characters. Two of them and our prefix nearly fill the 63 characters that

@@ -82,7 +82,7 @@ fn is_reached(draft: &Draft, key: &ResourceKey) -> bool {
 fn domain_owners(draft: &Draft) -> BTreeMap<String, Vec<Identifier>> {
     let mut owners: BTreeMap<String, Vec<Identifier>> = BTreeMap::new();
     for (key, _) in draft.settled_of(Kind::BaseDomain).filter(|(_, settled)| settled.is_usable()) {
-        owners.entry(key.name.clone()).or_default().push(key.organization.clone());
+        owners.entry(key.name.to_string()).or_default().push(key.organization.clone());
     }
     owners
 }

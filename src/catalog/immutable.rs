@@ -192,7 +192,7 @@ fn inherited_class(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet
 fn domain_in_use(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
     let from = before.domain.as_ref()?;
     let base = |domain: &Domain| match draft.find_domain(&key.organization, domain) {
-        Some(base) => base.name,
+        Some(base) => base.name.to_string(),
         None => domain.to_string(),
     };
     if now.domain.as_ref().map(base) == Some(base(from)) {

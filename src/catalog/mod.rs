@@ -10,6 +10,7 @@ mod draft;
 mod hosts;
 mod identity;
 mod immutable;
+mod neighbours;
 mod operators;
 mod recorded;
 mod references;
@@ -35,6 +36,7 @@ use crate::spec::{self, Commit, Safeguards, SourceId};
 
 pub use identity::Owners;
 pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
+pub use neighbours::Neighbours;
 pub use recorded::{
     Approval, Deletion, LastGood, MadeFrom, Recorded, RecordedFleet, RecordedObject, RecordedResource,
     Records, SecretMark, TypedSpec, Written,

@@ -343,7 +343,7 @@ fn names(draft: &Draft, organization: &Identifier, kind: Kind) -> Vec<String> {
                 Some(Spec::BaseDomain(domain)) => Some(domain.domain.to_string()),
                 _ => None,
             };
-            [Some(key.name.clone()), submitted]
+            [Some(key.name.to_string()), submitted]
         })
         .flatten()
         .collect();

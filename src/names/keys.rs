@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use smol_str::SmolStr;
 
 use super::{Identifier, InvalidName, Kind, checked_string};
 
@@ -22,12 +23,12 @@ pub struct ResourceKey {
     /// The resource's kind.
     pub kind: Kind,
     /// Its identifier or derived domain.
-    pub name: String,
+    pub name: SmolStr,
 }
 
 impl ResourceKey {
     /// The key of a resource that is named by an identifier.
-    pub fn new(kind: Kind, organization: &Identifier, name: impl Into<String>) -> Self {
+    pub fn new(kind: Kind, organization: &Identifier, name: impl Into<SmolStr>) -> Self {
         Self { organization: organization.clone(), kind, name: name.into() }
     }
 
@@ -39,7 +40,7 @@ impl ResourceKey {
     /// `acme/orders`, or `acme` for an organization: the key where the kind is known.
     pub fn path(&self) -> String {
         match self.kind {
-            Kind::Organization => self.name.clone(),
+            Kind::Organization => self.name.to_string(),
             _ => format!("{}/{}", self.organization, self.name),
         }
     }
@@ -96,7 +97,7 @@ impl TryFrom<String> for ResourceKey {
         let (Some(kind), Some(organization), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(InvalidName { text, expected: "a resource: KIND/ORGANIZATION/NAME" });
         };
-        Ok(Self { kind: kind.parse()?, organization: organization.parse()?, name: name.to_owned() })
+        Ok(Self { kind: kind.parse()?, organization: organization.parse()?, name: name.into() })
     }
 }
 

@@ -81,7 +81,7 @@ pub fn seal(recipient: &str, reference: &SecretRef, value: &SecretString) -> Res
         version: FORMAT,
         organization: resource.organization.clone(),
         kind: resource.kind,
-        name: resource.name.clone(),
+        name: resource.name.to_string(),
         field: field.clone(),
     };
     let header = serde_json::to_string(&binding).map_err(|error| sealing_failed(&error))?;

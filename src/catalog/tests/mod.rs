@@ -5,6 +5,7 @@ mod capacity;
 mod certificates;
 mod changes;
 mod identity;
+mod neighbours;
 mod operators;
 mod properties;
 mod references;

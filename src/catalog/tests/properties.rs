@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::names::Kind;
 
 /// Pieces of trees: sound, broken, misplaced and clashing documents.
 fn pieces() -> Vec<String> {
@@ -38,6 +39,7 @@ fn files() -> impl Strategy<Value = BTreeMap<String, String>> {
         "acme/a.yaml",
         "acme/b.yaml",
         "globex/a.yaml",
+        "globex/b.yaml",
         "platform/a.yaml",
     ]);
     let text =
@@ -123,5 +125,43 @@ proptest! {
         let before = of_globex(&world);
         world.put("acme/more.yaml", &text.join("---\n"));
         prop_assert_eq!(before, of_globex(&world));
+    }
+
+    #[test]
+    fn what_an_organization_has_follows_from_the_part_around_it(before in files(), after in files()) {
+        let mut world = World::new();
+        world.files.extend(before);
+        world.apply();
+        world.files.extend(after);
+        let documents = world.documents();
+        let secrets = world.open(&documents);
+        let now = world.now.parse().unwrap();
+        let resolve = |documents: &Documents, recorded: &Recorded| resolve(documents, recorded, &secrets, &world.config, now);
+        let whole = resolve(&documents, &world.recorded);
+        for organization in ["acme", "globex"].map(|name| name.parse().unwrap()) {
+            let Some(around) = Neighbours::of(&organization, &documents, &world.recorded) else { continue };
+            let (left, recorded) = around.part(&documents, &world.recorded);
+            let part = resolve(&left, &recorded);
+            let own = |catalog: &Catalog| {
+                let is_own = |key: &ResourceKey| {
+                    let kinds = [Kind::Cluster, Kind::IdentityProvider, Kind::CloudAccount];
+                    key.organization == organization && kinds.contains(&key.kind)
+                };
+                let own = catalog.resources.values().filter(|resource| is_own(&resource.key));
+                format!("{:?}", own.collect::<Vec<_>>())
+            };
+            prop_assert_eq!(own(&whole), own(&part));
+            let is_here = |problem: &&Problem| {
+                let path = problem.location.as_ref().map(|location| &location.path);
+                path.is_some_and(|path| path.top_folder() == Some(organization.as_str()))
+            };
+            // A hint may name what others have.
+            let said = |problem: &Problem| format!("{:?} {} {}", problem.location, problem.code, problem.message);
+            let here = |catalog: &Catalog| catalog.problems.iter().filter(is_here).map(said).collect::<Vec<_>>();
+            prop_assert_eq!(here(&whole), here(&part));
+            let all: Vec<_> = whole.problems.iter().map(said).collect();
+            let more: Vec<_> = part.problems.iter().map(said).filter(|problem| !all.contains(problem)).collect();
+            prop_assert!(more.is_empty(), "{more:?} is not in {all:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ fn texts(report: &Report) -> Vec<String> {
 }
 
 fn done(report: &Report) -> Vec<(Verb, String)> {
-    report.done.iter().map(|done| (done.verb, done.resource.name.clone())).collect()
+    report.done.iter().map(|done| (done.verb, done.resource.name.to_string())).collect()
 }
 
 fn desk<'a>(

@@ -243,7 +243,7 @@ pub(super) fn cluster_of(inventory: &Inventory, key: &ObjectKey) -> Option<Clust
     let mut namespaces = inventory.objects.iter();
     let is_its = |(known, entry): &(&ObjectKey, &Entry)| known.kind == "Namespace" && entry.owner == *owner;
     let (namespace, _) = namespaces.find(is_its)?;
-    Some(Cluster { namespace: namespace.name.clone(), name: owner.name.clone() })
+    Some(Cluster { namespace: namespace.name.clone(), name: owner.name.to_string() })
 }
 
 /// Waits until nothing of a cluster runs any more: before that, the operator may make anew what is deleted, and a disk is in
