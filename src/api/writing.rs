@@ -9,6 +9,7 @@ mod attempt;
 mod body;
 mod draft;
 mod failed;
+mod foreseen;
 mod judge;
 mod message;
 mod refused;

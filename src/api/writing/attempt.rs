@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::Known;
 use super::draft::{self, Basis, Draft, etag};
 use super::judge::{Ails, Edited};
-use super::refused::Refused;
+use super::refused::{Refused, unreadable_state};
 use super::wish::{What, Wish, Written};
 use crate::api::desk::Made;
 use crate::catalog::{self, Recorded, Secrets};
@@ -16,7 +16,6 @@ use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::source::Edit;
 use crate::spec::Documents;
-use crate::state::StateError;
 
 /// A file's bytes as they are now; none where there is none.
 pub type Read<'a> = &'a dyn Fn(&SpecPath) -> Result<Option<Vec<u8>>, Refused>;
@@ -88,6 +87,9 @@ pub fn attempt(
         text: new.as_deref(),
     };
     let warnings = edited.judge(wish)?;
+    if !matches!(wish.what, What::Delete) {
+        edited.is_done((made, &recorded, now), key, || resolve(&tree, &secrets))?;
+    }
     let ails = Ails::of(&catalog);
     let document =
         documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
@@ -116,15 +118,10 @@ pub fn attempt(
 fn recorded<'m>(made: &'m Made, key: &ResourceKey) -> Result<Cow<'m, Recorded>, Refused> {
     let of_plan = &made.round.checked.recorded;
     let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };
-    let failed = |error: StateError| Refused::Disk {
-        why: "what is recorded of the resources can't be read".to_owned(),
-        hint: error.hint(),
-        is_full: false,
-    };
-    if state.recorded_resource(key).map_err(failed)?.as_ref() == of_plan.resources.get(key) {
+    if state.recorded_resource(key).map_err(unreadable_state)?.as_ref() == of_plan.resources.get(key) {
         return Ok(Cow::Borrowed(of_plan));
     }
-    let recorded = state.recorded_resources().map_err(failed)?;
+    let recorded = state.recorded_resources().map_err(unreadable_state)?;
     Ok(Cow::Owned(Recorded { remembered_ids: of_plan.remembered_ids.clone(), ..recorded }))
 }
 

@@ -22,9 +22,9 @@ pub struct Ails {
 }
 
 /// What makes two problems the same one, wherever it stands in the file.
-type Kindred = (Option<SpecPath>, String, String);
+pub(super) type Kindred = (Option<SpecPath>, String, String);
 
-fn kindred(problem: &Problem) -> Kindred {
+pub(super) fn kindred(problem: &Problem) -> Kindred {
     let path = problem.location.as_ref().map(|location| location.path.clone());
     (path, problem.code.clone(), problem.message.clone())
 }
@@ -109,7 +109,7 @@ impl Edited<'_> {
     }
 
     /// Whether a problem is told of the resource's own document.
-    fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
+    pub(super) fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
         let Some(location) = problem.location.as_ref().filter(|location| location.path == *self.path) else {
             return false;
         };
@@ -128,7 +128,7 @@ impl Edited<'_> {
     }
 
     /// What is wrong with the body.
-    fn own_fault(&self, problem: &Problem) -> Fault {
+    pub(super) fn own_fault(&self, problem: &Problem) -> Fault {
         let place = problem.location.as_ref();
         let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
         let pointer = pointer.filter(|pointer| pointer != "/kind");
@@ -146,7 +146,7 @@ impl Edited<'_> {
     }
 
     /// What would be wrong elsewhere. What another organization has is nobody else's business.
-    fn fault_elsewhere(&self, key: &ResourceKey, problem: &Problem) -> Fault {
+    pub(super) fn fault_elsewhere(&self, key: &ResourceKey, problem: &Problem) -> Fault {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
         if concerned.is_some_and(|other| other.organization != key.organization) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::catalog::Hold;
 use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::Problem;
+use crate::state::StateError;
 
 /// Why nothing was written. No trace is left of what was asked for.
 #[derive(Debug, Clone)]
@@ -87,6 +88,12 @@ pub enum Refused {
         /// Whether there is no room.
         is_full: bool,
     },
+}
+
+/// What is recorded can't be read, so that nobody knows what may be written.
+pub(super) fn unreadable_state(error: StateError) -> Refused {
+    let why = "what is recorded of the resources can't be read".to_owned();
+    Refused::Disk { why, hint: error.hint(), is_full: false }
 }
 
 /// One thing that is wrong.
