@@ -236,3 +236,30 @@ fn a_proposal_asks_nobody_and_writes_nothing() {
     assert_ne!(documents.revision, made.documents.revision);
     assert!(everything(&repository.tree.beside("one")) == before);
 }
+
+#[test]
+fn what_is_written_to_a_path_outlasts_a_power_cut() {
+    let name = "writing::repository::a_change_is_a_commit_of_the_caller_with_one_line";
+    let folder = tempfile::tempdir().unwrap();
+    let calls = folder.path().join("calls");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-e", "trace=fsync,rename", "-o"]).arg(&calls);
+    let Ok(ran) = strace.arg(std::env::current_exe().unwrap()).args(["--exact", name]).output() else {
+        return crate::support::skipped("strace is not there, which sees what the disk is waited for");
+    };
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let calls = text(&calls);
+    let ours = calls.split_once("fsync(").map(|(_, ours)| ours).unwrap();
+    let place = |words: [&str; 2]| {
+        let line = |line: &&str| words.iter().all(|word| line.contains(word)) && line.contains("remote.git/");
+        ours.lines().position(|found| line(&found)).unwrap_or_else(|| panic!("{words:?} is not in\n{ours}"))
+    };
+    let order = [
+        place(["objects/pack/", ".pack>"]),
+        place(["objects/pack/", ".idx>"]),
+        place(["", "objects/pack>"]),
+        place(["fsync", "heads/main.lock>"]),
+        place(["rename", "heads/main.lock"]),
+    ];
+    assert!(order.is_sorted(), "no branch may name what isn't there: {order:?}\n{ours}");
+}

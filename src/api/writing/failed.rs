@@ -76,9 +76,10 @@ pub fn not_pushed(error: WriteError<Refused>) -> Refused {
         error @ WriteError::Unsure { .. } => {
             tracing::error!(%error, hint = told, "nobody knows whether a call was written to the git repository");
             Refused::Unsure {
-                why: "the git repository of the specs went away, and nobody knows whether it took the change"
+                why: "the git repository of the specs went away, and it is not known whether it took the change: it may still do so"
                     .to_owned(),
-                hint: "read the resource again in a moment, and repeat the change if it isn't there"
+                hint: "read it again in a minute, and repeat the change if it isn't there; nothing is written twice where \
+                       `If-Match` has the `ETag` from before"
                     .to_owned(),
             }
         }
