@@ -199,7 +199,9 @@ impl Writer {
             match folder::write(root, edit, attempt.before.as_deref()) {
                 Ok(()) => return Ok(attempt),
                 Err(error) => {
-                    self.withdraw(&attempt.written);
+                    if !matches!(error, NotWritten::Unsure { .. }) {
+                        self.withdraw(&attempt.written);
+                    }
                     let is_changed = matches!(error, NotWritten::Changed { .. });
                     refused = Some(Refused::from(error));
                     if !is_changed {

@@ -31,6 +31,11 @@ impl From<NotWritten> for Refused {
             NotWritten::Changed { path } => {
                 left(path, "edit-changed", "somebody else keeps changing it", &hint)
             }
+            NotWritten::Unsure { .. } => {
+                let why = error.to_string();
+                tracing::error!(%error, hint, "nobody knows whether what a call wrote outlasts a power cut");
+                Refused::Unsure { why, hint }
+            }
             NotWritten::System { .. } => {
                 Refused::Disk { why: error.to_string(), hint, is_full: error.is_full() }
             }
