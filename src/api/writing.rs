@@ -5,6 +5,7 @@
 //! and refused for anything new that is wrong with it ([`judge`]). Only then is anything written, and whoever called hears of
 //! it when it outlasts a power cut, or when the remote has it.
 
+mod advice;
 mod attempt;
 mod body;
 mod draft;
@@ -285,7 +286,11 @@ impl Writer {
 
 /// Whether something may be refused only because the tree is another one by now than was planned.
 fn is_about_absence(refused: &Refused) -> bool {
-    matches!(refused, Refused::NotThere(_)) || refused.code() == "edit-not-there"
+    match refused {
+        Refused::NotThere(_) => true,
+        Refused::Edit(problem) => problem.code == "edit-not-there",
+        _ => false,
+    }
 }
 
 /// The tree as it is now, all of it.

@@ -58,7 +58,9 @@ pub fn attempt(
     }
     let keyring = installation.secrets.keyring();
     let secrets = installation.secrets.open_changed(&tree, &made.documents, &checked.secrets);
-    let basis = Basis { documents: &tree, recorded: &recorded, secrets: &secrets, keyring: &keyring };
+    let may_be_plain = tree.commit.is_none() || installation.config.secrets.allow_plain_in_git;
+    let basis =
+        Basis { documents: &tree, recorded: &recorded, secrets: &secrets, keyring: &keyring, may_be_plain };
     let Draft { text: new, message } = basis.draft(wish, &path, text)?;
     let content = new.clone().map(String::into_bytes);
     let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
@@ -88,7 +90,7 @@ pub fn attempt(
     };
     let warnings = edited.judge(wish)?;
     if !matches!(wish.what, What::Delete) {
-        edited.is_done((made, &recorded, now), key, || resolve(&tree, &secrets))?;
+        edited.is_done((made, &recorded, now), wish, || resolve(&tree, &secrets))?;
     }
     let ails = Ails::of(&catalog);
     let document =

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use super::judge::{Edited, kindred};
 use super::refused::{Fault, Refused, unreadable_state};
+use super::wish::Wish;
 use crate::api::desk::Made;
 use crate::catalog::{Catalog, Recorded};
-use crate::names::ResourceKey;
 use crate::plan::foresee::{self, Suspect};
 use crate::problem::Problem;
 use crate::spec::HEADER;
@@ -20,10 +20,10 @@ impl Edited<'_> {
     pub fn is_done(
         &self,
         (made, recorded, now): (&Made, &Recorded, Timestamp),
-        key: &ResourceKey,
+        wish: &Wish,
         without: impl FnOnce() -> Catalog,
     ) -> Result<(), Refused> {
-        let Suspect { fleets, pointer } = foresee::suspect(self.catalog, recorded, key);
+        let Suspect { fleets, pointer } = foresee::suspect(self.catalog, recorded, &wish.key);
         if fleets.is_empty() {
             return Ok(());
         }
@@ -38,14 +38,16 @@ impl Edited<'_> {
         // Somebody else may have asked for it since.
         let new = but_for(new, &foresee(&without())?);
         let faults: Vec<Fault> =
-            new.iter().map(|problem| self.foreseen(key, problem, pointer.as_deref())).collect();
+            new.iter().map(|problem| self.foreseen(wish, problem, pointer.as_deref())).collect();
         if faults.is_empty() { Ok(()) } else { Err(Refused::Invalid(faults)) }
     }
 
     /// What a plan would refuse, as something wrong with a field.
-    fn foreseen(&self, key: &ResourceKey, problem: &Problem, pointer: Option<&str>) -> Fault {
-        let is_own = self.is_own(key, problem);
-        let fault = if is_own { self.own_fault(problem) } else { self.fault_elsewhere(key, problem) };
+    fn foreseen(&self, wish: &Wish, problem: &Problem, pointer: Option<&str>) -> Fault {
+        let fault = match self.is_own(&wish.key, problem) {
+            true => self.own_fault(wish, problem),
+            false => self.fault_elsewhere(&wish.key, problem),
+        };
         // Where the document leaves the field out, the plan names the document.
         let is_field = |found: &String| !HEADER.iter().any(|name| found.strip_prefix('/') == Some(*name));
         Fault { pointer: fault.pointer.filter(is_field).or(pointer.map(str::to_owned)), ..fault }

@@ -215,7 +215,7 @@ struct Of<'a> {
 impl Of<'_> {
     fn failed(&self, attempted: &'static str) -> impl Fn(io::Error) -> NotWritten {
         let path = self.path.clone();
-        move |error| NotWritten::System { attempted, path: path.clone(), error }
+        move |error| NotWritten::System { attempted, path: path.clone(), error: without_place(error) }
     }
 
     fn changed(&self) -> NotWritten {
@@ -320,7 +320,7 @@ impl Of<'_> {
             }
             file.as_file().set_permissions(Permissions::from_mode(data.mode() & 0o7777))?;
         }
-        file.write_all(content)?;
+        file.as_file_mut().write_all(content)?;
         file.as_file().sync_all()?;
         Ok(file)
     }
@@ -388,6 +388,11 @@ impl Of<'_> {
             Err(_) => Err(NotWritten::Unsure { path: self.path.clone(), error }),
         }
     }
+}
+
+/// What the system answered, without the file beside the place, where nobody looks: callers don't know this host.
+fn without_place(error: io::Error) -> io::Error {
+    if error.get_ref().is_some() { error.kind().into() } else { error }
 }
 
 /// The bytes of a file that stands still.
