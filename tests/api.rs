@@ -3,8 +3,11 @@
 mod away;
 mod changes;
 mod exchanges;
+mod foreseen;
+mod parked;
 mod reads;
 mod roles;
+mod shared;
 mod trace;
 
 use std::fs;

@@ -2,6 +2,7 @@
 
 mod https;
 mod limits;
+mod slow;
 mod ssh;
 mod webhook;
 mod write;

@@ -5,10 +5,12 @@
 //! and refused for anything new that is wrong with it ([`judge`]). Only then is anything written, and whoever called hears of
 //! it when it outlasts a power cut, or when the remote has it.
 
+mod advice;
 mod attempt;
 mod body;
 mod draft;
 mod failed;
+mod foreseen;
 mod judge;
 mod message;
 mod refused;
@@ -198,7 +200,9 @@ impl Writer {
             match folder::write(root, edit, attempt.before.as_deref()) {
                 Ok(()) => return Ok(attempt),
                 Err(error) => {
-                    self.withdraw(&attempt.written);
+                    if !matches!(error, NotWritten::Unsure { .. }) {
+                        self.withdraw(&attempt.written);
+                    }
                     let is_changed = matches!(error, NotWritten::Changed { .. });
                     refused = Some(Refused::from(error));
                     if !is_changed {
@@ -282,7 +286,11 @@ impl Writer {
 
 /// Whether something may be refused only because the tree is another one by now than was planned.
 fn is_about_absence(refused: &Refused) -> bool {
-    matches!(refused, Refused::NotThere(_)) || refused.code() == "edit-not-there"
+    match refused {
+        Refused::NotThere(_) => true,
+        Refused::Edit(problem) => problem.code == "edit-not-there",
+        _ => false,
+    }
 }
 
 /// The tree as it is now, all of it.

@@ -13,6 +13,7 @@ mod effects;
 pub mod field_effects;
 mod fields;
 mod fleet;
+pub mod foresee;
 mod given_up;
 mod guard;
 mod in_use;

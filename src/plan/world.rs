@@ -50,6 +50,21 @@ impl<'a> World<'a> {
         Self { catalog, recorded, policy, protected, current, owners, origins }
     }
 
+    /// The same, with what is on one fleet alone.
+    pub fn of_fleet(
+        catalog: &'a Catalog,
+        recorded: &'a Recorded,
+        policy: &'a Policy,
+        fleet: &FleetKey,
+    ) -> Self {
+        let mut owners = owners(catalog, recorded);
+        owners.retain(|key, _| key == fleet);
+        let there = owners.values().flatten().filter_map(|key| catalog.resources.get(*key));
+        let current = there.map(|resource| (&resource.key, compare(resource, recorded))).collect();
+        let (protected, origins) = (BTreeSet::new(), Origins::of(catalog));
+        Self { catalog, recorded, policy, protected, current, owners, origins }
+    }
+
     /// What the objects of a resource follow from beside its own spec, as it is now.
     pub fn made_from(&self, key: &ResourceKey) -> Option<MadeFrom> {
         self.origins.made_from(self, key)
@@ -86,6 +101,11 @@ impl<'a> World<'a> {
         let absence = self.catalog.absent.get(key)?;
         (!self.catalog.resources.get(key).is_some_and(named)).then_some(absence)
     }
+}
+
+/// What of a resource's spec changed since it was made; nothing while it is still being made.
+pub(super) fn fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChange> {
+    compare(resource, recorded).fields
 }
 
 fn compare(resource: &Resource, recorded: &Recorded) -> Current {

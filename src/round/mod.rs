@@ -2,6 +2,7 @@
 //! Streamfleet goes through here, so that all of them see the same plan.
 
 mod approval;
+mod foresee;
 mod health;
 mod known;
 mod kubeconfigs;

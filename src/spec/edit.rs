@@ -13,6 +13,7 @@
 //! understood, can only refuse an edit, and never damage a file.
 
 mod align;
+mod anchors;
 mod change;
 mod documents;
 mod flow;
@@ -68,7 +69,7 @@ pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Refu
     let others = documents.iter().filter_map(|document| document.root.as_ref().ok()?.as_ref());
     let house = source.house(std::iter::once(root).chain(others));
     let mut change = Change { source, house, edits: Vec::new() };
-    change.document(root, wanted, &Order::of(documents::kind(wanted)))?;
+    change.document(&anchors::without_unused(root), wanted, &Order::of(documents::kind(wanted)))?;
     let after = change.apply()?;
     let expected = |at| if at == index { Expected::Wanted(wanted) } else { Expected::AsBefore(at) };
     prove(&after, &documents, &(0..documents.len()).map(expected).collect::<Vec<_>>())?;

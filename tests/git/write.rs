@@ -17,12 +17,12 @@ use tempfile::TempDir;
 use crate::support::ssh::{Server, make_key};
 
 /// A bare repository with a few files in the folder `specs`, and the folder that it is in.
-struct Place {
+pub struct Place {
     folder: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let place = Place { folder: tempfile::tempdir().unwrap() };
         place.git("init --quiet --bare --initial-branch=main remote.git");
         place.git("init --quiet --initial-branch=main work");
@@ -38,7 +38,7 @@ impl Place {
         place
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -47,7 +47,7 @@ impl Place {
     }
 
     #[track_caller]
-    fn git(&self, words: &str) -> String {
+    pub fn git(&self, words: &str) -> String {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=Bob", "-c", "user.email=bob@example.com", "-c", "commit.gpgsign=false"]);
         git.args(words.split_whitespace()).current_dir(self.path());
@@ -73,7 +73,7 @@ impl Place {
         self.push("theirs");
     }
 
-    fn tip(&self) -> String {
+    pub fn tip(&self) -> String {
         self.git("-C remote.git rev-parse main")
     }
 
@@ -88,7 +88,7 @@ impl Place {
     }
 
     /// A server with its keys.
-    fn serve(&self, flags: &[&str]) -> Server {
+    pub fn serve(&self, flags: &[&str]) -> Server {
         for name in ["host", "user"] {
             if !self.path().join(name).exists() {
                 make_key(self.path(), name, "");
@@ -99,7 +99,7 @@ impl Place {
         server
     }
 
-    fn by_ssh(&self, server: &Server, clone: &str) -> Mirror {
+    pub fn by_ssh(&self, server: &Server, clone: &str) -> Mirror {
         let file = |name: &str| Utf8PathBuf::try_from(self.path().join(name)).ok();
         let (ssh_key, known_hosts) = (file("user"), file("known_hosts"));
         let git = Some(server.url("remote.git"));
@@ -112,7 +112,7 @@ impl Place {
         Mirror::of(&config, place, None).unwrap()
     }
 
-    fn hook(&self, name: &str, text: &str) {
+    pub fn hook(&self, name: &str, text: &str) {
         let hook = self.path().join("remote.git/hooks").join(name);
         fs::create_dir_all(hook.parent().unwrap()).unwrap();
         fs::write(&hook, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -120,7 +120,7 @@ impl Place {
     }
 }
 
-fn put(path: &str, text: &str) -> Edit {
+pub fn put(path: &str, text: &str) -> Edit {
     Edit { path: path.parse().unwrap(), content: Some(text.as_bytes().to_vec()) }
 }
 
@@ -137,7 +137,7 @@ fn change(edit: Edit) -> Change {
 }
 
 /// Writes whatever is there.
-fn write(mirror: &Mirror, edits: &[Edit]) -> Result<Written, WriteError<Infallible>> {
+pub fn write(mirror: &Mirror, edits: &[Edit]) -> Result<Written, WriteError<Infallible>> {
     mirror.write(&ada(), |_| Ok(Change { message: "change\n\nby the API".to_owned(), edits: edits.to_vec() }))
 }
 
@@ -319,7 +319,7 @@ fn a_remote_that_dies_is_asked_whether_it_has_the_commit() {
     let server = place.serve(&["-vanishing"]);
     let mirror = place.by_ssh(&server, "second");
     let error = write(&mirror, &[put("a.yaml", "a: 3")]).unwrap_err();
-    assert!(matches!(error, WriteError::Away(_)) && error.may_be_tried_again(), "{error}");
+    assert!(matches!(error, WriteError::Unsure { .. }) && !error.may_be_tried_again(), "{error}");
     assert_eq!((place.tip(), mirror.commit()), (written.commit.clone(), Some(written.commit.clone())));
     assert_eq!(text(&mirror.snapshot().unwrap(), "a.yaml"), "a: 2");
 

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -23,6 +24,7 @@ var (
 	authorized = flag.String("authorized", "", "the file of the public key that may log in")
 	silent     = flag.Bool("silent", false, "let everybody in who may, and then say nothing")
 	dying      = flag.Bool("dying", false, "take what is pushed, and go away without an answer")
+	leaving    = flag.Bool("leaving", false, "go away once a hook has made the file `received`, and take what was pushed later")
 	last       = flag.Bool("last", false, "end once something was pushed")
 	vanishing  = flag.Bool("vanishing", false, "go away before anything can be pushed")
 )
@@ -81,7 +83,7 @@ func serve(connection net.Conn, config *ssh.ServerConfig) {
 				continue
 			}
 			status := run(command.Line, channel)
-			if (*dying || *vanishing) && strings.HasPrefix(command.Line, "git-receive-pack") {
+			if (*dying || *vanishing || *leaving) && strings.HasPrefix(command.Line, "git-receive-pack") {
 				if *last {
 					os.Exit(0)
 				}
@@ -114,8 +116,18 @@ func run(line string, channel ssh.Channel) uint32 {
 		io.Copy(input, channel)
 		input.Close()
 	}()
-	if *dying && verb == "git-receive-pack" {
+	if (*dying || *leaving) && verb == "git-receive-pack" {
 		command.Stdout = &once{channel}
+	}
+	if *leaving && verb == "git-receive-pack" {
+		check(command.Start())
+		go command.Wait()
+		for {
+			if _, err := os.Stat(filepath.Join(*root, "received")); err == nil {
+				return 0
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 	if err := command.Run(); err != nil {
 		return 1

@@ -113,6 +113,13 @@ impl<'t> Serve<'t> {
         self.log().lines().filter(|line| line.contains("looked=")).count()
     }
 
+    /// How many bytes of memory it has.
+    pub fn memory(&self) -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1024
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, name: &str) {
         let id = self.process.id().to_string();

@@ -13,6 +13,7 @@ use crate::state_faults::namespace;
 use crate::support::Tree;
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
+const CHANGED: &str = "the file is left as it is: somebody else keeps changing it";
 
 fn root(tree: &Tree) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(tree.path()).unwrap()
@@ -95,7 +96,7 @@ fn callers_and_an_editor_on_one_file_lose_nothing_of_each_other() {
                         // Who is always in somebody's way is told so, and tries again.
                         while let Err(refused) = call(writer, first, &format!("Cluster/acme/{name}"), what())
                         {
-                            assert_eq!(refused.code(), "edit-changed", "{refused}");
+                            assert_eq!(refused.to_string(), CHANGED);
                         }
                     }
                 })
@@ -255,8 +256,8 @@ fn a_file_that_somebody_is_writing_is_left_to_them() {
     file.write_all(text.as_bytes()).unwrap();
     watch.changed();
     let refused = call(&writer, &first, "Cluster/acme/orders", units(2)).unwrap_err();
-    assert_eq!((refused.status(), refused.code()), (409, "edit-changed"));
-    assert_eq!(refused.to_string(), "the file is left as it is: somebody else keeps changing it");
+    assert_eq!((refused.status(), refused.code()), (409, "not_editable"));
+    assert_eq!(refused.to_string(), CHANGED);
     assert_eq!(refused.hint().unwrap(), "try again when nobody writes to it any more");
     file.write_all(b"# and more\n").unwrap();
     drop(file);
@@ -313,8 +314,13 @@ fn on_a_full_disk(folder: &Path) {
         ("CloudAccount/acme/s3", What::Create(account())),
     ] {
         let refused = call(&writer, &first, key, what).unwrap_err();
-        assert_eq!((refused.status(), refused.code()), (507, "disk-full"), "{refused}");
-        assert!(refused.to_string().contains("No space left on device"), "{refused}");
+        assert_eq!((refused.status(), refused.code()), (507, "disk_full"), "{refused}");
+        let said = refused.to_string();
+        assert!(
+            said.starts_with("cannot ")
+                && said.ends_with(" in the specs: No space left on device (os error 28)"),
+            "{said}"
+        );
         assert_eq!(refused.hint().unwrap(), "free some space on the disk of the specs, and try again");
         assert!(everything(&small) == before && folders() == there);
     }

@@ -124,6 +124,49 @@ fn no_secret_is_in_any_object() {
 }
 
 #[test]
+fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
+    let repository = Repository::new();
+    let path = "acme/cloud-accounts/s3.yaml";
+    let stands = "# Ours.\napiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: s3\nprovider: aws\n\
+                  credentials: plain-as-day # to be replaced\nregion: eu\n";
+    repository.tree.write(path, stands);
+    repository.push("theirs");
+    let (_world, writer, _mirror, made) = repository.start("one");
+    let patch = |body: Value| call(&writer, &made, "CloudAccount/acme/s3", What::Patch(body));
+    // As long as it stands there, it is what is wrong with any change.
+    let tip = repository.tip();
+    let refused = patch(json!({"region": "us"})).unwrap_err();
+    let Refused::Invalid(faults) = &refused else { panic!("{refused}") };
+    let [fault] = faults.as_slice() else { panic!("{faults:?}") };
+    assert_eq!(
+        (fault.pointer.as_deref(), fault.detail.as_str(), fault.hint.as_deref()),
+        (
+            Some("/credentials"),
+            "`credentials` is a plain secret in a git repository",
+            Some(
+                "send `credentials` with the change, be it the same, which writes it encrypted; replace the secret itself if \
+                 others can read the repository"
+            )
+        )
+    );
+    // What else is wrong stays so.
+    let refused = patch(json!({"credentials": "plain-as-day", "provider": "gcp"})).unwrap_err();
+    assert_eq!((refused.status(), repository.tip()), (422, tip));
+
+    let written = patch(json!({"credentials": "plain-as-day"})).unwrap();
+    assert!(written.is_new && written.message == "Change credentials of cloud account acme/s3");
+    repository.pull();
+    let file = repository.tree.read(path);
+    assert!(
+        file.starts_with("# Ours.\n") && file.contains("encrypted: ") && !file.contains("plain-as-day"),
+        "{file}"
+    );
+    // Once it is sealed, the same value is nothing to write.
+    assert!(!patch(json!({"credentials": "plain-as-day"})).unwrap().is_new);
+    patch(json!({"region": "us"})).unwrap();
+}
+
+#[test]
 fn what_others_pushed_is_what_a_call_is_judged_by() {
     let repository = Repository::new();
     let (_world, writer, _mirror, made) = repository.start("one");
@@ -214,7 +257,7 @@ fn a_protected_branch_is_read_only() {
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let tip = repository.tip();
     let refused = call(&writer, &made, "Cluster/acme/orders", units(2)).unwrap_err();
-    assert_eq!((refused.status(), refused.code()), (409, "read-only"));
+    assert_eq!((refused.status(), refused.code()), (409, "read_only"));
     assert_eq!(
         refused.to_string(),
         "the branch of the specs takes no commits from here, so that calls can't change anything"
@@ -235,4 +278,31 @@ fn a_proposal_asks_nobody_and_writes_nothing() {
     assert!(written.is_new && written.commit.is_none());
     assert_ne!(documents.revision, made.documents.revision);
     assert!(everything(&repository.tree.beside("one")) == before);
+}
+
+#[test]
+fn what_is_written_to_a_path_outlasts_a_power_cut() {
+    let name = "writing::repository::a_change_is_a_commit_of_the_caller_with_one_line";
+    let folder = tempfile::tempdir().unwrap();
+    let calls = folder.path().join("calls");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-e", "trace=fsync,rename", "-o"]).arg(&calls);
+    let Ok(ran) = strace.arg(std::env::current_exe().unwrap()).args(["--exact", name]).output() else {
+        return crate::support::skipped("strace is not there, which sees what the disk is waited for");
+    };
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let calls = text(&calls);
+    let ours = calls.split_once("fsync(").map(|(_, ours)| ours).unwrap();
+    let place = |words: [&str; 2]| {
+        let line = |line: &&str| words.iter().all(|word| line.contains(word)) && line.contains("remote.git/");
+        ours.lines().position(|found| line(&found)).unwrap_or_else(|| panic!("{words:?} is not in\n{ours}"))
+    };
+    let order = [
+        place(["objects/pack/", ".pack>"]),
+        place(["objects/pack/", ".idx>"]),
+        place(["", "objects/pack>"]),
+        place(["fsync", "heads/main.lock>"]),
+        place(["rename", "heads/main.lock"]),
+    ];
+    assert!(order.is_sorted(), "no branch may name what isn't there: {order:?}\n{ours}");
 }

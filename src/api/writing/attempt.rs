@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::Known;
 use super::draft::{self, Basis, Draft, etag};
 use super::judge::{Ails, Edited};
-use super::refused::Refused;
+use super::refused::{Refused, unreadable_state};
 use super::wish::{What, Wish, Written};
 use crate::api::desk::Made;
 use crate::catalog::{self, Recorded, Secrets};
@@ -16,7 +16,6 @@ use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::source::Edit;
 use crate::spec::Documents;
-use crate::state::StateError;
 
 /// A file's bytes as they are now; none where there is none.
 pub type Read<'a> = &'a dyn Fn(&SpecPath) -> Result<Option<Vec<u8>>, Refused>;
@@ -59,7 +58,9 @@ pub fn attempt(
     }
     let keyring = installation.secrets.keyring();
     let secrets = installation.secrets.open_changed(&tree, &made.documents, &checked.secrets);
-    let basis = Basis { documents: &tree, recorded: &recorded, secrets: &secrets, keyring: &keyring };
+    let may_be_plain = tree.commit.is_none() || installation.config.secrets.allow_plain_in_git;
+    let basis =
+        Basis { documents: &tree, recorded: &recorded, secrets: &secrets, keyring: &keyring, may_be_plain };
     let Draft { text: new, message } = basis.draft(wish, &path, text)?;
     let content = new.clone().map(String::into_bytes);
     let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
@@ -88,6 +89,9 @@ pub fn attempt(
         text: new.as_deref(),
     };
     let warnings = edited.judge(wish)?;
+    if !matches!(wish.what, What::Delete) {
+        edited.is_done((made, &recorded, now), wish, || resolve(&tree, &secrets))?;
+    }
     let ails = Ails::of(&catalog);
     let document =
         documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
@@ -116,15 +120,10 @@ pub fn attempt(
 fn recorded<'m>(made: &'m Made, key: &ResourceKey) -> Result<Cow<'m, Recorded>, Refused> {
     let of_plan = &made.round.checked.recorded;
     let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };
-    let failed = |error: StateError| Refused::Disk {
-        why: "what is recorded of the resources can't be read".to_owned(),
-        hint: error.hint(),
-        is_full: false,
-    };
-    if state.recorded_resource(key).map_err(failed)?.as_ref() == of_plan.resources.get(key) {
+    if state.recorded_resource(key).map_err(unreadable_state)?.as_ref() == of_plan.resources.get(key) {
         return Ok(Cow::Borrowed(of_plan));
     }
-    let recorded = state.recorded_resources().map_err(failed)?;
+    let recorded = state.recorded_resources().map_err(unreadable_state)?;
     Ok(Cow::Owned(Recorded { remembered_ids: of_plan.remembered_ids.clone(), ..recorded }))
 }
 

@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
+use super::advice::{HOW_NEW_SECRETS, HOW_SECRETS};
 use super::refused::{Fault, Refused};
 use super::wish::{What, Wish};
 use crate::interface;
@@ -63,7 +64,7 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
         let written = stands.written.and_then(|written| written.pointer(pointer));
         match secret(take(&mut body, pointer), written, is_patch) {
             Ok(secret) => secrets.push((field, pointer, secret)),
-            Err(why) => faults.push(Fault::at(pointer, format!("`{field}` {why}"), HOW_SECRETS)),
+            Err(why) => faults.push(Fault::at(pointer, format!("`{field}` {why}"), how_secrets(what))),
         }
     }
     if !faults.is_empty() {
@@ -128,7 +129,9 @@ pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Re
 }
 
 /// How secrets are given.
-pub const HOW_SECRETS: &str = "give the value itself as a string, which is kept encrypted, or leave the field out to keep what is there";
+pub fn how_secrets(what: &What) -> &'static str {
+    if matches!(what, What::Create(_)) { HOW_NEW_SECRETS } else { HOW_SECRETS }
+}
 
 fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Refused {
     Refused::Invalid(vec![Fault::at(pointer, detail, hint)])

@@ -37,6 +37,8 @@ pub struct Basis<'a> {
     pub secrets: &'a Secrets,
     /// What secrets are sealed with.
     pub keyring: &'a Keyring,
+    /// Whether a secret may stand in the clear where the tree is kept.
+    pub may_be_plain: bool,
 }
 
 /// The tag of what a document says. A secret is in it by its keyed fingerprint alone, or by its sealed form where it can't be
@@ -208,7 +210,7 @@ impl Basis<'_> {
         self.documents.files.get(path)?.documents.iter().find(|document| document.key == *key)
     }
 
-    /// Keeps the written form of each secret that is given with the value that it has.
+    /// Keeps the written form of each secret that is given with the value that it has, unless it may not stay so.
     fn without_old(
         &self,
         key: &ResourceKey,
@@ -216,12 +218,16 @@ impl Basis<'_> {
         document: &mut Value,
         secrets: Vec<NewSecret>,
     ) -> Vec<NewSecret> {
+        let may_stay = |secret: &NewSecret| {
+            self.may_be_plain || written.pointer(secret.pointer).is_none_or(|written| !written.is_string())
+        };
         let is_old = |secret: &NewSecret| {
             let reference = SecretRef { resource: key.clone(), field: secret.field.to_owned() };
             matches!(self.secrets.opened.get(&reference), Some(OpenedSecret::Value { value, .. })
                 if value.expose_secret() == secret.value.expose_secret())
         };
-        let (old, new): (Vec<_>, Vec<_>) = secrets.into_iter().partition(is_old);
+        let (old, new): (Vec<_>, Vec<_>) =
+            secrets.into_iter().partition(|secret| may_stay(secret) && is_old(secret));
         for NewSecret { pointer, .. } in old {
             let stands = written.pointer(pointer).cloned().unwrap_or_default();
             body::put(document, pointer, stands);

@@ -1,6 +1,7 @@
 //! What keeps from writing, in words for who called. Where specs are kept, and how that is reached, is for those who run this to
 //! know: that is logged.
 
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use super::refused::Refused;
@@ -31,11 +32,25 @@ impl From<NotWritten> for Refused {
             NotWritten::Changed { path } => {
                 left(path, "edit-changed", "somebody else keeps changing it", &hint)
             }
+            NotWritten::Unsure { .. } => {
+                let why = error.to_string();
+                tracing::error!(%error, hint, "nobody knows whether what a call wrote outlasts a power cut");
+                Refused::Unsure { why, hint }
+            }
+            NotWritten::System { error: cause, .. } if is_closed(cause) => {
+                tracing::warn!(%error, hint, "a call could not be written to the folder of the specs");
+                Refused::ReadOnly { why: error.to_string(), hint: "make the change in the file, or have the administrators of this installation let it be written".to_owned() }
+            }
             NotWritten::System { .. } => {
                 Refused::Disk { why: error.to_string(), hint, is_full: error.is_full() }
             }
         }
     }
+}
+
+/// Whether the system lets nobody write there, or not this process.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 /// The repository can't be reached. Which one it is, and how it is reached, is for those who run this to know.
@@ -76,9 +91,10 @@ pub fn not_pushed(error: WriteError<Refused>) -> Refused {
         error @ WriteError::Unsure { .. } => {
             tracing::error!(%error, hint = told, "nobody knows whether a call was written to the git repository");
             Refused::Unsure {
-                why: "the git repository of the specs went away, and nobody knows whether it took the change"
+                why: "the git repository of the specs went away, and it is not known whether it took the change: it may still do so"
                     .to_owned(),
-                hint: "read the resource again in a moment, and repeat the change if it isn't there"
+                hint: "read it again in a minute, and repeat the change if it isn't there; nothing is written twice where \
+                       `If-Match` has the `ETag` from before"
                     .to_owned(),
             }
         }

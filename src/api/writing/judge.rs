@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::body::HOW_SECRETS;
+use super::advice;
+use super::body::how_secrets;
 use super::refused::{Fault, Refused, Shortage};
 use super::wish::{What, Wish};
 use crate::catalog::{Catalog, Gauge, Hold};
@@ -22,9 +23,9 @@ pub struct Ails {
 }
 
 /// What makes two problems the same one, wherever it stands in the file.
-type Kindred = (Option<SpecPath>, String, String);
+pub(super) type Kindred = (Option<SpecPath>, String, String);
 
-fn kindred(problem: &Problem) -> Kindred {
+pub(super) fn kindred(problem: &Problem) -> Kindred {
     let path = problem.location.as_ref().map(|location| location.path.clone());
     (path, problem.code.clone(), problem.message.clone())
 }
@@ -79,7 +80,7 @@ impl Edited<'_> {
             return Ok(Vec::new());
         }
         if !errors.is_empty() || !broken.is_empty() {
-            let own = errors.into_iter().map(|problem| self.own_fault(problem));
+            let own = errors.into_iter().map(|problem| self.own_fault(wish, problem));
             let others = broken.into_iter().map(|problem| self.fault_elsewhere(key, problem));
             let mut faults: Vec<Fault> = own.chain(others).collect();
             faults.dedup();
@@ -109,7 +110,7 @@ impl Edited<'_> {
     }
 
     /// Whether a problem is told of the resource's own document.
-    fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
+    pub(super) fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
         let Some(location) = problem.location.as_ref().filter(|location| location.path == *self.path) else {
             return false;
         };
@@ -128,7 +129,7 @@ impl Edited<'_> {
     }
 
     /// What is wrong with the body.
-    fn own_fault(&self, problem: &Problem) -> Fault {
+    pub(super) fn own_fault(&self, wish: &Wish, problem: &Problem) -> Fault {
         let place = problem.location.as_ref();
         let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
         let pointer = pointer.filter(|pointer| pointer != "/kind");
@@ -139,14 +140,14 @@ impl Edited<'_> {
         };
         let is_secret = SECRET_FIELDS.iter().any(|(_, _, secret)| pointer.as_deref() == Some(*secret));
         let hint = match missing {
-            Some(_) if is_secret => Some(HOW_SECRETS.to_owned()),
-            _ => problem.hint.clone(),
+            Some(_) if is_secret => Some(how_secrets(&wish.what).to_owned()),
+            _ => advice::hint(problem, pointer.as_deref()),
         };
-        Fault { pointer, detail: problem.message.clone(), hint, file: None, line: None }
+        Fault { pointer, detail: advice::detail(problem), hint, file: None, line: None }
     }
 
     /// What would be wrong elsewhere. What another organization has is nobody else's business.
-    fn fault_elsewhere(&self, key: &ResourceKey, problem: &Problem) -> Fault {
+    pub(super) fn fault_elsewhere(&self, key: &ResourceKey, problem: &Problem) -> Fault {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
         if concerned.is_some_and(|other| other.organization != key.organization) {
@@ -159,8 +160,8 @@ impl Edited<'_> {
         }
         Fault {
             pointer: None,
-            detail: problem.message.clone(),
-            hint: problem.hint.clone(),
+            detail: advice::detail(problem),
+            hint: advice::hint(problem, None),
             file: place.map(|place| place.path.clone()),
             line: place.map(|place| place.line).filter(|line| *line > 0),
         }
@@ -280,7 +281,7 @@ impl Edited<'_> {
                 Err(Refused::Invalid(vec![Fault::at(
                     "",
                     why,
-                    "look at what `streamfleet validate` says of them",
+                    "mend what `GET /v1/plan` names among its `problems`",
                 )]))
             }
             Some(Hold::OverCapacity { .. } | Hold::Suspended { .. }) | None => Ok(()),

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::api::problem::code::{self, Code};
 use crate::catalog::Hold;
 use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::Problem;
+use crate::state::StateError;
 
 /// Why nothing was written. No trace is left of what was asked for.
 #[derive(Debug, Clone)]
@@ -89,6 +91,12 @@ pub enum Refused {
     },
 }
 
+/// What is recorded can't be read, so that nobody knows what may be written.
+pub(super) fn unreadable_state(error: StateError) -> Refused {
+    let why = "what is recorded of the resources can't be read".to_owned();
+    Refused::Disk { why, hint: error.hint(), is_full: false }
+}
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -152,47 +160,36 @@ pub enum Guard {
 }
 
 impl Refused {
-    /// The status of the answer.
-    pub fn status(&self) -> u16 {
+    /// The word for it, with the status of the answer.
+    pub(in crate::api) fn kind(&self) -> &'static Code {
         match self {
-            Refused::Malformed(_) => 400,
-            Refused::Limits => 403,
-            Refused::NotThere(_) => 404,
-            Refused::Exists { .. }
-            | Refused::Capacity(_)
-            | Refused::Dependency { .. }
-            | Refused::Protected { .. }
-            | Refused::NotEmpty { .. }
-            | Refused::Edit(_)
-            | Refused::ReadOnly { .. } => 409,
-            Refused::Stale { .. } => 412,
-            Refused::Invalid(_) => 422,
-            Refused::Disk { is_full: false, .. } => 500,
-            Refused::Away { .. } | Refused::Unsure { .. } => 503,
-            Refused::Disk { is_full: true, .. } => 507,
+            Refused::Malformed(_) => &code::MALFORMED,
+            Refused::Invalid(_) => &code::INVALID,
+            Refused::Limits => &code::FORBIDDEN,
+            Refused::NotThere(_) => &code::NOT_FOUND,
+            Refused::Exists { .. } => &code::DUPLICATE,
+            Refused::Capacity(_) => &code::CAPACITY,
+            Refused::Dependency { .. } => &code::DEPENDENCY,
+            Refused::Protected { .. } => &code::PROTECTED,
+            Refused::NotEmpty { .. } => &code::NOT_EMPTY,
+            Refused::Edit(_) => &code::NOT_EDITABLE,
+            Refused::Stale { .. } => &code::STALE,
+            Refused::ReadOnly { .. } => &code::READ_ONLY,
+            Refused::Away { .. } => &code::UNAVAILABLE,
+            Refused::Unsure { .. } => &code::UNSURE,
+            Refused::Disk { is_full: true, .. } => &code::DISK_FULL,
+            Refused::Disk { is_full: false, .. } => &code::INTERNAL,
         }
     }
 
-    /// A stable name for programs.
-    pub fn code(&self) -> &str {
-        match self {
-            Refused::Malformed(_) => "malformed",
-            Refused::Invalid(_) => "invalid",
-            Refused::Limits => "limits",
-            Refused::NotThere(_) => "not-found",
-            Refused::Exists { .. } => "exists",
-            Refused::Capacity(_) => "over-capacity",
-            Refused::Dependency { .. } => "dependency",
-            Refused::Protected { .. } => "protected",
-            Refused::NotEmpty { .. } => "not-empty",
-            Refused::Edit(problem) => &problem.code,
-            Refused::Stale { .. } => "stale",
-            Refused::ReadOnly { .. } => "read-only",
-            Refused::Away { .. } => "source-away",
-            Refused::Unsure { .. } => "unsure",
-            Refused::Disk { is_full: true, .. } => "disk-full",
-            Refused::Disk { .. } => "disk",
-        }
+    /// The status of the answer.
+    pub fn status(&self) -> u16 {
+        self.kind().status
+    }
+
+    /// The answer's stable name for programs.
+    pub fn code(&self) -> &'static str {
+        self.kind().word
     }
 
     /// What to do next; none where each fault says so itself.

@@ -280,7 +280,9 @@ deletion_protection: false
     assert_eq!(written.resource.as_ref().unwrap().hold, None);
     assert_eq!(written.at.as_nanosecond() % 1000, 0);
     // It is there at once, before anybody planned.
-    assert!(world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).contains("409 exists"));
+    assert!(
+        world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).contains("409 duplicate")
+    );
     assert_eq!(world.writer.pending(&world.made)[&written.key].etag, written.etag);
     let written = world.call("Cluster/acme/clicks", What::Patch(json!({"kafka_units": 2}))).unwrap();
     assert_eq!(written.message, "Set kafka_units of cluster acme/clicks to 2");
@@ -461,6 +463,6 @@ fn a_document_goes_and_the_file_with_the_last_one() {
     assert!(
         world
             .refuses("Fleet/acme/eu", What::Delete)
-            .starts_with("404 not-found: there is no fleet acme/eu\n")
+            .starts_with("404 not_found: there is no fleet acme/eu\n")
     );
 }

@@ -26,7 +26,7 @@ const SWAPS: u32 = 100;
 /// The permissions that a new file has, as far as the process may give them.
 const NEW: u32 = 0o666;
 
-/// Why a file was not written. It is as it was.
+/// Why a file was not written. It is as it was, but for what is [`NotWritten::Unsure`].
 #[derive(Debug, thiserror::Error)]
 pub enum NotWritten {
     /// What stands there can't be read, by the rules of the tree.
@@ -63,6 +63,14 @@ pub enum NotWritten {
         /// The system's answer.
         error: io::Error,
     },
+    /// It was changed, and neither could the disk be waited for nor the old file be put back.
+    #[error("`{path}` was changed, and it is not known whether that outlasts a power cut: {error}")]
+    Unsure {
+        /// The file.
+        path: SpecPath,
+        /// The system's answer.
+        error: io::Error,
+    },
 }
 
 impl NotWritten {
@@ -72,6 +80,10 @@ impl NotWritten {
             NotWritten::Unreadable { hint, .. } => hint.clone(),
             NotWritten::Place { .. } => "move what stands there, or make the change in the file".to_owned(),
             NotWritten::Changed { .. } => "try again when nobody writes to it any more".to_owned(),
+            NotWritten::Unsure { .. } => {
+                "look at the disk of the specs, and read the file again before it is written once more"
+                    .to_owned()
+            }
             NotWritten::System { .. } if self.is_full() => {
                 "free some space on the disk of the specs, and try again".to_owned()
             }
@@ -105,13 +117,21 @@ pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWrit
 ///
 /// # Errors
 /// When somebody has changed the file since, or the system refuses it. Nothing is left of it then.
-pub fn write(
+pub fn write(root: &Utf8Path, edit: &Edit, before: Option<&[u8]>) -> Result<(), NotWritten> {
+    write_with(root, edit, before, &sync)
+}
+
+/// Waits until what is in a folder outlasts a power cut.
+type Sync<'a> = &'a dyn Fn(&Utf8Path) -> io::Result<()>;
+
+fn write_with(
     root: &Utf8Path,
     Edit { path, content }: &Edit,
     before: Option<&[u8]>,
+    sync: Sync<'_>,
 ) -> Result<(), NotWritten> {
     let place = Place::find(root, path)?;
-    let of = Of { path, place: &place };
+    let of = Of { path, place: &place, sync };
     of.is_as_before(before)?;
     let folder = place.file.parent().unwrap_or(root);
     clean(folder);
@@ -189,12 +209,13 @@ impl Place {
 struct Of<'a> {
     path: &'a SpecPath,
     place: &'a Place,
+    sync: Sync<'a>,
 }
 
 impl Of<'_> {
     fn failed(&self, attempted: &'static str) -> impl Fn(io::Error) -> NotWritten {
         let path = self.path.clone();
-        move |error| NotWritten::System { attempted, path: path.clone(), error }
+        move |error| NotWritten::System { attempted, path: path.clone(), error: without_place(error) }
     }
 
     fn changed(&self) -> NotWritten {
@@ -209,21 +230,76 @@ impl Of<'_> {
         if now.as_deref() == before { Ok(()) } else { Err(self.changed()) }
     }
 
-    /// Writes the file beside its place, and puts it there.
+    /// Writes the file beside its place, and puts it there. Where the disk can't be waited for, what was there comes back.
     fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), NotWritten> {
         let made = Folders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
         let folder = self.folder();
         let prepared = self.prepare(folder, content).map_err(self.failed("write"))?;
-        match before {
-            None => match prepared.persist_noclobber(&self.place.file) {
+        let Some(before) = before else {
+            match prepared.persist_noclobber(&self.place.file) {
                 Ok(_) => {}
                 Err(error) if error.error.kind() == ErrorKind::AlreadyExists => return Err(self.changed()),
                 Err(error) => return Err(self.failed("write")(error.error)),
-            },
-            Some(before) => self.replace(prepared, content, before)?,
+            }
+            let kept = (self.sync)(folder).and_then(|()| made.sync(self.sync));
+            return match kept {
+                Ok(()) => {
+                    made.keep();
+                    Ok(())
+                }
+                Err(error) => Err(self.taken_back(self.take_back(content), made, error)),
+            };
+        };
+        let old = self.replace(prepared, content, before)?;
+        let Err(error) = (self.sync)(folder) else { return Ok(()) };
+        let back = match old {
+            Some(old) => self.swap_back(&old, content),
+            // What isn't there any more is written anew.
+            None => {
+                self.prepare(folder, before).and_then(|old| Ok(old.persist(&self.place.file).map(drop)?))
+            }
+        };
+        Err(self.taken_back(back, made, error))
+    }
+
+    /// What is to be said where the disk could not be waited for, by what came of putting everything back.
+    fn taken_back(&self, back: io::Result<()>, made: Folders, error: io::Error) -> NotWritten {
+        match back {
+            Ok(()) => {
+                // They are empty again, and go.
+                drop(made);
+                // It can only be tried.
+                let _ = (self.sync)(self.folder());
+                self.failed("write")(error)
+            }
+            Err(_) => {
+                made.keep();
+                NotWritten::Unsure { path: self.path.clone(), error }
+            }
         }
-        sync(folder).map_err(self.failed("write"))?;
-        made.keep().map_err(self.failed("write"))
+    }
+
+    /// Removes a file that was new, unless somebody has changed it by now.
+    fn take_back(&self, content: &[u8]) -> io::Result<()> {
+        let aside = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(self.folder())?.into_temp_path();
+        fs::rename(&self.place.file, &aside)?;
+        if fs::read(&aside)? == content {
+            return Ok(());
+        }
+        aside.persist_noclobber(&self.place.file)?;
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// Lets the old file and the new one change places once more, unless somebody has changed the new one by now.
+    fn swap_back(&self, old: &NamedTempFile, content: &[u8]) -> io::Result<()> {
+        let swap =
+            || renameat_with(CWD, old.path(), CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE);
+        swap()?;
+        if fs::read(old.path())? == content {
+            return Ok(());
+        }
+        swap()?;
+        Err(ErrorKind::AlreadyExists.into())
     }
 
     fn folder(&self) -> &Utf8Path {
@@ -244,14 +320,19 @@ impl Of<'_> {
             }
             file.as_file().set_permissions(Permissions::from_mode(data.mode() & 0o7777))?;
         }
-        file.write_all(content)?;
+        file.as_file_mut().write_all(content)?;
         file.as_file().sync_all()?;
         Ok(file)
     }
 
     /// Puts a file in the place of one that is as it was before. The two change places, so that what somebody saved in the
-    /// last moment is still there, and is put back.
-    fn replace(&self, prepared: NamedTempFile, content: &[u8], before: &[u8]) -> Result<(), NotWritten> {
+    /// last moment is still there, and is put back. Gives the old file, where the two could change places.
+    fn replace(
+        &self,
+        prepared: NamedTempFile,
+        content: &[u8],
+        before: &[u8],
+    ) -> Result<Option<NamedTempFile>, NotWritten> {
         self.is_as_before(Some(before))?;
         let swap =
             || renameat_with(CWD, prepared.path(), CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE);
@@ -261,7 +342,7 @@ impl Of<'_> {
             // Not every file system can do that.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 let placed = prepared.persist(&self.place.file);
-                return placed.map(drop).map_err(|error| self.failed("write")(error.error));
+                return placed.map(|_| None).map_err(|error| self.failed("write")(error.error));
             }
             Err(Errno::NOENT) => return Err(self.changed()),
             Err(error) => return Err(self.failed("write")(error.into())),
@@ -271,7 +352,7 @@ impl Of<'_> {
             let _ = swap();
         })?;
         if saved == before {
-            return Ok(());
+            return Ok(Some(prepared));
         }
         // Until what comes back is what was put there, somebody saves again and again, and the last one has to stay.
         let mut put = content.to_vec();
@@ -301,9 +382,17 @@ impl Of<'_> {
                 Err(error) => Err(self.failed("put back")(error.error)),
             };
         }
-        drop(aside);
-        sync(folder).map_err(self.failed("remove"))
+        let Err(error) = (self.sync)(folder) else { return Ok(()) };
+        match aside.persist_noclobber(&self.place.file) {
+            Ok(()) => Err(self.failed("remove")(error)),
+            Err(_) => Err(NotWritten::Unsure { path: self.path.clone(), error }),
+        }
     }
+}
+
+/// What the system answered, without the file beside the place, where nobody looks: callers don't know this host.
+fn without_place(error: io::Error) -> io::Error {
+    if error.get_ref().is_some() { error.kind().into() } else { error }
 }
 
 /// The bytes of a file that stands still.
@@ -333,9 +422,12 @@ impl Folders {
     }
 
     /// Waits until they outlast a power cut.
-    fn keep(mut self) -> io::Result<()> {
-        let made = std::mem::take(&mut self.0);
-        made.iter().filter_map(|folder| folder.parent()).try_for_each(sync)
+    fn sync(&self, sync: Sync<'_>) -> io::Result<()> {
+        self.0.iter().filter_map(|folder| folder.parent()).try_for_each(sync)
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
     }
 }
 
@@ -363,3 +455,6 @@ fn clean(folder: &Utf8Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,11 @@ const TRIES: u32 = 5;
 /// The shortest and the longest wait before the next try, in milliseconds: two who lost against each other shouldn't meet again.
 const PAUSE: std::ops::Range<u64> = 20..200;
 
+/// How often is looked whether a commit arrived of which nothing was heard: a server that is slow may still take it.
+const LOOKS: u32 = 4;
+/// How long is waited between two looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
 /// Who brings a commit to the repository, beside its author.
 const COMMITTER: (&str, &str) = ("streamfleet", "streamfleet@localhost");
 
@@ -64,7 +69,7 @@ pub enum WriteError<E> {
         /// The branch.
         branch: String,
     },
-    /// It was sent, and there was no answer, then or later.
+    /// It was sent, and there was no answer. The remote doesn't have it yet, or can't be asked.
     #[error("it is not known whether {url} took commit {commit}: {why}")]
     Unsure {
         /// The repository.
@@ -102,9 +107,9 @@ impl<E> WriteError<E> {
                 "push by a merge request instead, or have the branch's owner let the key or token of Streamfleet push to it",
             ),
             WriteError::Overtaken { .. } => Some("try again"),
-            WriteError::Unsure { .. } => {
-                Some("look whether the branch has the commit, and try again if it hasn't")
-            }
+            WriteError::Unsure { .. } => Some(
+                "look in a minute whether the branch has the commit; what is asked for again is not written twice",
+            ),
             WriteError::Place { .. } => {
                 Some("choose another file, or remove in the repository what is there")
             }
@@ -171,7 +176,7 @@ impl Mirror {
                     sleep(Duration::from_millis(fastrand::u64(PAUSE)));
                 }
                 Pushed::NotSent(error) => return Err(WriteError::Away(error)),
-                Pushed::Cut(error) => return self.look_for(written, error),
+                Pushed::Cut(error) => return self.look_for(written, tip, error),
             }
         }
         Err(WriteError::Overtaken { url: self.url.clone(), branch: self.branch.clone() })
@@ -191,19 +196,22 @@ impl Mirror {
         self.names().put_in_force(repository, commit).map_err(|error| clone(&self.place, &error))
     }
 
-    /// Fetches to see whether a commit arrived of which nothing was heard.
-    fn look_for<E>(&self, written: Written, cut: GitError) -> Result<Written, WriteError<E>> {
-        let looked = self.fetch_alone(Instant::now() + self.timeout()).and_then(|_| self.tip());
-        let unsure = |why| WriteError::Unsure {
-            url: self.url.clone(),
-            commit: written.commit.clone(),
-            why: Box::new(why),
-        };
-        match looked {
-            Ok((repository, tip)) if follows(&repository, tip, &written.commit) => Ok(written),
-            Ok(_) => Err(WriteError::Away(cut)),
-            Err(_) => Err(unsure(cut)),
+    /// Fetches to see whether a commit arrived of which nothing was heard. As long as the branch is where it was, a server that
+    /// is slow may still take it. Once it is somewhere else it never will: the commit was sent for where the branch was.
+    fn look_for<E>(&self, written: Written, parent: Oid, cut: GitError) -> Result<Written, WriteError<E>> {
+        let until = Instant::now() + self.timeout();
+        for look in 0..LOOKS {
+            if look > 0 {
+                sleep(BETWEEN_LOOKS);
+            }
+            match self.fetch_alone(until).and_then(|_| self.tip()) {
+                Ok((repository, tip)) if follows(&repository, tip, &written.commit) => return Ok(written),
+                Ok((_, tip)) if tip != parent => return Err(WriteError::Away(cut)),
+                Ok(_) => {}
+                Err(_) => break,
+            }
         }
+        Err(WriteError::Unsure { url: self.url.clone(), commit: written.commit, why: Box::new(cut) })
     }
 
     /// A commit that makes edits on top of another; none where they change nothing. No name leads to it.

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use crate::api::problem::code::{self, Code};
 use crate::api::problem::{FieldError, Problem};
 use crate::api::writing::{Fault, Refused};
 
 impl From<Refused> for Problem {
     fn from(why: Refused) -> Problem {
-        let problem = Problem::new(kind(&why), why.to_string());
+        let problem = Problem::new(why.kind(), why.to_string());
         let (hint, mistake) = (
             why.hint(),
             match &why {
@@ -26,27 +25,6 @@ impl From<Refused> for Problem {
             _ => mistake.into_iter().collect(),
         };
         Problem { hint, errors, retry_after, ..problem }
-    }
-}
-
-fn kind(why: &Refused) -> &'static Code {
-    match why {
-        Refused::Malformed(_) => &code::MALFORMED,
-        Refused::Invalid(_) => &code::INVALID,
-        Refused::Limits => &code::FORBIDDEN,
-        Refused::NotThere(_) => &code::NOT_FOUND,
-        Refused::Exists { .. } => &code::DUPLICATE,
-        Refused::Capacity(_) => &code::CAPACITY,
-        Refused::Dependency { .. } => &code::DEPENDENCY,
-        Refused::Protected { .. } => &code::PROTECTED,
-        Refused::NotEmpty { .. } => &code::NOT_EMPTY,
-        Refused::Edit(_) => &code::NOT_EDITABLE,
-        Refused::Stale { .. } => &code::STALE,
-        Refused::ReadOnly { .. } => &code::READ_ONLY,
-        Refused::Away { .. } => &code::UNAVAILABLE,
-        Refused::Unsure { .. } => &code::UNSURE,
-        Refused::Disk { is_full: true, .. } => &code::DISK_FULL,
-        Refused::Disk { is_full: false, .. } => &code::INTERNAL,
     }
 }
 

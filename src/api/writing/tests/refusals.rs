@@ -93,7 +93,7 @@ fn others_that_refer_to_it_are_named() {
     let said = world.refuses("IdentityProvider/acme/sso", What::Delete);
     assert_eq!(
         said,
-        "409 not-empty: identity provider acme/sso can't be deleted: cluster acme/orders needs it\n  = delete these first, and \
+        "409 not_empty: identity provider acme/sso can't be deleted: cluster acme/orders needs it\n  = delete these first, and \
          wait until they are gone\n"
     );
     world.call("Cluster/acme/orders", What::Patch(json!({"advanced_config": {"oauth": null}}))).unwrap();
@@ -151,7 +151,13 @@ fn a_file_that_can_t_be_edited_rightly_is_left_to_people() {
     world.put("acme/clusters/orders.yaml", &anchored);
     world.plan();
     let mut said = vec![world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3})))];
-    // What else is in the file can be changed.
+    // An anchor that nothing refers to is no hindrance, and what else is in the file can be changed.
+    world.put("acme/clusters/orders.yaml", &anchored.replace("  scale_down_to: *units\n", ""));
+    world.plan();
+    world.call("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))).unwrap();
+    assert!(world.file("acme/clusters/orders.yaml").contains("kafka_units: &units 3       # Ada"));
+    world.put("acme/clusters/orders.yaml", &anchored);
+    world.plan();
     world.call("Cluster/acme/orders", What::Patch(json!({"region": "eu"}))).unwrap();
     // Somebody has moved it elsewhere meanwhile.
     world.put("acme/clusters/orders.yaml", "# It is elsewhere.\n");

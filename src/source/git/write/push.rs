@@ -1,10 +1,13 @@
 //! Pushing one commit that is to follow the one that a branch has, and nothing else.
 
 use std::cell::{Cell, RefCell};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
-use git2::{ErrorClass, ErrorCode, Oid, PushOptions, RemoteRedirect, Repository};
+use git2::{ConfigLevel, ErrorClass, ErrorCode, Oid, PushOptions, RemoteRedirect, Repository};
+use tempfile::NamedTempFile;
 
 use super::Pushed;
 use crate::config::Transport;
@@ -86,7 +89,8 @@ impl Mirror {
         }
     }
 
-    /// Writes to a repository on this machine. Git's library would do so by force, whatever the branch is by then.
+    /// Writes to a repository on this machine, and waits until that outlasts a power cut. Git's library would do so by force,
+    /// whatever the branch is by then.
     fn push_to_path(&self, repository: &Repository, tip: Oid, commit: Oid) -> Pushed {
         let failed = |error| Pushed::NotSent(GitError::Push { url: self.url.clone(), error });
         let path = self.url.strip_prefix("file://").unwrap_or(&self.url);
@@ -104,11 +108,17 @@ impl Mirror {
             walk.hide(tip)?;
             let mut pack = repository.packbuilder()?;
             pack.insert_walk(&mut walk)?;
-            pack.write(&remote.commondir().join("objects/pack"), 0)
+            let folder = remote.commondir().join("objects/pack");
+            pack.write(&folder, 0)?;
+            let name = pack.name().map_err(|error| git2::Error::from_str(&error.to_string()))?;
+            let kept = keep_pack(&folder, name.unwrap_or_default());
+            kept.and_then(|()| make_way(remote.commondir(), &branch)).map_err(|error| of_system(&error))
         };
-        if let Err(error) = send() {
-            return failed(error);
-        }
+        // Held until the branch is written.
+        let _settings = match send().and_then(|()| write_durably(&remote)) {
+            Ok(settings) => settings,
+            Err(error) => return failed(error),
+        };
         // Under the lock of the branch.
         match remote.reference_matching(&branch, commit, true, tip, "push by streamfleet") {
             Ok(_) => Pushed::Done,
@@ -120,6 +130,39 @@ impl Mirror {
             Err(error) => failed(error),
         }
     }
+}
+
+/// Waits until a pack outlasts a power cut, with its index and its name: no branch may name what isn't there.
+fn keep_pack(folder: &Path, name: &str) -> io::Result<()> {
+    for ending in ["pack", "idx"] {
+        File::open(folder.join(format!("pack-{name}.{ending}")))?.sync_all()?;
+    }
+    File::open(folder)?.sync_all()
+}
+
+/// Has git's library wait for the disk with every branch that it writes in a repository, for as long as these settings are
+/// held: otherwise a power cut may leave a branch that names nothing.
+fn write_durably(repository: &Repository) -> Result<NamedTempFile, git2::Error> {
+    let written = || {
+        let mut settings = NamedTempFile::new()?;
+        settings.write_all(b"[core]\n\tfsyncObjectFiles = true\n")?;
+        Ok(settings)
+    };
+    let settings = written().map_err(|error: io::Error| of_system(&error))?;
+    repository.config()?.add_file(settings.path(), ConfigLevel::App, true)?;
+    Ok(settings)
+}
+
+/// Makes the folders on the way to a branch, as there are none for one that is packed, and waits until they outlast a power cut.
+fn make_way(repository: &Path, branch: &str) -> io::Result<()> {
+    let file = repository.join(branch);
+    let mut folders = file.ancestors().skip(1).take_while(|folder| *folder != repository).peekable();
+    folders.peek().map_or(Ok(()), fs::create_dir_all)?;
+    folders.try_for_each(|folder| File::open(folder)?.sync_all())
+}
+
+fn of_system(error: &io::Error) -> git2::Error {
+    git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, error.to_string())
 }
 
 /// Why a repository on this machine is not written to; none where it is.

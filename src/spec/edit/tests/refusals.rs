@@ -119,7 +119,7 @@ fn each_refusal_says_why_where_and_what_to_do() {
 
 #[test]
 fn a_refusal_is_shown_as_a_problem_of_the_file() {
-    let text = format!("\u{feff}{HEADER}ä: &x {{password: hunter2}}\n");
+    let text = format!("\u{feff}{HEADER}ä: &x {{password: hunter2}}\nö: *x\n");
     let refusal = patched(&text, &orders(), &json!({"ä": 1})).unwrap_err();
     let problem = refusal.problem(&"acme/a.yaml".parse().unwrap(), &text);
     assert_eq!(
@@ -135,6 +135,19 @@ fn anchors_and_aliases_elsewhere_in_the_document_are_no_hindrance() {
     let text = format!("{HEADER}a: &x 1 # one\nb: *x\nkafka_units: 1\nc:\n  &z d: 1\n  e: 2\n");
     let after = patched(&text, &orders(), &json!({"kafka_units": 2, "c": {"e": 3}})).unwrap();
     assert_eq!(after, text.replace("kafka_units: 1", "kafka_units: 2").replace("e: 2", "e: 3"));
+}
+
+#[test]
+fn an_anchor_that_nothing_stands_for_is_no_hindrance() {
+    for (text, patch, expected) in [
+        ("a: &x 1 # one\n", json!({"a": 2}), "a: &x 2 # one\n"),
+        ("a: &x {b: 1}\n", json!({"a": {"b": 2}}), "a: &x {b: 2}\n"),
+        ("a: &x\n  b: 1\n", json!({"a": {"b": 2}}), "a: &x\n  b: 2\n"),
+        ("a: &x 1\nb: &y 2\nc: *y\n", json!({"a": 2}), "a: &x 2\nb: &y 2\nc: *y\n"),
+    ] {
+        let after = patched(&format!("{HEADER}{text}"), &orders(), &patch).unwrap();
+        assert_eq!(after, format!("{HEADER}{expected}"));
+    }
 }
 
 #[test]

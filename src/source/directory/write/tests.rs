@@ -1,0 +1,96 @@
+//! Disks that can't be waited for: the file is as it was, or it is said that nobody knows.
+
+use std::cell::Cell;
+
+use tempfile::TempDir;
+
+use super::*;
+
+struct World {
+    folder: TempDir,
+}
+
+impl World {
+    fn new(text: Option<&str>) -> Self {
+        let world = World { folder: tempfile::tempdir().unwrap() };
+        if let Some(text) = text {
+            fs::write(world.root().join("a.yaml"), text).unwrap();
+        }
+        world
+    }
+
+    fn root(&self) -> &Utf8Path {
+        Utf8Path::from_path(self.folder.path()).unwrap()
+    }
+
+    /// Everything that is there, with what files say.
+    fn all(&self) -> Vec<(String, String)> {
+        let mut all: Vec<_> = self.root().read_dir_utf8().unwrap().flatten().collect();
+        all.sort_by_key(|entry| entry.file_name().to_owned());
+        let text = |path: &Utf8Path| fs::read_to_string(path).unwrap_or_default();
+        all.iter().map(|entry| (entry.file_name().to_owned(), text(entry.path()))).collect()
+    }
+
+    /// Makes an edit where waiting for the disk fails at this turn, and `meanwhile` happens before that.
+    fn write(&self, path: &str, content: Option<&str>, turn: u32, meanwhile: impl Fn()) -> String {
+        let edit =
+            Edit { path: path.parse().unwrap(), content: content.map(|content| content.as_bytes().to_vec()) };
+        let before = fs::read(self.root().join(path)).ok();
+        let turns = Cell::new(0);
+        let sync = |_: &Utf8Path| {
+            turns.set(turns.get() + 1);
+            if turns.get() != turn {
+                return Ok(());
+            }
+            meanwhile();
+            Err(io::Error::from(Errno::IO))
+        };
+        let error = write_with(self.root(), &edit, before.as_deref(), &sync).unwrap_err();
+        format!("{error}\n  = {}", error.hint())
+    }
+}
+
+const NOT_WRITTEN: &str = "cannot write `a.yaml` in the specs: Input/output error (os error 5)
+  = let the user that runs streamfleet write the files and folders of the specs, and try again";
+
+const UNSURE: &str =
+    "`a.yaml` was changed, and it is not known whether that outlasts a power cut: Input/output error (os error 5)
+  = look at the disk of the specs, and read the file again before it is written once more";
+
+fn file(text: &str) -> Vec<(String, String)> {
+    vec![("a.yaml".to_owned(), text.to_owned())]
+}
+
+#[test]
+fn what_was_there_comes_back() {
+    let world = World::new(Some("old"));
+    assert_eq!(world.write("a.yaml", Some("new"), 1, || {}), NOT_WRITTEN);
+    assert_eq!(world.all(), file("old"));
+    let removed = world.write("a.yaml", None, 1, || {});
+    assert_eq!(removed, NOT_WRITTEN.replace("cannot write", "cannot remove"));
+    assert_eq!(world.all(), file("old"));
+}
+
+#[test]
+fn what_is_new_goes_with_its_folders() {
+    let world = World::new(None);
+    for turn in 1..=3 {
+        let said = world.write("acme/clusters/a.yaml", Some("new"), turn, || {});
+        assert_eq!(said, NOT_WRITTEN.replace("a.yaml", "acme/clusters/a.yaml"));
+        assert_eq!(world.all(), []);
+    }
+}
+
+#[test]
+fn what_somebody_saved_meanwhile_stays_and_nobody_is_told_that_nothing_was_written() {
+    let world = World::new(Some("old"));
+    let place = world.root().join("a.yaml");
+    let save = || fs::write(&place, "theirs").unwrap();
+    assert_eq!(world.write("a.yaml", Some("new"), 1, save), UNSURE);
+    assert_eq!(world.all(), file("theirs"));
+    assert_eq!(world.write("a.yaml", None, 1, save), UNSURE);
+    assert_eq!(world.all(), file("theirs"));
+    fs::remove_file(&place).unwrap();
+    assert_eq!(world.write("a.yaml", Some("new"), 1, save), UNSURE);
+    assert_eq!(world.all(), file("theirs"));
+}

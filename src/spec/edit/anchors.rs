@@ -1,0 +1,42 @@
+//! Anchors that no alias stands for: with what has one nothing else changes.
+
+use std::collections::BTreeSet;
+
+use crate::spec::yaml::{Content, Node, Span};
+
+/// A document as if its anchors that no alias stands for were not there.
+pub fn without_unused<'a>(root: &Node<'a>) -> Node<'a> {
+    let mut used = BTreeSet::new();
+    collect(root, &mut used);
+    let mut root = root.clone();
+    clear(&mut root, &used);
+    root
+}
+
+/// Where the anchors are that aliases stand for.
+fn collect(node: &Node<'_>, used: &mut BTreeSet<(usize, usize)>) {
+    used.extend(node.target.map(place));
+    match &node.content {
+        Content::Mapping(entries) => {
+            entries.iter().flat_map(|entry| [&entry.key, &entry.value]).for_each(|node| collect(node, used));
+        }
+        Content::Sequence(items) => items.iter().for_each(|item| collect(item, used)),
+        Content::Scalar { .. } | Content::Tagged => {}
+    }
+}
+
+fn clear(node: &mut Node<'_>, used: &BTreeSet<(usize, usize)>) {
+    node.anchored &= used.contains(&place(node.span));
+    match &mut node.content {
+        Content::Mapping(entries) => {
+            let nodes = entries.iter_mut().flat_map(|entry| [&mut entry.key, &mut entry.value]);
+            nodes.for_each(|node| clear(node, used));
+        }
+        Content::Sequence(items) => items.iter_mut().for_each(|item| clear(item, used)),
+        Content::Scalar { .. } | Content::Tagged => {}
+    }
+}
+
+fn place(span: Span) -> (usize, usize) {
+    (span.start, span.end)
+}

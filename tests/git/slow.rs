@@ -1,0 +1,78 @@
+//! Servers that have heard of a commit, go away, and may take it later.
+
+use std::fs;
+
+use streamfleet::source::git::write::{WriteError, Written};
+
+use super::write::{Place, put, write};
+use crate::support::control_plane::until;
+
+/// Lets the server go away with the first commit that is pushed, and take it once a file `go` is there.
+fn slow(place: &Place) {
+    place.hook(
+        "pre-receive",
+        "[ -e ../received ] && exit 0\ntouch ../received\nuntil [ -e ../go ]; do sleep 0.01; done",
+    );
+}
+
+/// Lets it take the commit, or not, and waits until it has.
+fn go(place: &Place) {
+    fs::write(place.path().join("go"), "").unwrap();
+    until("the server is done with the first commit", || {
+        let mut objects = fs::read_dir(place.path().join("remote.git/objects")).unwrap();
+        let is_incoming = |name: &str| name.starts_with("tmp_objdir") || name.starts_with("incoming");
+        let is_held = objects.any(|entry| is_incoming(entry.unwrap().file_name().to_str().unwrap()));
+        (!is_held).then_some(())
+    });
+}
+
+#[test]
+fn what_a_server_may_still_take_is_not_said_to_be_unwritten() {
+    let place = Place::new();
+    slow(&place);
+    let (server, tip) = (place.serve(&["-leaving"]), place.tip());
+    let mirror = place.by_ssh(&server, "clone");
+    let error = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap_err();
+    assert!(!error.may_be_tried_again());
+    let WriteError::Unsure { commit, .. } = &error else { panic!("{error}") };
+    assert!(
+        error.to_string().starts_with(&format!(
+            "it is not known whether {} took commit {commit}: ",
+            server.url("remote.git")
+        )),
+        "{error}"
+    );
+    assert_eq!(
+        error.hint(),
+        Some(
+            "look in a minute whether the branch has the commit; what is asked for again is not written twice"
+        )
+    );
+    assert_eq!((place.tip(), mirror.commit()), (tip.clone(), Some(tip)));
+
+    // It is there in the end, and asked for again it is not written twice.
+    go(&place);
+    until("the server took it", || (place.tip() == *commit).then_some(()));
+    let again = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap();
+    assert_eq!(again, Written { commit: commit.clone(), is_new: false });
+    assert_eq!(place.git("-C remote.git rev-list --count main"), "2");
+}
+
+#[test]
+fn what_is_asked_for_again_before_a_server_takes_it_is_written_once() {
+    let place = Place::new();
+    slow(&place);
+    let server = place.serve(&["-leaving"]);
+    let mirror = place.by_ssh(&server, "clone");
+    let error = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap_err();
+    let WriteError::Unsure { commit, .. } = &error else { panic!("{error}") };
+    // It is asked at another door meanwhile.
+    let open = place.serve(&[]);
+    let mirror = place.by_ssh(&open, "clone");
+    let again = write(&mirror, &[put("a.yaml", "a: 2\nb: 1\n")]).unwrap();
+    assert!(again.is_new && again.commit != *commit && place.tip() == again.commit);
+    go(&place);
+    assert_eq!(place.tip(), again.commit, "the first one was sent for where the branch was");
+    assert_eq!(place.git("-C remote.git rev-list --count main"), "2");
+    place.git("-C remote.git fsck --strict");
+}
