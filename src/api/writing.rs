@@ -14,6 +14,7 @@ mod foreseen;
 mod judge;
 mod message;
 mod refused;
+mod scope;
 #[cfg(test)]
 mod tests;
 mod wish;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::desk::Made;
+use crate::catalog::Neighbours;
 use crate::names::{ResourceKey, SpecPath};
 use crate::parallel::locked;
 use crate::round::{Memory, Round};
@@ -76,6 +78,8 @@ struct Known {
     /// The plan whose record it was resolved against.
     round: Arc<Round>,
     documents: Arc<Documents>,
+    /// The part of it that was resolved; none for the whole.
+    around: Option<Neighbours>,
     ails: Ails,
 }
 
@@ -129,7 +133,7 @@ impl Writer {
             Place::Folder(root) => self.write_to_folder(root, made, wish, turn.as_ref()),
             Place::Git(mirror) => self.write_to_git(mirror, made, wish, author, turn.as_ref()),
         }?;
-        let Attempt { written, documents, ails, .. } = attempt;
+        let Attempt { written, documents, around, ails, .. } = attempt;
         let written = Arc::new(written);
         if !written.is_new {
             return Ok(written);
@@ -137,7 +141,7 @@ impl Writer {
         if written.resource.is_none() {
             self.memory.withdraw(&written.key);
         }
-        *turn = Some(Known { round: Arc::clone(&made.round), documents, ails });
+        *turn = Some(Known { round: Arc::clone(&made.round), documents, around, ails });
         self.note(made, &written);
         (self.wake)();
         let by = &author.email;

@@ -32,15 +32,9 @@ impl Neighbours {
         Some(Self(sharing.chain([organization.clone()]).collect()))
     }
 
-    /// The tree and what was applied without the clusters of all others. For clusters, identity providers and cloud accounts of
-    /// the organization, this resolves to the same as all of it does.
-    pub fn part(&self, documents: &Documents, recorded: &Recorded) -> (Documents, Recorded) {
-        let documents_around = self.documents(documents);
-        let recorded = self.recorded((documents, &documents_around), recorded);
-        (documents_around, recorded)
-    }
-
-    fn documents(&self, documents: &Documents) -> Documents {
+    /// A tree without the clusters of all others. For clusters, identity providers and cloud accounts of the organization, it
+    /// resolves to the same as all of it does, with [`Neighbours::recorded`].
+    pub fn documents(&self, documents: &Documents) -> Documents {
         let (others, kept): (Vec<_>, Vec<_>) =
             documents.files.iter().partition(|(path, file)| self.is_anothers(path, file));
         let known: BTreeSet<&ResourceKey> = kept.iter().flat_map(|(_, file)| keys(file)).collect();
@@ -56,10 +50,13 @@ impl Neighbours {
         }
     }
 
-    fn recorded(&self, (all, part): (&Documents, &Documents), recorded: &Recorded) -> Recorded {
+    /// What was applied, without the clusters that a tree's part leaves out.
+    pub fn recorded(&self, documents: &Documents, recorded: &Recorded) -> Recorded {
+        let part = self.documents(documents);
+        let is_left_out =
+            |path: &SpecPath| documents.files.contains_key(path) && !part.files.contains_key(path);
         let others = recorded.resources.keys().filter(|key| key.kind != Kind::Cluster);
         let known: BTreeSet<&Identifier> = others.map(|key| &key.organization).collect();
-        let is_left_out = |path: &SpecPath| all.files.contains_key(path) && !part.files.contains_key(path);
         let is_kept = |key: &ResourceKey, record: &RecordedResource| {
             // It may be all that says that there is an organization, whose folder nobody else writes in.
             !known.contains(&key.organization) || !record.stood_in().is_some_and(is_left_out)
@@ -67,16 +64,7 @@ impl Neighbours {
         let resources = recorded.resources.iter().filter(|(key, record)| is_kept(key, record));
         let resources: BTreeMap<_, _> =
             resources.map(|(key, record)| (key.clone(), record.clone())).collect();
-        Recorded {
-            installation: recorded.installation,
-            source: recorded.source.clone(),
-            resources: resources.into(),
-            generations: recorded.generations.clone(),
-            remembered_ids: recorded.remembered_ids.clone(),
-            fleets: BTreeMap::new(),
-            approvals: Vec::new(),
-            deletions: Vec::new(),
-        }
+        Recorded { resources: resources.into(), ..recorded.clone() }
     }
 
     /// Whether a file holds sound clusters of another organization in that one's folder, and nothing else.

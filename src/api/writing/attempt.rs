@@ -9,9 +9,10 @@ use super::Known;
 use super::draft::{self, Basis, Draft, etag};
 use super::judge::{Ails, Edited};
 use super::refused::{Refused, unreadable_state};
+use super::scope::Scope;
 use super::wish::{What, Wish, Written};
 use crate::api::desk::Made;
-use crate::catalog::{self, Recorded, Secrets};
+use crate::catalog::{self, Neighbours, Recorded, Secrets};
 use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::source::Edit;
@@ -30,6 +31,8 @@ pub struct Attempt {
     pub before: Option<Vec<u8>>,
     /// The tree with the edit.
     pub documents: Arc<Documents>,
+    /// The part of it that it was judged by; none for the whole.
+    pub around: Option<Neighbours>,
     /// What is wrong with that.
     pub ails: Ails,
 }
@@ -65,12 +68,17 @@ pub fn attempt(
     let content = new.clone().map(String::into_bytes);
     let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
     let now = Timestamp::now();
+    let scope = Scope::of(wish, &tree, &recorded);
     let resolve = |documents: &Documents, secrets: &Secrets| {
-        catalog::resolve(documents, &recorded, secrets, &installation.config, now)
+        let config = &installation.config;
+        scope.resolve(documents, |part, recorded| catalog::resolve(part, recorded, secrets, config, now))
     };
     let is_planned = matches!(recorded, Cow::Borrowed(_)) && tree.has_files_of(&made.documents);
-    let is_known =
-        |known: &&Known| Arc::ptr_eq(&known.round, &made.round) && tree.has_files_of(&known.documents);
+    let is_known = |known: &&Known| {
+        Arc::ptr_eq(&known.round, &made.round)
+            && scope.is_within(known.around.as_ref())
+            && tree.has_files_of(&known.documents)
+    };
     let ails = match known.filter(is_known) {
         _ if is_planned => Ails::of(&checked.catalog),
         Some(known) => known.ails.clone(),
@@ -90,7 +98,7 @@ pub fn attempt(
     };
     let warnings = edited.judge(wish)?;
     if !matches!(wish.what, What::Delete) {
-        edited.is_done((made, &recorded, now), wish, || resolve(&tree, &secrets))?;
+        edited.is_done((made, &scope.recorded, now), wish, || resolve(&tree, &secrets))?;
     }
     let ails = Ails::of(&catalog);
     let document =
@@ -113,7 +121,7 @@ pub fn attempt(
         message,
     };
     let edit = written.is_new.then_some(Edit { path, content });
-    Ok(Attempt { written, edit, before, documents, ails })
+    Ok(Attempt { written, edit, before, documents, around: scope.around, ails })
 }
 
 /// What is recorded. A plan's is as good as that of now, unless what the call is about was applied since.
