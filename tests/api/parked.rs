@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -67,13 +68,13 @@ fn pass(client: &TcpStream, server: &TcpStream) {
 }
 
 /// The specs in a repository on an ssh server, behind a door.
-fn start(tree: &Tree) -> (Api<'_>, Server, Door) {
+fn start<'t>(tree: &'t Tree, flags: &[&str]) -> (Api<'t>, Server, Door) {
     let folder = tree.beside("");
     git(&folder, "init --quiet --bare --initial-branch=main specs.git");
     git(&tree.path(), "init --quiet --initial-branch=main");
     push(tree, "first");
     ["host", "user"].iter().for_each(|name| make_key(&folder, name, ""));
-    let server = Server::start(&folder, &[]);
+    let server = Server::start(&folder, flags);
     let door = Door::before(server.port);
     let known = server.known_as(&folder, "host").replace(&server.port.to_string(), &door.port.to_string());
     fs::write(folder.join("known_hosts"), known).unwrap();
@@ -142,7 +143,7 @@ fn what_a_client_asked_for_that_went_away_is_there_as_a_whole_or_not_at_all() {
 fn writers_that_wait_for_a_repository_that_hangs_are_all_answered_and_hold_up_nobody_who_reads() {
     const WRITERS: usize = 60;
     let tree = Tree::example("quickstart");
-    let (api, _server, door) = start(&tree);
+    let (api, _server, door) = start(&tree, &[]);
     api.settle();
     api.call(&format!("PATCH {ORDERS}"), json!({"region": "before"})).expect(200);
     let (repository, memory) = (tree.beside("specs.git"), api.serve.memory());
@@ -181,5 +182,46 @@ fn writers_that_wait_for_a_repository_that_hangs_are_all_answered_and_hold_up_no
     door.set(State::Open);
     api.call(&format!("PATCH {ORDERS}"), json!({"region": "after"})).expect(200);
     assert_eq!(git(&repository, "rev-parse main~1"), tip);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn where_nobody_knows_whether_it_was_written_that_is_said_and_asking_again_writes_it_once() {
+    let tree = Tree::example("quickstart");
+    let (api, _server, _door) = start(&tree, &["-leaving"]);
+    api.settle();
+    let repository = tree.beside("specs.git");
+    let hook = repository.join("hooks/pre-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\ntouch ../received\nuntil [ -e ../go ]; do sleep 0.01; done\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let tip = git(&repository, "rev-parse main");
+    let read = api.get(ORDERS).expect(200);
+    let tag = read.header("etag").unwrap();
+    let patch = || {
+        let what = format!("PATCH {ORDERS}");
+        api.call_as(&api.token, &what, &[("If-Match", &tag)], json!({"kafka_units": 2}))
+    };
+    let answer = patch();
+    answer.refused(
+        503,
+        "unsure",
+        "the git repository of the specs went away, and it is not known whether it took the change: it may still do so",
+    );
+    assert_eq!(
+        answer.body["hint"],
+        "read it again in a minute, and repeat the change if it isn't there; nothing is written twice where `If-Match` has the \
+         `ETag` from before"
+    );
+    assert_eq!(answer.header("retry-after").as_deref(), Some("30"), "{}", answer.head);
+    assert_eq!(git(&repository, "rev-parse main"), tip);
+    assert_eq!(api.get(ORDERS).expect(200).body["kafka_units"], 1);
+
+    fs::write(tree.beside("go"), "").unwrap();
+    api.serve.until("it is there", || (git(&repository, "rev-parse main") != tip).then_some(()));
+    patch().refused(412, "stale", "it says something else by now than `If-Match` names");
+    api.call(&format!("PATCH {ORDERS}"), json!({"kafka_units": 2})).expect(200);
+    assert_eq!(git(&repository, "rev-parse main~1"), tip, "it was written once");
+    api.serve.until("it is read", || (api.get(ORDERS).expect(200).body["kafka_units"] == 2).then_some(()));
     assert_eq!(api.serve.stop(), Some(0));
 }
