@@ -24,10 +24,13 @@ pub struct Suspect {
 /// Whether a plan may refuse anything of what a resource says now, beside what is refused of every tree. Nothing is for one
 /// that was never made.
 pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey) -> Suspect {
-    let Some(resource) = catalog.resources.get(key) else { return Suspect::default() };
+    let (Some(resource), Some(record)) = (catalog.resources.get(key), recorded.resources.get(key)) else {
+        return Suspect::default();
+    };
     let changes = fields(resource, recorded);
     let changes: Vec<&FieldChange> = changes.iter().filter(|it| may_be_refused(key.kind, it)).collect();
-    if changes.is_empty() {
+    // What it said when it was begun to be made is nowhere recorded but in its objects.
+    if changes.is_empty() && !record.creating {
         return Suspect::default();
     }
     let refused = |change: &&&FieldChange| is_refused(key.kind, change);

@@ -34,6 +34,10 @@ impl Installation {
                 Some(cluster) => (of_cluster(state, fleet, cluster)?, render::cluster(catalog, cluster)),
                 None => (state.recorded_fleet(fleet)?, Renderer::new(catalog).fleet(fleet)),
             };
+            // What nothing is made of is left as it is.
+            if desired.is_none() {
+                continue;
+            }
             let judged = health.get(fleet).and_then(|health| health.judged.clone());
             let observed =
                 ObservedFleet { health: judged, ..ObservedFleet::unknown(Reach::UnderWay { since: now }) };
