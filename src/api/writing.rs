@@ -131,11 +131,18 @@ impl Writer {
         let mut turn = locked(&self.turn);
         let attempt = match &self.place {
             Place::Folder(root) => self.write_to_folder(root, made, wish, turn.as_ref()),
-            Place::Git(mirror) => self.write_to_git(mirror, made, wish, author, turn.as_ref()),
-        }?;
-        let Attempt { written, documents, around, ails, .. } = attempt;
+            Place::Git(mirror) => {
+                let attempt = self.write_to_git(mirror, made, wish, author, turn.as_ref());
+                // What was fetched with it is in force, whatever came of it.
+                if attempt.is_err() && is_newer(made, mirror.commit().as_ref()) {
+                    (self.wake)();
+                }
+                attempt
+            }
+        };
+        let Attempt { written, documents, around, ails, .. } = attempt?;
         let written = Arc::new(written);
-        if !written.is_new {
+        if !written.is_new && !is_newer(made, written.commit.as_ref()) {
             return Ok(written);
         }
         if written.resource.is_none() {
@@ -144,6 +151,9 @@ impl Writer {
         *turn = Some(Known { round: Arc::clone(&made.round), documents, around, ails });
         self.note(made, &written);
         (self.wake)();
+        if !written.is_new {
+            return Ok(written);
+        }
         let by = &author.email;
         tracing::info!(by, commit = written.commit, path = %written.path, "{}", written.message);
         Ok(written)
@@ -286,6 +296,11 @@ impl Writer {
         book.written.retain(|(number, _)| *number > made.writes);
         book.written.push((number, Arc::clone(written)));
     }
+}
+
+/// Whether a commit is in force that is another one than was planned.
+fn is_newer(made: &Made, commit: Option<&String>) -> bool {
+    commit.is_some() && commit != made.documents.commit.as_ref().map(|planned| &planned.id)
 }
 
 /// Whether something may be refused only because the tree is another one by now than was planned.

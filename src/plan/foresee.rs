@@ -15,6 +15,8 @@ use crate::problem::Problem;
 pub struct Suspect {
     /// The fleets on which it would do so.
     pub fleets: BTreeSet<FleetKey>,
+    /// The only resource there that changes; none where all of a fleet's may.
+    pub only: Option<ResourceKey>,
     /// The field that it would be about, as a JSON pointer; none where that could be several.
     pub pointer: Option<String>,
 }
@@ -22,10 +24,13 @@ pub struct Suspect {
 /// Whether a plan may refuse anything of what a resource says now, beside what is refused of every tree. Nothing is for one
 /// that was never made.
 pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey) -> Suspect {
-    let Some(resource) = catalog.resources.get(key) else { return Suspect::default() };
+    let (Some(resource), Some(record)) = (catalog.resources.get(key), recorded.resources.get(key)) else {
+        return Suspect::default();
+    };
     let changes = fields(resource, recorded);
     let changes: Vec<&FieldChange> = changes.iter().filter(|it| may_be_refused(key.kind, it)).collect();
-    if changes.is_empty() {
+    // What it said when it was begun to be made is nowhere recorded but in its objects.
+    if changes.is_empty() && !record.creating {
         return Suspect::default();
     }
     let refused = |change: &&&FieldChange| is_refused(key.kind, change);
@@ -41,7 +46,8 @@ pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey) -> Sus
         }
         _ => resource.fleet().into_iter().collect(),
     };
-    Suspect { fleets, pointer }
+    let only = (key.kind == Kind::Cluster).then(|| key.clone());
+    Suspect { fleets, only, pointer }
 }
 
 /// Whether the objects of a fleet that change with a field may be such that a plan refuses it.
@@ -58,8 +64,13 @@ fn is_refused(kind: Kind, change: &FieldChange) -> bool {
     effect_of(kind, change).is_some_and(|row| is_refused(row.verdict))
 }
 
-/// What a plan of one fleet refuses.
-pub fn refused(catalog: &Catalog, recorded: &Recorded, policy: &Policy, site: &Site) -> Vec<Problem> {
-    let world = World::of_fleet(catalog, recorded, policy, site.fleet);
+/// What a plan of one fleet refuses, or what it refuses of one resource there, where the site has no other's objects.
+pub fn refused(
+    catalog: &Catalog,
+    recorded: &Recorded,
+    policy: &Policy,
+    (site, only): (&Site, Option<&ResourceKey>),
+) -> Vec<Problem> {
+    let world = World::of_fleet(catalog, recorded, policy, (site.fleet, only));
     fleet::part(&world, site, None).problems
 }

@@ -50,15 +50,21 @@ impl<'a> World<'a> {
         Self { catalog, recorded, policy, protected, current, owners, origins }
     }
 
-    /// The same, with what is on one fleet alone.
+    /// The same, with what is on one fleet alone, or with one resource of it.
     pub fn of_fleet(
         catalog: &'a Catalog,
         recorded: &'a Recorded,
         policy: &'a Policy,
-        fleet: &FleetKey,
+        (fleet, only): (&FleetKey, Option<&'a ResourceKey>),
     ) -> Self {
-        let mut owners = owners(catalog, recorded);
-        owners.retain(|key, _| key == fleet);
+        let owners = match only {
+            Some(key) => BTreeMap::from([(fleet.clone(), BTreeSet::from([key]))]),
+            None => {
+                let mut owners = owners(catalog, recorded);
+                owners.retain(|key, _| key == fleet);
+                owners
+            }
+        };
         let there = owners.values().flatten().filter_map(|key| catalog.resources.get(*key));
         let current = there.map(|resource| (&resource.key, compare(resource, recorded))).collect();
         let (protected, origins) = (BTreeSet::new(), Origins::of(catalog));

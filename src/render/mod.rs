@@ -84,13 +84,22 @@ impl<'a> Renderer<'a> {
             let operator = operator::operator(fleet, &self.config.operators);
             operator.into_iter().chain(gateway::gateway(fleet))
         });
-        let objects = clusters.flat_map(|cluster| {
-            let objects = render_cluster(cluster, self.config).into_iter();
-            objects.filter(|manifest| is_written(manifest, cluster, &self.config.secrets))
-        });
+        let objects = clusters.flat_map(|cluster| objects(cluster, self.config));
         let objects = own.into_iter().flatten().chain(objects);
         Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
     }
+}
+
+/// Every object of one cluster; none for one that should not exist.
+pub fn cluster(catalog: &Catalog, key: &ResourceKey) -> Option<Objects> {
+    let cluster = catalog.clusters.get(key)?;
+    let objects = objects(cluster, &catalog.config);
+    Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
+}
+
+fn objects<'a>(cluster: &'a ResolvedCluster, config: &'a Config) -> impl Iterator<Item = Manifest> + 'a {
+    let objects = render_cluster(cluster, config).into_iter();
+    objects.filter(|manifest| is_written(manifest, cluster, &config.secrets))
 }
 
 /// What clients of a cluster have to know: where they find it, and what they log in with.

@@ -5,41 +5,59 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{Health, Installation};
-use crate::catalog::{Catalog, Recorded};
-use crate::names::FleetKey;
-use crate::plan::{ObservedFleet, Pauses, Reach, Site, foresee};
+use crate::catalog::{Catalog, Recorded, RecordedFleet};
+use crate::names::{self, FleetKey, ResourceKey};
+use crate::plan::foresee::{self, Suspect};
+use crate::plan::{ObservedFleet, Pauses, Reach, Site};
 use crate::problem::Problem;
-use crate::render::Renderer;
-use crate::state::StateError;
+use crate::render::{self, Renderer};
+use crate::state::{State, StateError};
 
 impl Installation {
-    /// What a plan of these fleets would refuse, by what was applied there last and how they were found to be. No target
-    /// is looked at.
+    /// What a plan would refuse, by what was applied there last and how it was found to be. No target is looked at.
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn foresee<'f>(
+    pub fn foresee(
         &self,
         (catalog, recorded): (&Catalog, &Recorded),
-        fleets: impl IntoIterator<Item = &'f FleetKey>,
+        Suspect { fleets, only, .. }: &Suspect,
         health: &BTreeMap<FleetKey, Health>,
         now: Timestamp,
     ) -> Result<Vec<Problem>, StateError> {
         // Where nothing is kept, nothing was ever applied.
         let Some(state) = self.state.as_deref() else { return Ok(Vec::new()) };
-        let (renderer, policy) = (Renderer::new(catalog), self.policy(now, Pauses::default()));
+        let policy = self.policy(now, Pauses::default());
         let mut refused = Vec::new();
         for fleet in fleets {
-            let held = state.recorded_fleet(fleet)?;
+            let (held, desired) = match only {
+                Some(cluster) => (of_cluster(state, fleet, cluster)?, render::cluster(catalog, cluster)),
+                None => (state.recorded_fleet(fleet)?, Renderer::new(catalog).fleet(fleet)),
+            };
+            // What nothing is made of is left as it is.
+            if desired.is_none() {
+                continue;
+            }
             let judged = health.get(fleet).and_then(|health| health.judged.clone());
             let observed =
                 ObservedFleet { health: judged, ..ObservedFleet::unknown(Reach::UnderWay { since: now }) };
-            let desired = renderer.fleet(fleet);
-            let (recorded_fleet, observed) = (Some(&held), Some(&observed));
-            let site =
-                Site { fleet, desired: desired.as_ref(), recorded: recorded_fleet, observed, dry_runs: None };
-            refused.extend(foresee::refused(catalog, recorded, &policy, &site));
+            let site = Site {
+                fleet,
+                desired: desired.as_ref(),
+                recorded: Some(&held),
+                observed: Some(&observed),
+                dry_runs: None,
+            };
+            refused.extend(foresee::refused(catalog, recorded, &policy, (&site, only.as_ref())));
         }
         Ok(refused)
     }
+}
+
+/// What is recorded of one cluster's objects.
+fn of_cluster(state: &State, fleet: &FleetKey, cluster: &ResourceKey) -> Result<RecordedFleet, StateError> {
+    let Ok(name) = cluster.name.parse() else { return Ok(RecordedFleet::default()) };
+    let mut held = state.recorded_namespace(fleet, &names::namespace(&cluster.organization, &name))?;
+    held.objects.retain(|_, object| object.owner == *cluster);
+    Ok(held)
 }

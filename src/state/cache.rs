@@ -150,12 +150,25 @@ impl Cache {
         table: Table,
         prefix: &[u8],
     ) -> Result<(Vec<(Key, T)>, usize), StateError> {
+        self.scan_if(table, prefix, |_| true)
+    }
+
+    /// The same of those with a key that is wanted; the others aren't even read.
+    pub(super) fn scan_if<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        is_wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<(Vec<(Key, T)>, usize), StateError> {
         let found = self.guarded("read", |sled| {
             let tree = sled.tree(table);
-            let pairs = tree.scan_prefix(head_key(prefix)).map(|pair| {
-                let (head_key, head) = pair?;
+            let pairs = tree.scan_prefix(head_key(prefix)).filter_map(|pair| {
+                let (head_key, head) = match pair {
+                    Ok(pair) => pair,
+                    Err(error) => return Some(Err(error)),
+                };
                 let key = head_key[1..].to_vec();
-                Ok((join_pieces(tree, &key, &head)?, key))
+                is_wanted(&key).then(|| Ok((join_pieces(tree, &key, &head)?, key)))
             });
             pairs.collect::<sled::Result<Vec<_>>>()
         })?;

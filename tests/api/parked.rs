@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -15,53 +15,72 @@ use crate::support::{Tree, files};
 
 const ORDERS: &str = "/v1/clusters/orders";
 
-/// What stands between the daemon and its remote: it passes everything on, or nothing once it hangs.
+/// What stands between the daemon and its remote.
 struct Door {
     port: u16,
-    hangs: Arc<AtomicBool>,
+    state: Arc<Mutex<State>>,
+}
+
+enum State {
+    /// It passes everything on.
+    Open,
+    /// It keeps these who came, and passes nothing on.
+    Hanging(Vec<TcpStream>),
+    /// It turns everybody away.
+    Shut,
 }
 
 impl Door {
     fn before(to: u16) -> Door {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (port, hangs) = (listener.local_addr().unwrap().port(), Arc::new(AtomicBool::new(false)));
-        let door = Door { port, hangs: Arc::clone(&hangs) };
+        let (port, state) = (listener.local_addr().unwrap().port(), Arc::new(Mutex::new(State::Open)));
+        let door = Door { port, state: Arc::clone(&state) };
         thread::spawn(move || {
-            let mut held = Vec::new();
             for client in listener.incoming().flatten() {
-                if hangs.load(Ordering::SeqCst) {
-                    held.push(client);
-                    continue;
-                }
-                let server = TcpStream::connect(("127.0.0.1", to)).unwrap();
-                for (from, to) in [(&client, &server), (&server, &client)] {
-                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    thread::spawn(move || {
-                        // Either of them may go away whenever it likes.
-                        let _ = std::io::copy(&mut from, &mut to);
-                        let _ = to.shutdown(Shutdown::Both);
-                    });
+                match &mut *state.lock().unwrap() {
+                    State::Open => pass(&client, &TcpStream::connect(("127.0.0.1", to)).unwrap()),
+                    State::Hanging(held) => held.push(client),
+                    State::Shut => {}
                 }
             }
         });
         door
     }
+
+    fn set(&self, state: State) {
+        *self.state.lock().unwrap() = state;
+    }
+
+    fn holds_somebody(&self) -> bool {
+        matches!(&*self.state.lock().unwrap(), State::Hanging(held) if !held.is_empty())
+    }
+}
+
+/// Passes on what the two say until either of them goes away.
+fn pass(client: &TcpStream, server: &TcpStream) {
+    for (from, to) in [(client, server), (server, client)] {
+        let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Both);
+        });
+    }
 }
 
 /// The specs in a repository on an ssh server, behind a door.
-fn start(tree: &Tree) -> (Api<'_>, Server, Door) {
+fn start<'t>(tree: &'t Tree, flags: &[&str]) -> (Api<'t>, Server, Door) {
     let folder = tree.beside("");
     git(&folder, "init --quiet --bare --initial-branch=main specs.git");
     git(&tree.path(), "init --quiet --initial-branch=main");
     push(tree, "first");
     ["host", "user"].iter().for_each(|name| make_key(&folder, name, ""));
-    let server = Server::start(&folder, &[]);
+    let server = Server::start(&folder, flags);
     let door = Door::before(server.port);
     let known = server.known_as(&folder, "host").replace(&server.port.to_string(), &door.port.to_string());
     fs::write(folder.join("known_hosts"), known).unwrap();
     let source = format!(
         "[source]\ngit = \"ssh://git@127.0.0.1:{}/specs.git\"\nssh_key = \"user\"\nknown_hosts = \"known_hosts\"\n\
-         interval_seconds = 3600\ntimeout_seconds = 1\n[secrets]\nallow_plain_in_git = true\n",
+         interval_seconds = 3600\ntimeout_seconds = 5\n[secrets]\nallow_plain_in_git = true\n",
         door.port
     );
     (Api::start_with(tree, "serve --config settings.toml", &source), server, door)
@@ -122,55 +141,87 @@ fn what_a_client_asked_for_that_went_away_is_there_as_a_whole_or_not_at_all() {
 
 #[test]
 fn writers_that_wait_for_a_repository_that_hangs_are_all_answered_and_hold_up_nobody_who_reads() {
-    const WRITERS: usize = 40;
+    const WRITERS: usize = 60;
     let tree = Tree::example("quickstart");
-    let (api, _server, door) = start(&tree);
+    let (api, _server, door) = start(&tree, &[]);
     api.settle();
     api.call(&format!("PATCH {ORDERS}"), json!({"region": "before"})).expect(200);
     let (repository, memory) = (tree.beside("specs.git"), api.serve.memory());
     let tip = git(&repository, "rev-parse main");
-    door.hangs.store(true, Ordering::SeqCst);
-    let done = AtomicBool::new(false);
+    door.set(State::Hanging(Vec::new()));
     thread::scope(|scope| {
-        let write = |number: usize| {
-            let patch =
-                json!({"region": format!("r{number}"), "tags": [{"key": "k", "value": "v".repeat(60_000)}]});
+        let api = &api;
+        let write = move |number: usize| {
+            let long = "v".repeat(60_000);
+            let patch = json!({"region": format!("r{number}"), "tags": [{"key": "k", "value": long}]});
             api.call(&format!("PATCH {ORDERS}"), patch)
         };
         let writers: Vec<_> = (0..WRITERS).map(|number| scope.spawn(move || write(number))).collect();
-        let reader = scope.spawn(|| {
-            let (mut slowest, mut reads) = (Duration::ZERO, 0);
-            while !done.load(Ordering::SeqCst) {
-                let begun = Instant::now();
-                assert_eq!(api.get(ORDERS).expect(200).body["region"], "before");
-                (slowest, reads) = (slowest.max(begun.elapsed()), reads + 1);
-                thread::sleep(Duration::from_millis(20));
-            }
-            (slowest, reads)
-        });
-        let mut most = 0;
-        for writer in writers {
-            let answer = writer.join().unwrap();
-            assert_eq!(
-                (answer.status, &answer.body["code"]),
-                (503, &json!("unavailable")),
-                "{:#}",
-                answer.body
-            );
-            assert!(answer.header("retry-after").is_some(), "{}", answer.head);
+        let (mut reads, mut slowest, mut most) = (0, Duration::ZERO, 0);
+        while reads < 200 || !door.holds_somebody() {
+            let begun = Instant::now();
+            assert_eq!(api.get(ORDERS).expect(200).body["region"], "before");
+            (reads, slowest) = (reads + 1, slowest.max(begun.elapsed()));
             most = most.max(api.serve.memory());
         }
-        done.store(true, Ordering::SeqCst);
-        let (slowest, reads) = reader.join().unwrap();
-        assert!(
-            reads > 10 && slowest < Duration::from_secs(5),
-            "{reads} reads, the slowest took {slowest:?}"
-        );
+        assert!(writers.iter().all(|writer| !writer.is_finished()), "they wait");
+        assert!(slowest < Duration::from_secs(5), "the slowest read took {slowest:?}");
         assert!(most < memory + (64 << 20), "{memory} bytes became {most}");
+        door.set(State::Shut);
+        for writer in writers {
+            let answer = writer.join().unwrap();
+            answer.refused(
+                503,
+                "unavailable",
+                "the git repository of the specs can't be reached, and nothing was written",
+            );
+            assert_eq!(answer.header("retry-after").as_deref(), Some("10"), "{}", answer.head);
+        }
     });
     assert_eq!(git(&repository, "rev-parse main"), tip, "nothing was written");
-    door.hangs.store(false, Ordering::SeqCst);
+    door.set(State::Open);
     api.call(&format!("PATCH {ORDERS}"), json!({"region": "after"})).expect(200);
     assert_eq!(git(&repository, "rev-parse main~1"), tip);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn where_nobody_knows_whether_it_was_written_that_is_said_and_asking_again_writes_it_once() {
+    let tree = Tree::example("quickstart");
+    let (api, _server, _door) = start(&tree, &["-leaving"]);
+    api.settle();
+    let repository = tree.beside("specs.git");
+    let hook = repository.join("hooks/pre-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\ntouch ../received\nuntil [ -e ../go ]; do sleep 0.01; done\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let tip = git(&repository, "rev-parse main");
+    let read = api.get(ORDERS).expect(200);
+    let tag = read.header("etag").unwrap();
+    let patch = || {
+        let what = format!("PATCH {ORDERS}");
+        api.call_as(&api.token, &what, &[("If-Match", &tag)], json!({"kafka_units": 2}))
+    };
+    let answer = patch();
+    answer.refused(
+        503,
+        "unsure",
+        "the git repository of the specs went away, and it is not known whether it took the change: it may still do so",
+    );
+    assert_eq!(
+        answer.body["hint"],
+        "read it again in a minute, and repeat the change if it isn't there; nothing is written twice where `If-Match` has the \
+         `ETag` from before"
+    );
+    assert_eq!(answer.header("retry-after").as_deref(), Some("30"), "{}", answer.head);
+    assert_eq!(git(&repository, "rev-parse main"), tip);
+    assert_eq!(api.get(ORDERS).expect(200).body["kafka_units"], 1);
+
+    fs::write(tree.beside("go"), "").unwrap();
+    api.serve.until("it is there", || (git(&repository, "rev-parse main") != tip).then_some(()));
+    patch().refused(412, "stale", "it says something else by now than `If-Match` names");
+    api.call(&format!("PATCH {ORDERS}"), json!({"kafka_units": 2})).expect(200);
+    assert_eq!(git(&repository, "rev-parse main~1"), tip, "it was written once");
+    api.serve.until("it is read", || (api.get(ORDERS).expect(200).body["kafka_units"] == 2).then_some(()));
     assert_eq!(api.serve.stop(), Some(0));
 }

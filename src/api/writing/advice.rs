@@ -9,7 +9,7 @@ pub const HOW_SECRETS: &str = "give the value itself as a string, which is kept 
 pub const HOW_NEW_SECRETS: &str = "give the value itself as a string, which is kept encrypted";
 
 /// Words for files, each with those for who sends JSON.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 10] = [
     (
         "describe it in an Organization document in an administrator's file, or",
         "have the administrators of this installation make it, or",
@@ -20,8 +20,6 @@ const WORDS: [(&str, &str); 12] = [
         ", and send it as one string, with `\\n` for each end of a line",
     ),
     ("YAML 1.2 has only true and false; ", ""),
-    ("a mapping of keys and values", "an object"),
-    ("found a mapping", "found an object"),
     ("describe the new one beside it", "make the new one beside it"),
     ("describe a new", "make a new"),
     ("describe `", "make `"),
@@ -30,9 +28,13 @@ const WORDS: [(&str, &str); 12] = [
     ("` and apply", "`, and wait until that is applied"),
 ];
 
-/// What is wrong, in words for who sends JSON.
+/// What YAML calls what, and what JSON does.
+const NAMES: [(&str, &str); 2] =
+    [("a mapping of keys and values", "an object"), ("found a mapping", "found an object")];
+
+/// What is wrong, in words for who sends JSON. What they sent themselves is quoted as it is.
 pub fn detail(problem: &Problem) -> String {
-    in_json(&problem.message)
+    replaced(&problem.message, &NAMES)
 }
 
 /// What to do next.
@@ -52,10 +54,14 @@ pub fn hint(problem: &Problem, field: Option<&str>) -> Option<String> {
 }
 
 fn in_json(text: &str) -> String {
-    let text = WORDS.iter().fold(text.to_owned(), |text, (of_files, ours)| text.replace(of_files, ours));
+    let text = replaced(&replaced(text, &WORDS), &NAMES);
     let parts = text.split('`').enumerate();
     let quoted = parts.map(|(at, part)| if at % 2 == 1 { pair(part) } else { part.to_owned() });
     quoted.collect::<Vec<_>>().join("`")
+}
+
+fn replaced(text: &str, words: &[(&str, &str)]) -> String {
+    words.iter().fold(text.to_owned(), |text, (of_files, ours)| text.replace(of_files, ours))
 }
 
 /// A field with its value, which stands in a file as `name: value`, as it is sent. Anything else stays as it is.
@@ -111,6 +117,7 @@ mod tests {
         let (detail, _) =
             said("wrong-type", "`storage`: expected a mapping of keys and values, found the string `a`", "-");
         assert_eq!(detail, "`storage`: expected an object, found the string `a`");
+        assert_eq!(said("unknown-key", "unknown key `remove: it`", "-").0, "unknown key `remove: it`");
     }
 
     #[test]

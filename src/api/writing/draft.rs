@@ -12,7 +12,7 @@ use crate::interface;
 use crate::names::{Digest, Domain, Identifier, Kind, ResourceKey, SecretRef, SpecPath};
 use crate::problem::{Location, Problem};
 use crate::secret::{self, Keyring};
-use crate::spec::edit::{self, Refusal};
+use crate::spec::edit::{self, Reason, Refusal};
 use crate::spec::{Document, Documents, Safeguards, Spec};
 
 /// The field with the limits of an organization.
@@ -162,12 +162,14 @@ impl Basis<'_> {
         let refused = |refusal: Refusal| match text {
             Some(text) => Refused::Edit(Box::new(refusal.problem(path, text))),
             None => {
-                let why = "this can't be written as YAML that says the same";
-                Refused::Invalid(vec![Fault::at(
-                    "",
-                    why,
-                    "leave out numbers and characters that no other program reads",
-                )])
+                let (why, hint) = match refusal.reason {
+                    Reason::TooLong => ("it would be a file of more than 1 MiB", "say it in fewer words"),
+                    _ => (
+                        "this can't be written as a file that says the same",
+                        "leave out numbers and characters that no other program reads",
+                    ),
+                };
+                Refused::Invalid(vec![Fault::at("", why, hint)])
             }
         };
         if matches!(what, What::Delete) {

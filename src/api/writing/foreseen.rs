@@ -7,7 +7,7 @@ use super::refused::{Fault, Refused, unreadable_state};
 use super::wish::Wish;
 use crate::api::desk::Made;
 use crate::catalog::{Catalog, Recorded};
-use crate::plan::foresee::{self, Suspect};
+use crate::plan::foresee;
 use crate::problem::Problem;
 use crate::spec::HEADER;
 
@@ -23,12 +23,12 @@ impl Edited<'_> {
         wish: &Wish,
         without: impl FnOnce() -> Catalog,
     ) -> Result<(), Refused> {
-        let Suspect { fleets, pointer } = foresee::suspect(self.catalog, recorded, &wish.key);
-        if fleets.is_empty() {
+        let suspect = foresee::suspect(self.catalog, recorded, &wish.key);
+        if suspect.fleets.is_empty() {
             return Ok(());
         }
         let foresee = |catalog: &Catalog| {
-            let refused = made.installation.foresee((catalog, recorded), &fleets, &made.round.health, now);
+            let refused = made.installation.foresee((catalog, recorded), &suspect, &made.round.health, now);
             refused.map_err(unreadable_state)
         };
         let new = but_for(foresee(self.catalog)?, &made.round.plan.problems);
@@ -38,7 +38,7 @@ impl Edited<'_> {
         // Somebody else may have asked for it since.
         let new = but_for(new, &foresee(&without())?);
         let faults: Vec<Fault> =
-            new.iter().map(|problem| self.foreseen(wish, problem, pointer.as_deref())).collect();
+            new.iter().map(|problem| self.foreseen(wish, problem, suspect.pointer.as_deref())).collect();
         if faults.is_empty() { Ok(()) } else { Err(Refused::Invalid(faults)) }
     }
 

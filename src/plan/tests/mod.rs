@@ -5,6 +5,7 @@ mod certificate;
 mod decisions;
 mod disruption;
 mod dry_run;
+mod foresee;
 mod gateway;
 mod index;
 mod look;

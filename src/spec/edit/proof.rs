@@ -4,12 +4,15 @@ use serde_json::Value;
 
 use super::refusal::{Reason, Refusal};
 use super::source::Source;
-use crate::spec::yaml::{Content, Node, YamlDocument};
+use crate::spec::yaml::{self, Content, Node, YamlDocument};
 
 /// Whether each document of the new text is what it should be: what it was, or what is wanted.
 ///
 /// Documents are compared as they are read, and not only by what they mean.
 pub fn prove(after: &str, before: &[YamlDocument<'_>], expected: &[Expected<'_>]) -> Result<(), Refusal> {
+    if after.len() > yaml::MAX_BYTES {
+        return Err(Refusal::of_file(Reason::TooLong));
+    }
     let source = Source { text: after };
     let unproven = || Refusal::of_file(Reason::Unproven);
     let documents = source.documents().map_err(|_| unproven())?;

@@ -55,6 +55,8 @@ pub enum Reason {
     CommentInBrackets,
     /// What is to be changed is written in a way that isn't understood well enough.
     Unusual,
+    /// With the edit, the file would be longer than one may be.
+    TooLong,
     /// The edit was made and looked at, and is not what was asked for.
     Unproven,
 }
@@ -98,6 +100,7 @@ impl Refusal {
             Reason::CarriageReturn => "edit-carriage-return",
             Reason::CommentInBrackets => "edit-comment-in-brackets",
             Reason::Unusual => "edit-unusual",
+            Reason::TooLong => "edit-too-long",
             Reason::Unproven => "edit-unproven",
         }
     }
@@ -124,6 +127,9 @@ impl Refusal {
             Reason::Unusual => {
                 "write this part as `key: value`, one line each, or make the change in the file"
             }
+            Reason::TooLong => {
+                "say it in fewer words, or move other documents of the file to files of their own"
+            }
             Reason::Unproven => "make the change in the file",
         }
     }
@@ -144,6 +150,7 @@ impl Refusal {
             Reason::CarriageReturn => "its lines end with a carriage return alone",
             Reason::CommentInBrackets => "a comment stands in the brackets that are to be changed",
             Reason::Unusual => "what is to be changed is written in an unusual way",
+            Reason::TooLong => "with this it would have more than 1 MiB",
             Reason::Unproven => "the edit would not say exactly what was asked for",
         };
         format!("the file is left as it is: {why}")

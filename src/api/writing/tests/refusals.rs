@@ -171,3 +171,22 @@ fn a_file_that_can_t_be_edited_rightly_is_left_to_people() {
     said.push(world.refuses("IdentityProvider/acme/sso", What::Create(provider)));
     insta::assert_snapshot!(said.join(""));
 }
+
+#[test]
+fn what_would_be_too_long_a_file_is_refused() {
+    let world = World::new();
+    // In JSON it is shorter.
+    let list = json!({"a": vec![0; 200_000]});
+    assert_eq!(
+        world.refuses("Fleet/acme/eu", What::Patch(json!({"placement_config": list}))),
+        "409 not_editable: the file is left as it is: with this it would have more than 1 MiB\n  = say it in fewer words, or move \
+         other documents of the file to files of their own\n"
+    );
+    let fleet = json!({"identifier": "us", "infra_type": "directory", "tenancy_mode": "Shared", "max_tenants": 1,
+                       "max_kafka_units": 1, "placement_config": list});
+    assert_eq!(
+        world.refuses("Fleet/acme/us", What::Create(fleet)),
+        "422 invalid: it would be a file of more than 1 MiB\n  - it would be a file of more than 1 MiB\n    = say it in fewer \
+         words\n"
+    );
+}
