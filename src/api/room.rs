@@ -2,13 +2,14 @@
 //! longest gives way; where nobody is, whoever comes waits for a moment.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::limiter::Address;
 use crate::parallel::locked;
 
 /// How long is waited for room.
@@ -32,7 +33,7 @@ struct Seats {
 }
 
 struct Seat {
-    address: Option<IpAddr>,
+    address: Option<Address>,
     /// Since when nothing is being done for it; none while something is.
     idle: Option<Instant>,
     gone: Arc<Notify>,
@@ -80,7 +81,7 @@ impl Room {
     }
 
     fn take(self: &Arc<Room>, address: Option<IpAddr>) -> Result<Place, Full> {
-        let address = address.map(household);
+        let address = address.map(Address::from);
         let mut seats = self.seats();
         let of_one = seats.taken.values().filter(|seat| address.is_some() && seat.address == address).count();
         if of_one >= self.most_of_one && !seats.send_away(|seat| seat.address == address) {
@@ -148,17 +149,6 @@ impl Drop for Place {
     }
 }
 
-/// The addresses that one household has: with IPv6, a whole network of 64 bits.
-pub(super) fn household(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        address => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,6 +208,5 @@ mod tests {
         assert_eq!(room.enter(address("2001:db8::2")).await.err(), Some(Full::ForAddress));
         assert!(room.enter(address("2001:db8:0:1::1")).await.is_ok());
         assert!(room.enter(address("10.0.0.1")).await.is_ok());
-        assert_eq!(household("::ffff:10.0.0.1".parse().unwrap()), address("10.0.0.1").unwrap());
     }
 }
