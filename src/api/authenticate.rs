@@ -87,14 +87,15 @@ impl Unauthenticated {
                 "revoke it by `streamfleet token revoke`, and send another in the header `Authorization: Bearer TOKEN`",
             ),
             Unauthenticated::NotHolding(_) => (
-                "the token doesn't hold".to_owned(),
-                "it may be misspelled, expired or revoked; `streamfleet token list` says which there are, and \
-                 `streamfleet token create` makes another",
+                "the token is unknown, has expired or was revoked".to_owned(),
+                "look whether all of it was sent; `streamfleet token list` says which there are, and `streamfleet token \
+                 create` makes another",
             ),
         }
     }
 
-    /// Says in the log why somebody is refused. Who guesses can't fill it: how often an address is heard is limited.
+    /// Says in the log why somebody is refused. Who guesses can't fill it: that is asked for only until their address has failed too
+    /// often.
     pub fn log(&self, from: Option<IpAddr>) {
         let from = from.map(tracing::field::display);
         match self {
@@ -211,9 +212,9 @@ mod tests {
             assert_eq!(
                 why.told(),
                 (
-                    "the token doesn't hold".to_owned(),
-                    "it may be misspelled, expired or revoked; `streamfleet token list` says which there are, and \
-                     `streamfleet token create` makes another"
+                    "the token is unknown, has expired or was revoked".to_owned(),
+                    "look whether all of it was sent; `streamfleet token list` says which there are, and `streamfleet token \
+                     create` makes another"
                 )
             );
             let response = Problem::from(why).into_response();

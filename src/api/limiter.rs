@@ -77,14 +77,6 @@ impl<K: Hash + Eq> Limiter<K> {
         Ok(())
     }
 
-    /// Takes back that a request was counted: it turned out to be none of those that are limited here.
-    pub fn take_back(&self, who: &K) {
-        let mut kept = self.kept();
-        if let Some(until) = kept.lately.get_mut(who) {
-            *until = until.checked_sub(self.each).unwrap_or(*until);
-        }
-    }
-
     fn kept(&self) -> MutexGuard<'_, Kept<K>> {
         // Nothing is half done in between.
         locked(&self.kept)
@@ -139,17 +131,6 @@ mod tests {
             // A part of a nanosecond is lost of each.
             assert!((expected..=expected + 10).contains(&granted), "{times}: {granted}");
         }
-    }
-
-    #[test]
-    fn what_is_taken_back_was_never_counted() {
-        let (limiter, begin) = (Limiter::per_minute(2), Instant::now());
-        for _ in 0..100 {
-            limiter.count("a", begin).unwrap();
-            limiter.take_back(&"a");
-        }
-        assert_eq!((0..5).filter(|_| limiter.count("a", begin).is_ok()).count(), 2);
-        limiter.take_back(&"nobody");
     }
 
     #[test]
