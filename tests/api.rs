@@ -5,6 +5,7 @@ mod changes;
 mod exchanges;
 mod reads;
 mod roles;
+mod tokens;
 mod trace;
 
 use std::fs;

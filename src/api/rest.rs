@@ -310,15 +310,40 @@ impl Call {
             Needs::Read => Access::Read,
             Needs::Write => Access::Write,
             Needs::Admin => Access::Admin,
-            Needs::Super if self.caller.is_super() => return Ok(()),
-            Needs::Super => return Err(Problem::forbidden("only super users may do that")),
+            Needs::Super => return self.may_as_super(),
         };
         if self.caller.may(organization, access) {
             return Ok(());
         }
-        let access = access.as_str();
-        Err(Problem::forbidden(format!("the caller may not {access} in organization `{organization}`")))
+        Err(forbidden(self.caller.lacks(&self.doing(), organization, access)))
     }
+
+    /// Whether the caller may do what only super users may.
+    fn may_as_super(&self) -> Result<(), Problem> {
+        if self.caller.is_super() {
+            return Ok(());
+        }
+        Err(forbidden(self.caller.lacks_super(&self.doing())))
+    }
+
+    /// What is asked for, as the subject of a sentence.
+    fn doing(&self) -> String {
+        let verb = match self.route.method {
+            Method::Get => "reading",
+            Method::Post => "creating",
+            Method::Put | Method::Patch => "changing",
+            Method::Delete => "deleting",
+        };
+        match self.route.kind() {
+            Some(kind) => format!("{verb} {}s", kind.noun()),
+            None if self.route.id == "approve_plan" => "approving".to_owned(),
+            None => "planning a tree that is sent".to_owned(),
+        }
+    }
+}
+
+fn forbidden((why, hint): (String, &'static str)) -> Problem {
+    Problem::forbidden(why).hint(hint)
 }
 
 fn bad_tag() -> Problem {
