@@ -24,6 +24,7 @@ use uuid::Uuid;
 use super::connection::Remote;
 use super::limiter::{Address, Limiter};
 use crate::problem::Problem as Mistake;
+use crate::state::looks_like_token;
 use code::Code;
 
 /// What problem documents are sent as.
@@ -283,7 +284,7 @@ async fn identify(State(told): State<Arc<Limiter<Address>>>, mut request: Reques
     let (id, begin) = (RequestId(Uuid::now_v7()), Instant::now());
     let from = request.extensions().get::<Remote>().map(|remote| Address::from(remote.0.ip()));
     request.extensions_mut().insert(id);
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path) = (request.method().clone(), without_tokens(request.uri().path()));
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let answered = answered.unwrap_or_else(|_| Problem::internal().into_response());
     let mut response = refused(answered, id);
@@ -304,6 +305,12 @@ async fn identify(State(told): State<Arc<Limiter<Address>>>, mut request: Reques
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
+}
+
+/// A path as the log may have it: somebody may have put a token where its id belongs.
+fn without_tokens(path: &str) -> String {
+    let parts = path.split('/').map(|part| if looks_like_token(part) { "sf_…" } else { part });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 /// Whether a refusal has a line in the log. Who asks too often has none.

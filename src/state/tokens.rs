@@ -196,12 +196,15 @@ impl State {
             return Err(NoToken::Unknown);
         }
         let facts = self.tokens.facts();
-        let token = facts.find(&Digest::of(shown)).cloned().ok_or(NoToken::Unknown)?;
-        match token.revoked_at {
-            Some(_) => Err(NoToken::Revoked(token.into())),
-            None if token.expires_at <= now => Err(NoToken::Expired(token.into())),
-            None => Ok(token),
-        }
+        holding(facts.find(&Digest::of(shown)), now)
+    }
+
+    /// The same of a token that was shown a moment ago.
+    ///
+    /// # Errors
+    /// When it doesn't hold any more.
+    pub fn still_holds(&self, id: Uuid, now: Timestamp) -> Result<(), NoToken> {
+        holding(self.tokens.facts().get(id), now).map(drop)
     }
 
     /// Makes a token, and records who did.
@@ -254,6 +257,15 @@ impl State {
 
     fn audit_token(&self, what: String, by: &str, at: Timestamp) -> Result<(), StateError> {
         self.audit_person(&AuditEntry { at, who: by.to_owned(), what, plan: None, commit: None })
+    }
+}
+
+fn holding(token: Option<&Token>, now: Timestamp) -> Result<Token, NoToken> {
+    let token = token.cloned().ok_or(NoToken::Unknown)?;
+    match token.revoked_at {
+        Some(_) => Err(NoToken::Revoked(token.into())),
+        None if token.expires_at <= now => Err(NoToken::Expired(token.into())),
+        None => Ok(token),
     }
 }
 

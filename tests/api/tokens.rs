@@ -1,9 +1,68 @@
 //! Tokens over the API: what is asked for, what is told of it, and what is wrong with a body.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
+use super::exchanges::cluster;
 use super::{Api, ROOT, new_token};
 use crate::support::Tree;
+use crate::support::control_plane::PATIENCE;
+
+#[test]
+fn a_revoked_token_ends_what_is_on_its_way() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let token = new_token(&tree, ROOT, "*", "admin");
+    let body = cluster().to_string();
+    let mut stream = TcpStream::connect(&api.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST /v1/clusters HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\nExpect: 100-continue\r\n\r\n"
+    )
+    .unwrap();
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n", "it is let in");
+    let tokens = api.get("/v1/tokens").expect(200).body;
+    let id = tokens["items"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap();
+    api.call(&format!("DELETE /v1/tokens/{id}"), Value::Null).expect(204);
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert!(answer.contains("the token is unknown, has expired or was revoked"), "{answer}");
+    api.get("/v1/clusters/payments").expect(404);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn a_token_in_the_address_is_refused_and_stands_in_no_log() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    for what in ["DELETE /v1/tokens/TOKEN", "GET /v1/tokens/TOKEN", "GET /TOKEN", "GET /v1/clusters?x=TOKEN"]
+    {
+        let answer = api.call(&what.replace("TOKEN", &api.token), Value::Null);
+        let expected = if what.contains("GET /v1/tokens/") {
+            405
+        } else if what == "GET /TOKEN" {
+            404
+        } else {
+            401
+        };
+        assert_eq!(answer.status, expected, "{what}: {:#}", answer.body);
+        assert!(!format!("{answer:?}").contains(&api.token[..20]), "{answer:?}");
+    }
+    api.get("/v1/tokens").expect(200);
+    let log = api.serve.log();
+    assert_eq!(api.serve.stop(), Some(0));
+    assert!(!log.contains(&api.token[..20]) && log.contains("path=\"/v1/tokens/sf_…\""), "{log}");
+}
 
 #[test]
 fn who_makes_a_token_is_told_what_it_is_good_for() {
