@@ -26,8 +26,8 @@ pub struct ApiConfig {
     /// The file of that certificate's private key, in PEM, not encrypted.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/tls.key")]
     pub tls_key_file: Option<Utf8PathBuf>,
-    /// How many connections `listen` has at a time. When there are as many, whoever has been idle for longest is cut off for
-    /// whoever comes.
+    /// How many connections `listen` has at a time. When there are as many, whoever has been idle, or has sent at a body, for
+    /// longest is cut off for whoever comes.
     #[schemars(range(min = 1, max = 65536))]
     pub max_connections: u32,
     /// How many of them there may be from one address, so that nobody takes all. Raise it where a proxy stands in front.
