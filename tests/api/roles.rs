@@ -32,8 +32,12 @@ struct Caller {
     token: String,
 }
 
-/// Every kind of caller: who, which organizations and how much the token is for, and what that comes to.
-const CALLERS: &[(Rank, &str, &str, &str, &[&str], Rank)] = &[
+/// What a caller may do in acme, who it is, which organizations and how much their token is for, of which organizations they see
+/// anything, and the most that they may do in any.
+type Known = (Rank, &'static str, &'static str, &'static str, &'static [&'static str], Rank);
+
+/// Every kind of caller.
+const CALLERS: &[Known] = &[
     (Rank::Stranger, "stranger@x.example", "*", "admin", &["other"], Rank::Admin),
     (Rank::Stranger, "nobody@x.example", "*", "admin", &[], Rank::Nobody),
     (Rank::Stranger, "admin@x.example", "other", "admin", &[], Rank::Nobody),
@@ -154,7 +158,7 @@ fn two_organizations() -> Tree {
 }
 
 fn callers(tree: &Tree) -> Vec<Caller> {
-    let of = |&(rank, owner, organization, access, sees, most): &(_, &'static str, &str, &str, _, _)| {
+    let of = |&(rank, owner, organization, access, sees, most): &Known| {
         let token = new_token(tree, owner, organization, access);
         Caller { rank, owner, sees, most, token }
     };
@@ -389,11 +393,8 @@ fn who_may_not_do_something_is_told_what_it_takes() {
     }
     let id = api.serve.until("a deletion waits for approval", || {
         let plan = api.get("/v1/plan").body;
-        let guards = plan["fleets"]
-            .as_array()?
-            .iter()
-            .find_map(|fleet| fleet["guard"]["id"].as_str().map(str::to_owned));
-        guards
+        let mut fleets = plan["fleets"].as_array()?.iter();
+        fleets.find_map(|fleet| fleet["guard"]["id"].as_str().map(str::to_owned))
     });
     ask(
         (editor, "*", "admin"),
