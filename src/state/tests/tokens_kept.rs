@@ -171,3 +171,31 @@ fn who_makes_very_many_and_gives_them_up_gets_no_more_for_a_while() {
     );
     make(100).unwrap();
 }
+
+#[test]
+fn killed_before_or_after_the_shorter_file_takes_its_place_nothing_is_lost() {
+    let (_dir, path) = with_many(120);
+    let file = path.join(TOKENS);
+    let (kept, before) = {
+        let state = State::open(&path).unwrap();
+        let kept = add(&state, "kept", 100).secret.expose_secret().to_owned();
+        let before = fs::read(&file).unwrap();
+        add(&state, "newest", 100);
+        (kept, before)
+    };
+    let shorter = fs::read(&file).unwrap();
+    assert!(shorter.len() < before.len() / 10);
+    // Half of the new one is there, and the old one still in its place, as after a power cut that lost the rename.
+    fs::write(path.join(".tmpAbCdEf"), &shorter[..shorter.len() / 2]).unwrap();
+    fs::write(&file, &before).unwrap();
+    let state = State::open(&path).unwrap();
+    assert_eq!((state.warnings(), state.tokens().len()), (Vec::<String>::new(), 122));
+    assert!(state.token_of(&kept, time(100 * DAY)).is_ok());
+    add(&state, "again", 100);
+    let left = ["kept", "again"].map(str::to_owned);
+    assert_eq!(names(&state), left.clone().into());
+    drop(state);
+    let state = State::open(&path).unwrap();
+    assert_eq!(names(&state), left.into());
+    assert!(state.token_of(&kept, time(100 * DAY)).is_ok());
+}
