@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Uri};
 use jiff::Timestamp;
 
 use super::authenticate::{Unauthenticated, authenticate};
-use super::limiter::{Address, Limiter, TooMany};
+use super::limiter::{Address, Limiter, Told, TooMany};
 use super::problem::Problem;
 use crate::config::ApiConfig;
 use crate::state::{State, Token};
@@ -23,6 +23,7 @@ pub struct Gate {
     by_address: Limiter<Address>,
     /// Those that were let in, by the e-mail address in lower case: one owner may have many tokens.
     by_owner: Limiter<String>,
+    told: Told,
 }
 
 /// Why a request isn't let in.
@@ -43,6 +44,7 @@ impl Gate {
         Gate {
             by_address: Limiter::per_minute(*requests_per_address),
             by_owner: Limiter::per_minute(*requests_per_owner),
+            told: Told::default(),
         }
     }
 
@@ -57,13 +59,14 @@ impl Gate {
         (now, clock): (Timestamp, Instant),
     ) -> Result<Token, Refused> {
         let token = authenticate(headers, uri, state, now).map_err(|why| {
-            match self.by_address.count(Address::from(from), clock) {
-                Err(many) => Refused::Address(many),
-                Ok(()) => {
-                    why.log(Some(from));
-                    Refused::Unauthenticated(why)
-                }
+            let address = Address::from(from);
+            if let Err(many) = self.by_address.count(address, clock) {
+                return Refused::Address(many);
             }
+            if self.told.has_room(Some(address), clock) {
+                why.log(Some(from));
+            }
+            Refused::Unauthenticated(why)
         })?;
         self.by_owner.count(token.owner.to_ascii_lowercase(), clock).map_err(Refused::Owner)?;
         Ok(token)

@@ -22,7 +22,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::connection::Remote;
-use super::limiter::{Address, Limiter};
+use super::limiter::{Address, Told};
 use crate::problem::Problem as Mistake;
 use crate::state::looks_like_token;
 use code::Code;
@@ -270,17 +270,14 @@ impl From<&Mistake> for FieldError {
     }
 }
 
-/// How many refusals of one address have a line in the log in a minute: nobody is to fill it who shows no token.
-const TOLD: u32 = 600;
-
 /// Has [`identify`] go around routes, and around what the router itself refuses.
 pub fn identified(routes: Router) -> Router {
-    let told = Arc::new(Limiter::per_minute(TOLD));
+    let told = Arc::new(Told::default());
     Router::new().fallback_service(routes).layer(from_fn_with_state(told, identify))
 }
 
 /// Gives a request its id, has it answered, and sees to it that a refusal is a problem document. It goes around everything else.
-async fn identify(State(told): State<Arc<Limiter<Address>>>, mut request: Request, next: Next) -> Response {
+async fn identify(State(told): State<Arc<Told>>, mut request: Request, next: Next) -> Response {
     let (id, begin) = (RequestId(Uuid::now_v7()), Instant::now());
     let from = request.extensions().get::<Remote>().map(|remote| Address::from(remote.0.ip()));
     request.extensions_mut().insert(id);
@@ -314,9 +311,8 @@ fn without_tokens(path: &str) -> String {
 }
 
 /// Whether a refusal has a line in the log. Who asks too often has none.
-fn is_told(status: StatusCode, from: Option<Address>, told: &Limiter<Address>) -> bool {
-    let is_one_too_many = |from: Address| told.count(from, Instant::now()).is_err();
-    status != StatusCode::TOO_MANY_REQUESTS && !from.is_some_and(is_one_too_many)
+fn is_told(status: StatusCode, from: Option<Address>, told: &Told) -> bool {
+    status != StatusCode::TOO_MANY_REQUESTS && told.has_room(from, Instant::now())
 }
 
 /// Puts the request's id into a problem, and makes problems of other refusals.
