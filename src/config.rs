@@ -272,8 +272,8 @@ mod tests {
                 "`source.webhook_secret_file` takes `api.listen`, the address that the git server calls, and it is not set",
             ),
             (
-                "[api]\nrequests_per_token = 0\n".to_owned(),
-                "`api.requests_per_token` is 0, and it has to be from 1 to 1000000",
+                "[api]\nrequests_per_owner = 0\n".to_owned(),
+                "`api.requests_per_owner` is 0, and it has to be from 1 to 1000000",
             ),
             (
                 "[api]\nrequests_per_address = 1000001\n".to_owned(),

@@ -8,6 +8,7 @@ mod parked;
 mod reads;
 mod roles;
 mod shared;
+mod tokens;
 mod trace;
 
 use std::fs;

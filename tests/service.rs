@@ -3,6 +3,7 @@
 mod credentials;
 mod doors;
 mod events;
+mod guesses;
 pub mod http;
 mod limits;
 mod notify;

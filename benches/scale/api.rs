@@ -104,7 +104,7 @@ fn port() -> io::Result<u16> {
 
 fn listening(port: u16) -> String {
     format!(
-        "[api]\nlisten = \"127.0.0.1:{port}\"\nsuper_user_emails = [\"bench@example.com\"]\nrequests_per_token = 1000000\n\
+        "[api]\nlisten = \"127.0.0.1:{port}\"\nsuper_user_emails = [\"bench@example.com\"]\nrequests_per_owner = 1000000\n\
          max_connections = 600\nmax_connections_per_address = 600\n"
     )
 }

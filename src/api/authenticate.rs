@@ -30,7 +30,7 @@ pub enum Unauthenticated {
     Scheme,
     /// It shows one where others may read it.
     #[error("a token stands in the address that was called, where servers on the way may have logged it")]
-    InQuery,
+    InAddress,
     /// It shows none that holds.
     #[error("{0}")]
     NotHolding(#[from] NoToken),
@@ -46,7 +46,7 @@ pub fn authenticate(
     state: &State,
     now: Timestamp,
 ) -> Result<Token, Unauthenticated> {
-    refuse_in_query(uri)?;
+    refuse_in_address(uri)?;
     let mut headers = headers.get_all(AUTHORIZATION).iter();
     let header = match (headers.next(), headers.next()) {
         (None, _) => return Err(Unauthenticated::Missing),
@@ -57,11 +57,14 @@ pub fn authenticate(
     Ok(state.token_of(shown, now)?)
 }
 
-fn refuse_in_query(uri: &Uri) -> Result<(), Unauthenticated> {
+fn refuse_in_address(uri: &Uri) -> Result<(), Unauthenticated> {
+    if uri.path().split('/').any(looks_like_token) {
+        return Err(Unauthenticated::InAddress);
+    }
     let mut words = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let is_token = |name: &str, value: &str| IN_QUERY.contains(&name) || looks_like_token(value);
     match words.any(|(name, value)| is_token(&name, &value)) {
-        true => Err(Unauthenticated::InQuery),
+        true => Err(Unauthenticated::InAddress),
         false => Ok(()),
     }
 }
@@ -82,25 +85,26 @@ impl Unauthenticated {
             Unauthenticated::Missing | Unauthenticated::Several | Unauthenticated::Scheme => {
                 (self.to_string(), SHOW)
             }
-            Unauthenticated::InQuery => (
+            Unauthenticated::InAddress => (
                 self.to_string(),
                 "revoke it by `streamfleet token revoke`, and send another in the header `Authorization: Bearer TOKEN`",
             ),
             Unauthenticated::NotHolding(_) => (
-                "the token doesn't hold".to_owned(),
-                "it may be misspelled, expired or revoked; `streamfleet token list` says which there are, and \
-                 `streamfleet token create` makes another",
+                "the token is unknown, has expired or was revoked".to_owned(),
+                "look whether all of it was sent; `streamfleet token list` says which there are, and `streamfleet token \
+                 create` makes another",
             ),
         }
     }
 
-    /// Says in the log why somebody is refused. Who guesses can't fill it: how often an address is heard is limited.
+    /// Says in the log why somebody is refused. Who guesses can't fill it: that is asked for only until their address has failed too
+    /// often.
     pub fn log(&self, from: Option<IpAddr>) {
         let from = from.map(tracing::field::display);
         match self {
             // Somebody may wonder why something stopped working.
             Unauthenticated::NotHolding(NoToken::Expired(_) | NoToken::Revoked(_))
-            | Unauthenticated::InQuery => {
+            | Unauthenticated::InAddress => {
                 tracing::warn!(from, "a request is refused: {self}");
             }
             _ => tracing::info!(from, "a request is refused: {self}"),
@@ -172,8 +176,8 @@ mod tests {
             (with(&bearer[..bearer.len() - 1]), "/", unknown.clone()),
             (with(&format!("Bearer {}", secret.to_uppercase())), "/", unknown.clone()),
             (with("Bearer sf_"), "/", unknown),
-            (with(&bearer), "/v1/clusters?access_token=x", Unauthenticated::InQuery),
-            (with(&bearer), "/v1/clusters?a=b&%74oken=", Unauthenticated::InQuery),
+            (with(&bearer), "/v1/clusters?access_token=x", Unauthenticated::InAddress),
+            (with(&bearer), "/v1/clusters?a=b&%74oken=", Unauthenticated::InAddress),
         ];
         for (values, uri, expected) in cases {
             let found = ask(&values, uri).unwrap_err();
@@ -182,7 +186,7 @@ mod tests {
             assert!(!format!("{told} {hint} {found} {found:?}").contains(&secret[..12]), "{told}");
         }
         let key = format!("/v1/clusters?key={secret}");
-        assert_eq!(ask(&[bearer], &key).unwrap_err(), Unauthenticated::InQuery);
+        assert_eq!(ask(&[bearer], &key).unwrap_err(), Unauthenticated::InAddress);
     }
 
     #[test]
@@ -211,9 +215,9 @@ mod tests {
             assert_eq!(
                 why.told(),
                 (
-                    "the token doesn't hold".to_owned(),
-                    "it may be misspelled, expired or revoked; `streamfleet token list` says which there are, and \
-                     `streamfleet token create` makes another"
+                    "the token is unknown, has expired or was revoked".to_owned(),
+                    "look whether all of it was sent; `streamfleet token list` says which there are, and `streamfleet token \
+                     create` makes another"
                 )
             );
             let response = Problem::from(why).into_response();

@@ -15,15 +15,19 @@ use uuid::Uuid;
 use super::Made;
 use super::writing::Written;
 use crate::catalog::{Catalog, Resource};
+use crate::interface;
 use crate::names::{Identifier, ResourceKey};
 use crate::source::Author;
 use crate::spec::{Organization, Role, Spec};
-use crate::state::{Reach, Token, TokenOrder, is_same_email};
+use crate::state::{Reach, TOKEN_DAYS, Token, TokenOrder, is_same_email};
 
 pub use crate::state::Access;
 
 /// The host in the e-mail address of who calls on the socket, who has none.
 const THIS_HOST: &str = "localhost";
+
+/// What to do where a token is for less than its owner may do.
+const ANOTHER_TOKEN: &str = "send one that is for more; `streamfleet token create` makes another";
 
 /// The e-mail addresses of those who may do everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -98,6 +102,22 @@ pub fn organizations<'c>(catalog: &'c Catalog, token: &'c Token) -> impl Iterato
     })
 }
 
+/// The same organizations with what was written since.
+fn with_pending<'o>(
+    organizations: impl Iterator<Item = &'o Organization>,
+    pending: &'o BTreeMap<ResourceKey, Arc<Written>>,
+) -> impl Iterator<Item = &'o Organization> {
+    organizations.filter_map(|organization| {
+        let Some(written) = pending.get(&ResourceKey::organization(&organization.identifier)) else {
+            return Some(organization);
+        };
+        match &written.resource.as_ref()?.spec {
+            Spec::Organization(organization) => Some(organization),
+            _ => None,
+        }
+    })
+}
+
 /// What comes from the record has no places of its own, and what comes from a document that waits has.
 fn is_good(resource: &Resource) -> bool {
     resource.hold.is_none() || resource.fields.is_empty()
@@ -139,16 +159,8 @@ impl Caller {
         pending: &BTreeMap<ResourceKey, Arc<Written>>,
     ) -> Caller {
         let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
-        let organizations = organizations(&round.checked.catalog, token).filter_map(|organization| {
-            let Some(written) = pending.get(&ResourceKey::organization(&organization.identifier)) else {
-                return Some(organization);
-            };
-            match &written.resource.as_ref()?.spec {
-                Spec::Organization(organization) => Some(organization),
-                _ => None,
-            }
-        });
-        Caller::of_token(token, &super_users, organizations)
+        let organizations = organizations(&round.checked.catalog, token);
+        Caller::of_token(token, &super_users, with_pending(organizations, pending))
     }
 
     /// Who it is.
@@ -177,21 +189,122 @@ impl Caller {
         }
     }
 
+    /// Why they may not do something in an organization of which they may know, as a sentence without a full stop, and what to do
+    /// next. It says what is done as in `creating clusters`.
+    pub fn lacks(&self, doing: &str, organization: &Identifier, access: Access) -> (String, &'static str) {
+        if let Rights::Member(_, roles) = &self.rights
+            && let Some(role) = roles.get(organization).filter(|role| **role < access)
+        {
+            let (needed, has, owner) = (role_for(access), role_for(*role), self.owner());
+            return (
+                format!(
+                    "{doing} takes the role `{needed}` in organization `{organization}`, and {owner} has `{has}` there"
+                ),
+                "ask an administrator of the organization for that role",
+            );
+        }
+        (
+            format!(
+                "{doing} in organization `{organization}` takes a token for `{access}`, and this one is {}",
+                self.is_for()
+            ),
+            ANOTHER_TOKEN,
+        )
+    }
+
+    /// The same of what only super users may.
+    pub fn lacks_super(&self, doing: &str) -> (String, &'static str) {
+        match self.rights {
+            Rights::Super(_) => (
+                format!(
+                    "{doing} takes a token for `admin` in all organizations, and this one is {}",
+                    self.is_for()
+                ),
+                ANOTHER_TOKEN,
+            ),
+            _ => (
+                format!("{doing} is for super users alone, and {} is none", self.owner()),
+                "ask one of those whom `api.super_user_emails` names in the settings",
+            ),
+        }
+    }
+
+    /// The same of what takes a role in any organization.
+    pub fn lacks_everywhere(&self, doing: &str, access: Access) -> (String, &'static str) {
+        if self.scope().is_some_and(|scope| scope.access < access) {
+            return (
+                format!("{doing} takes a token for `{access}`, and this one is {}", self.is_for()),
+                ANOTHER_TOKEN,
+            );
+        }
+        (
+            format!(
+                "{doing} takes the role `{}` in an organization, and {} has it in none that this token is for",
+                role_for(access),
+                self.owner()
+            ),
+            "ask an administrator of an organization for that role",
+        )
+    }
+
+    /// What the token that is shown is for.
+    fn is_for(&self) -> String {
+        match self.scope() {
+            None => "for all".to_owned(),
+            Some(Scope { organization: Reach::All, access, .. }) => format!("for `{access}`"),
+            Some(Scope { organization, access, .. }) => {
+                format!("for `{access}` in organization `{organization}`")
+            }
+        }
+    }
+
+    /// Whom the token speaks for.
+    fn owner(&self) -> &str {
+        match &self.who {
+            Who::Token { owner, .. } => owner,
+            Who::Peer { .. } => "the caller",
+        }
+    }
+
     /// Whether they may know that an organization, and what is in it, exists.
     pub fn sees(&self, organization: &Identifier) -> bool {
         self.may(organization, Access::Read)
     }
 
-    /// Whether they may have such a token. Others than super users make them for themselves, for no more than they show one
-    /// for, and to end no later: who finds a token can't make it last.
-    pub fn may_make(&self, order: &TokenOrder, now: Timestamp) -> bool {
-        if self.is_super() {
-            return true;
+    /// Why they may not have such a token, with the field that is too much; none where they may. Others than super users make
+    /// them for themselves, for no more than they show one for, and to end no later: who finds a token can't make it last.
+    pub fn excess(&self, order: &TokenOrder, now: Timestamp) -> Option<(&'static str, String)> {
+        let scope = self.scope().filter(|_| !self.is_super())?;
+        let TokenOrder { owner, organization, access, days, .. } = order;
+        if !self.speaks_for(owner) {
+            return Some(("/owner", "making tokens for others is for super users alone".to_owned()));
         }
-        let Some(scope) = self.scope().filter(|_| self.speaks_for(&order.owner)) else { return false };
-        let lasts = SignedDuration::from_hours(24 * i64::from(order.days));
-        scope.covers(&order.organization, order.access)
-            && now.checked_add(lasts).is_ok_and(|until| until <= scope.expires_at)
+        if !organization.is_within(&scope.organization) {
+            let why = match organization {
+                Reach::All => format!("a token for organization `{}` makes none for all", scope.organization),
+                Reach::Organization(other) => {
+                    format!("a token for organization `{}` makes none for `{other}`", scope.organization)
+                }
+            };
+            return Some(("/organization", why));
+        }
+        if *access > scope.access {
+            return Some(("/access", format!("a token for `{}` makes none for `{access}`", scope.access)));
+        }
+        let lasts = SignedDuration::from_hours(24 * i64::from(*days));
+        let is_later = now.checked_add(lasts).map_or(true, |until| until > scope.expires_at);
+        is_later.then(|| {
+            let ends = interface::timestamp(scope.expires_at);
+            ("/days", format!("a token makes none that ends later than itself, and this one ends at {ends}"))
+        })
+    }
+
+    /// How many days a token holds that they make, where they don't say.
+    pub fn usual_days(&self, now: Timestamp) -> u32 {
+        let rest =
+            self.scope().filter(|_| !self.is_super()).map(|scope| scope.expires_at.duration_since(now));
+        let days = rest.and_then(|rest| u32::try_from(rest.as_hours() / 24).ok());
+        days.map_or(TOKEN_DAYS, |days| days.clamp(1, TOKEN_DAYS))
     }
 
     /// Whether they may know of a token.
@@ -266,6 +379,15 @@ fn roles<'o>(
     within.filter_map(role).collect()
 }
 
+/// The role that lets somebody do something.
+fn role_for(access: Access) -> &'static str {
+    match access {
+        Access::Read => "viewer",
+        Access::Write => "editor",
+        Access::Admin => "admin",
+    }
+}
+
 /// What a role lets somebody do.
 fn of_role(role: Role) -> Access {
     match role {
@@ -275,6 +397,18 @@ fn of_role(role: Role) -> Access {
     }
 }
 
+/// What somebody should know who made a token that is good for less than it was asked for, as a plan found the members and the
+/// settings, and with what was written since.
+pub fn shortfall_by_plan(
+    token: &Token,
+    Made { installation, round, .. }: &Made,
+    pending: &BTreeMap<ResourceKey, Arc<Written>>,
+) -> Option<String> {
+    let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
+    let organizations = organizations(&round.checked.catalog, token);
+    shortfall(token, &super_users, with_pending(organizations, pending))
+}
+
 /// What somebody should know who made a token that is good for less than it was asked for; none where it is good for all of
 /// that.
 pub fn shortfall<'o>(
@@ -282,9 +416,19 @@ pub fn shortfall<'o>(
     super_users: &SuperUsers,
     organizations: impl Iterator<Item = &'o Organization>,
 ) -> Option<String> {
-    let caller = Caller::of_token(token, super_users, organizations);
-    let Rights::Member(_, roles) = &caller.rights else { return None };
     let Token { owner, organization, access, .. } = token;
+    let organizations: Vec<&Organization> = organizations.collect();
+    let caller = Caller::of_token(token, super_users, organizations.iter().copied());
+    let Rights::Member(_, roles) = &caller.rights else {
+        let Reach::Organization(named) = organization else { return None };
+        let is_there = named.as_str() == Identifier::ROOT
+            || organizations.iter().any(|organization| organization.identifier == *named);
+        return (!is_there).then(|| {
+            format!(
+                "there is no organization {named} in the specs: until there is, the token is good for nothing"
+            )
+        });
+    };
     let most = match organization {
         Reach::All => roles.values().max(),
         Reach::Organization(organization) => roles.get(organization),

@@ -1,6 +1,6 @@
 //! Connections, and how much of the process one of them may have: of time, of memory, and of their number.
 //!
-//! Where there is no room, whoever has been idle for longest gives way ([`Room`]). A head, a body, an answer and a whole
+//! Where there is no room, whoever has been idle for longest, or still sends a body, gives way ([`Room`]). A head, a body, an answer and a whole
 //! connection have a deadline each, and so has whoever takes nothing of an answer ([`Patient`]). What is sent as two requests by
 //! one reading and as one by another (RFC 9112, section 6.3) is refused by hyper, or ends the connection.
 
@@ -14,7 +14,7 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::serve::Listener;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -27,7 +27,7 @@ use super::measured::{Bulk, Cut, Measured};
 use super::patient::Patient;
 use super::problem::{self, Problem};
 use super::proposal;
-use super::room::{Full, Place, Room};
+use super::room::{Chair, Full, Place, Room};
 use super::tls::Handshake;
 use crate::config::ApiConfig;
 
@@ -108,8 +108,9 @@ async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Requ
     if announced.is_some_and(|length: u64| length > limits.body as u64) {
         return Problem::too_large(limits.body).into_response();
     }
-    let (parts, body) = request.into_parts();
-    let (body, fate) = Measured::new(body, limits.body, limits.sending, bulk);
+    let (mut parts, body) = request.into_parts();
+    let chair = parts.extensions.remove::<Chair>();
+    let (body, fate) = Measured::new(body, (limits.body, limits.sending), bulk, chair);
     let request = Request::from_parts(parts, axum::body::Body::new(body));
     let answered = timeout(limits.answer, next.run(request)).await;
     match (fate.cut(), answered) {
@@ -197,11 +198,17 @@ where
 {
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer.clone());
+        let chair = place.chair();
+        // Who takes their time to send a body is no reason to send anybody else away.
+        if request.body().is_end_stream() {
+            chair.is_busy();
+        } else {
+            request.extensions_mut().insert(chair.clone());
+        }
         let answer = routes.clone().oneshot(request);
         async {
-            place.is_busy();
             let answered = answer.await;
-            place.is_idle();
+            chair.is_idle();
             answered
         }
     });
@@ -214,5 +221,80 @@ where
         connection.as_mut().graceful_shutdown();
         // Whoever doesn't take what was answered is left.
         let _ = timeout(limits.answer, connection).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::{get, post};
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        connections: 8,
+        of_one_address: 2,
+        sending: Duration::from_secs(60),
+        answer: Duration::from_secs(60),
+        lifetime: Duration::from_secs(60),
+        body: 100,
+        bulk: 100,
+    };
+
+    async fn begin(address: SocketAddr, request: &str, sees: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut seen = vec![0; sees.len()];
+        stream.read_exact(&mut seen).await.unwrap();
+        assert_eq!(String::from_utf8(seen).unwrap(), sees);
+        stream
+    }
+
+    async fn rest(mut stream: TcpStream) -> String {
+        let mut rest = String::new();
+        let _ = stream.read_to_string(&mut rest).await;
+        rest
+    }
+
+    #[tokio::test]
+    async fn who_is_answered_stays_and_who_takes_their_time_to_send_gives_way() {
+        let (begun, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (begins, goes_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+        let held = move || async move {
+            begins.add_permits(1);
+            goes_on.acquire().await.unwrap().forget();
+        };
+        let routes = Router::new()
+            .route("/held", get(held))
+            .route("/taken", post(|_: axum::body::Bytes| async {}))
+            .route("/quick", get(|| async {}));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(accept(listener, LIMITS.around(routes), LIMITS, None, |_, address: &SocketAddr| {
+            Some((Remote(*address), Some(address.ip())))
+        }));
+        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        let held = [begin(address, &get("/held"), "").await, begin(address, &get("/held"), "").await];
+        begun.acquire_many(2).await.unwrap().forget();
+        let refused = rest(begin(address, &get("/quick"), "HTTP/1.1 503 ").await).await;
+        assert!(refused.contains("Retry-After: 1\r\n"), "{refused}");
+        assert!(
+            refused.contains(r#""detail":"there are as many connections from this address as there may be""#),
+            "{refused}"
+        );
+        go_on.add_permits(2);
+        for stream in held {
+            assert!(rest(stream).await.starts_with("HTTP/1.1 200 "));
+        }
+        let post = "POST /taken HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
+        let first = begin(address, post, "HTTP/1.1 100 Continue\r\n\r\n").await;
+        let mut second = begin(address, post, "HTTP/1.1 100 Continue\r\n\r\n").await;
+        rest(begin(address, &get("/quick"), "HTTP/1.1 200 ").await).await;
+        assert_eq!(rest(first).await, "", "it was cut off");
+        second.write_all(b"hello").await.unwrap();
+        let mut answered = [0; 13];
+        second.read_exact(&mut answered).await.unwrap();
+        assert_eq!(&answered, b"HTTP/1.1 200 ");
     }
 }

@@ -1,22 +1,29 @@
-//! Who is let in: a request is counted for its address, its token is looked at, and then it is counted for the token alone.
+//! Who is let in: a token is looked at first, and one that holds counts for its owner alone; what shows none counts for its
+//! address.
+//!
+//! To look a token up takes as long as to count, so nobody is refused for what others behind the same address do. Somebody who
+//! guesses is told nothing more once their address has failed too often, and writes nothing into the log; that one guess in 2^256
+//! would be heard all the same is no help to them.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, Uri};
 use jiff::Timestamp;
-use uuid::Uuid;
 
 use super::authenticate::{Unauthenticated, authenticate};
-use super::limiter::{Address, Limiter, TooMany};
+use super::limiter::{Address, Limiter, Told, TooMany};
 use super::problem::Problem;
 use crate::config::ApiConfig;
 use crate::state::{State, Token};
 
 /// What is remembered of who asked how often.
 pub struct Gate {
+    /// Those that failed.
     by_address: Limiter<Address>,
-    by_token: Limiter<Uuid>,
+    /// Those that were let in, by the e-mail address in lower case: one owner may have many tokens.
+    by_owner: Limiter<String>,
+    told: Told,
 }
 
 /// Why a request isn't let in.
@@ -24,19 +31,20 @@ pub struct Gate {
 pub enum Refused {
     /// It shows no token that holds.
     Unauthenticated(Unauthenticated),
-    /// Others came from its address that showed none.
+    /// It shows none, and others came from its address that showed none.
     Address(TooMany),
-    /// Others showed its token.
-    Token(TooMany),
+    /// Others showed its owner's tokens.
+    Owner(TooMany),
 }
 
 impl Gate {
     /// One with the limits of the settings.
     pub fn of(config: &ApiConfig) -> Gate {
-        let ApiConfig { requests_per_address, requests_per_token, .. } = config;
+        let ApiConfig { requests_per_address, requests_per_owner, .. } = config;
         Gate {
             by_address: Limiter::per_minute(*requests_per_address),
-            by_token: Limiter::per_minute(*requests_per_token),
+            by_owner: Limiter::per_minute(*requests_per_owner),
+            told: Told::default(),
         }
     }
 
@@ -50,15 +58,17 @@ impl Gate {
         state: &State,
         (now, clock): (Timestamp, Instant),
     ) -> Result<Token, Refused> {
-        let address = Address::from(from);
-        self.by_address.count(address, clock).map_err(Refused::Address)?;
         let token = authenticate(headers, uri, state, now).map_err(|why| {
-            why.log(Some(from));
+            let address = Address::from(from);
+            if let Err(many) = self.by_address.count(address, clock) {
+                return Refused::Address(many);
+            }
+            if self.told.has_room(Some(address), clock) {
+                why.log(Some(from));
+            }
             Refused::Unauthenticated(why)
         })?;
-        // Many who show tokens may share an address, as behind a proxy.
-        self.by_address.take_back(&address);
-        self.by_token.count(token.id, clock).map_err(Refused::Token)?;
+        self.by_owner.count(token.owner.to_ascii_lowercase(), clock).map_err(Refused::Owner)?;
         Ok(token)
     }
 }
@@ -70,7 +80,7 @@ impl From<Refused> for Problem {
             Refused::Address(many) => {
                 (many, "too many requests without a token that holds came from this address")
             }
-            Refused::Token(many) => (many, "too many requests came with this token"),
+            Refused::Owner(many) => (many, "too many requests came with tokens of this owner"),
         };
         Problem::too_many(detail, Duration::from_secs(retry_after))
     }
@@ -88,34 +98,40 @@ mod tests {
     use crate::state::{Access, NoToken, Reach, TokenOrder};
 
     #[test]
-    fn who_guesses_is_held_by_address_and_who_shows_a_token_by_that() {
+    fn who_guesses_is_held_by_address_and_who_shows_tokens_by_their_owner() {
         let dir = tempfile::tempdir().unwrap();
         let state = State::open(Utf8Path::from_path(dir.path()).unwrap()).unwrap();
         let (now, clock) = (Timestamp::UNIX_EPOCH, Instant::now());
-        let (name, owner) = ("ci".to_owned(), "ada@example.com".to_owned());
-        let order = TokenOrder { name, owner, organization: Reach::All, access: Access::Read, days: 1 };
-        let made = state.add_token(order, "ann", now).unwrap();
-        let config = ApiConfig { requests_per_address: 3, requests_per_token: 5, ..ApiConfig::default() };
+        let make = |owner: &str| {
+            let (name, owner) = ("ci".to_owned(), owner.to_owned());
+            let order = TokenOrder { name, owner, organization: Reach::All, access: Access::Read, days: 1 };
+            state.add_token(order, "ann", now).unwrap()
+        };
+        let [one, two, other] = ["ada@example.com", "Ada@Example.COM", "bob@example.com"].map(make);
+        let config = ApiConfig { requests_per_address: 3, requests_per_owner: 5, ..ApiConfig::default() };
         let gate = Gate::of(&config);
         let ask = |secret: &str, from: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, format!("Bearer {secret}").parse().unwrap());
             gate.admit((&headers, &Uri::from_static("/"), from.parse().unwrap()), &state, (now, clock))
         };
-        let (good, bad) = (made.secret.expose_secret(), "sf_no");
+        let [good, another, others] = [&one, &two, &other].map(|made| made.secret.expose_secret());
+        let bad = "sf_no";
         let unknown = Refused::Unauthenticated(Unauthenticated::NotHolding(NoToken::Unknown));
-        // More than an address has, since they show a token.
-        for _ in 0..5 {
-            assert_eq!(ask(good, "192.0.2.1").unwrap(), made.token);
-        }
-        let many = ask(good, "192.0.2.2").unwrap_err();
-        assert_eq!(many, Refused::Token(TooMany { retry_after: 12 }));
         for last in 1..=3 {
             assert_eq!(ask(bad, &format!("2001:db8::{last}")).unwrap_err(), unknown);
         }
         let held = ask(bad, "2001:db8::4").unwrap_err();
         assert_eq!(held, Refused::Address(TooMany { retry_after: 20 }));
-        assert_eq!(ask(good, "2001:db8::5").unwrap_err(), held, "nobody is looked at from there");
+        // Behind the address of who guesses may be others, as behind a proxy. They may ask more often than who fails.
+        for shown in [good, another, good, another, good] {
+            assert_eq!(ask(shown, "2001:db8::5").unwrap().name, "ci");
+        }
+        assert_eq!(ask(bad, "2001:db8::5").unwrap_err(), held, "nothing of that is made good by them");
+        let many = ask(another, "192.0.2.2").unwrap_err();
+        assert_eq!(many, Refused::Owner(TooMany { retry_after: 12 }));
+        assert_eq!(ask(good, "2001:db8::5").unwrap_err(), many);
+        assert_eq!(ask(others, "2001:db8::5").unwrap(), other.token);
         assert_eq!(ask(bad, "192.0.2.1").unwrap_err(), unknown, "others are heard");
         for (refused, after) in [(many, "12"), (held, "20")] {
             let response = Problem::from(refused).into_response();

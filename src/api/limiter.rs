@@ -54,6 +54,29 @@ impl From<IpAddr> for Address {
     }
 }
 
+/// How many lines refusals have in the log: who shows no token is not to fill it, from however many addresses.
+pub struct Told {
+    of_one: Limiter<Address>,
+    of_all: Limiter<()>,
+}
+
+impl Told {
+    /// How many in a minute of one address, and of all.
+    const OF_ONE: u32 = 600;
+    const OF_ALL: u32 = 6_000;
+
+    /// Whether there is room for one more. What comes from no address, as over a socket of this host, always has its line.
+    pub fn has_room(&self, from: Option<Address>, now: Instant) -> bool {
+        from.is_none_or(|from| self.of_one.count(from, now).is_ok() && self.of_all.count((), now).is_ok())
+    }
+}
+
+impl Default for Told {
+    fn default() -> Told {
+        Told { of_one: Limiter::per_minute(Self::OF_ONE), of_all: Limiter::per_minute(Self::OF_ALL) }
+    }
+}
+
 impl<K: Hash + Eq> Limiter<K> {
     /// One that lets everybody ask so many times a minute.
     pub fn per_minute(times: u32) -> Limiter<K> {
@@ -75,14 +98,6 @@ impl<K: Hash + Eq> Limiter<K> {
         }
         kept.put(who, until, now);
         Ok(())
-    }
-
-    /// Takes back that a request was counted: it turned out to be none of those that are limited here.
-    pub fn take_back(&self, who: &K) {
-        let mut kept = self.kept();
-        if let Some(until) = kept.lately.get_mut(who) {
-            *until = until.checked_sub(self.each).unwrap_or(*until);
-        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept<K>> {
@@ -142,17 +157,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_was_never_counted() {
-        let (limiter, begin) = (Limiter::per_minute(2), Instant::now());
-        for _ in 0..100 {
-            limiter.count("a", begin).unwrap();
-            limiter.take_back(&"a");
-        }
-        assert_eq!((0..5).filter(|_| limiter.count("a", begin).is_ok()).count(), 2);
-        limiter.take_back(&"nobody");
-    }
-
-    #[test]
     fn a_million_addresses_take_bounded_memory_and_hold_nobody_else() {
         let (limiter, begin) = (Limiter::per_minute(1), Instant::now());
         for number in 0..1_000_000_u32 {
@@ -167,6 +171,18 @@ mod tests {
         let last = Address::from(IpAddr::from(999_999_u32.to_be_bytes()));
         assert_eq!(limiter.count(last, begin), Err(TooMany { retry_after: 60 }));
         assert_eq!(limiter.count(address("192.0.2.1"), begin), Ok(()));
+    }
+
+    #[test]
+    fn refusals_have_a_bounded_number_of_lines_of_one_address_and_of_all() {
+        let (told, now) = (Told::default(), Instant::now());
+        let one = Some(address("192.0.2.1"));
+        assert_eq!((0..1_000).filter(|_| told.has_room(one, now)).count(), 600);
+        let network =
+            |number: u32| Some(address(&format!("2001:db8:{:x}:{:x}::1", number >> 16, number & 0xffff)));
+        assert_eq!((0..100_000).filter(|number| told.has_room(network(*number), now)).count(), 5_400);
+        assert!((0..10_000).all(|_| told.has_room(None, now)));
+        assert!(told.has_room(network(100_000), now + MINUTE));
     }
 
     #[test]

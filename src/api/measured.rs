@@ -13,6 +13,8 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
+use super::room::Chair;
+
 /// How much of a body is taken whatever others send, in bytes.
 const SMALL: usize = 64 << 10;
 
@@ -41,6 +43,8 @@ pub(super) struct Measured {
     most: usize,
     deadline: Pin<Box<Sleep>>,
     fate: Fate,
+    /// What hears that all of it is there.
+    whole: Option<Chair>,
 }
 
 /// What became of a body, for who answers: whoever reads it may not tell one error from another. As long as this lives, the
@@ -76,11 +80,16 @@ pub(super) enum Cut {
 }
 
 impl Measured {
-    /// Measures a body.
-    pub fn new(body: Body, most: usize, within: Duration, bulk: Arc<Bulk>) -> (Measured, Fate) {
+    /// Measures a body. The connection that it comes over has nobody wait for it until all of it is there.
+    pub fn new(
+        body: Body,
+        (most, within): (usize, Duration),
+        bulk: Arc<Bulk>,
+        whole: Option<Chair>,
+    ) -> (Measured, Fate) {
         let fate = Fate(Arc::new(Shared { cut: AtomicU8::new(0), bulk, held: AtomicUsize::new(0) }));
         let deadline = Box::pin(sleep(within));
-        (Measured { body, taken: 0, most, deadline, fate: fate.clone() }, fate)
+        (Measured { body, taken: 0, most, deadline, fate: fate.clone(), whole }, fate)
     }
 
     /// Whether there is room for so much more.
@@ -128,6 +137,9 @@ impl HttpBody for Measured {
             Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
             _ => 0,
         };
+        if frame.is_none() || self.body.is_end_stream() {
+            self.whole.take().iter().for_each(Chair::is_busy);
+        }
         match self.take(length) {
             Ok(()) => Poll::Ready(frame),
             Err(cut) => self.cut(cut),
@@ -152,7 +164,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_too_large_and_what_never_comes_is_cut() {
         let read = |body: Body| async move {
-            let (measured, fate) = Measured::new(body, 4, Duration::from_secs(10), Bulk::new(0));
+            let (measured, fate) = Measured::new(body, (4, Duration::from_secs(10)), Bulk::new(0), None);
             let read = Body::new(measured).collect().await.map(|read| read.to_bytes().to_vec());
             (read.ok(), fate.cut())
         };
@@ -169,7 +181,7 @@ mod tests {
             let bulk = Arc::clone(&bulk);
             async move {
                 let body = Body::from(vec![b'x'; length]);
-                let (measured, fate) = Measured::new(body, 4 * SMALL, Duration::from_secs(10), bulk);
+                let (measured, fate) = Measured::new(body, (4 * SMALL, Duration::from_secs(10)), bulk, None);
                 let read = Body::new(measured).collect().await.map(|read| read.to_bytes().len());
                 assert_eq!(read.is_ok(), fate.cut().is_none());
                 fate

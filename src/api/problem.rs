@@ -7,20 +7,24 @@
 pub mod code;
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::connection::Remote;
+use super::limiter::{Address, Told};
 use crate::problem::Problem as Mistake;
+use crate::state::looks_like_token;
 use code::Code;
 
 /// What problem documents are sent as.
@@ -268,14 +272,16 @@ impl From<&Mistake> for FieldError {
 
 /// Has [`identify`] go around routes, and around what the router itself refuses.
 pub fn identified(routes: Router) -> Router {
-    Router::new().fallback_service(routes).layer(from_fn(identify))
+    let told = Arc::new(Told::default());
+    Router::new().fallback_service(routes).layer(from_fn_with_state(told, identify))
 }
 
 /// Gives a request its id, has it answered, and sees to it that a refusal is a problem document. It goes around everything else.
-async fn identify(mut request: Request, next: Next) -> Response {
+async fn identify(State(told): State<Arc<Told>>, mut request: Request, next: Next) -> Response {
     let (id, begin) = (RequestId(Uuid::now_v7()), Instant::now());
+    let from = request.extensions().get::<Remote>().map(|remote| Address::from(remote.0.ip()));
     request.extensions_mut().insert(id);
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path) = (request.method().clone(), without_tokens(request.uri().path()));
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let answered = answered.unwrap_or_else(|_| Problem::internal().into_response());
     let mut response = refused(answered, id);
@@ -284,18 +290,29 @@ async fn identify(mut request: Request, next: Next) -> Response {
     let request = id.0;
     if status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(%request, %method, path, status = status.as_u16(), millis, "a request was not answered");
-    } else if !status.is_success() {
+    } else if !status.is_success() && is_told(status, from, &told) {
         tracing::info!(%request, %method, path, status = status.as_u16(), millis, "a request was refused");
-    } else if method != Method::GET && method != Method::HEAD {
+    } else if status.is_success() && method != Method::GET && method != Method::HEAD {
         tracing::info!(%request, %method, path, status = status.as_u16(), millis, "a request was answered");
     } else {
-        tracing::debug!(%request, %method, path, status = status.as_u16(), millis, "a request was answered");
+        tracing::debug!(%request, %method, path, status = status.as_u16(), millis, "a request is over");
     }
     // An id is ASCII.
     if let Ok(id) = HeaderValue::from_str(&request.to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
+}
+
+/// A path as the log may have it: somebody may have put a token where its id belongs.
+fn without_tokens(path: &str) -> String {
+    let parts = path.split('/').map(|part| if looks_like_token(part) { "sf_…" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Whether a refusal has a line in the log. Who asks too often has none.
+fn is_told(status: StatusCode, from: Option<Address>, told: &Told) -> bool {
+    status != StatusCode::TOO_MANY_REQUESTS && told.has_room(from, Instant::now())
 }
 
 /// Puts the request's id into a problem, and makes problems of other refusals.

@@ -28,6 +28,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::authenticate::Unauthenticated;
 use super::caller::Caller;
 use super::connection::Remote;
 use super::desk::{Desk, Made, Unanswered};
@@ -207,6 +208,7 @@ async fn answered(
     // The newest, which knows of all that was written before. Before the first plan nobody knows who may do what.
     let made = service.desk.last().await?;
     let pending = service.writer.pending(&made);
+    who.still_holds(&service.state)?;
     let caller = who.caller(&made, &pending);
     let (runtime, headers) = (Handle::current(), parts.headers);
     let call = Call { service, route, caller, made, pending, path, query, headers, body, runtime };
@@ -225,6 +227,16 @@ enum Asker {
 }
 
 impl Asker {
+    /// Whoever takes their time to send a body, or stands in line, may do nothing any more once their token is revoked.
+    fn still_holds(&self, state: &State) -> Result<(), Problem> {
+        let Asker::Token(token) = self else { return Ok(()) };
+        state.still_holds(token.id, Timestamp::now()).map_err(|why| {
+            let why = Unauthenticated::from(why);
+            why.log(None);
+            why.into()
+        })
+    }
+
     fn caller(&self, made: &Made, pending: &BTreeMap<ResourceKey, Arc<Written>>) -> Caller {
         match self {
             Asker::Peer(peer) => Caller::of_peer(peer.uid),
@@ -310,15 +322,40 @@ impl Call {
             Needs::Read => Access::Read,
             Needs::Write => Access::Write,
             Needs::Admin => Access::Admin,
-            Needs::Super if self.caller.is_super() => return Ok(()),
-            Needs::Super => return Err(Problem::forbidden("only super users may do that")),
+            Needs::Super => return self.may_as_super(),
         };
         if self.caller.may(organization, access) {
             return Ok(());
         }
-        let access = access.as_str();
-        Err(Problem::forbidden(format!("the caller may not {access} in organization `{organization}`")))
+        Err(forbidden(self.caller.lacks(&self.doing(), organization, access)))
     }
+
+    /// Whether the caller may do what only super users may.
+    fn may_as_super(&self) -> Result<(), Problem> {
+        if self.caller.is_super() {
+            return Ok(());
+        }
+        Err(forbidden(self.caller.lacks_super(&self.doing())))
+    }
+
+    /// What is asked for, as the subject of a sentence.
+    fn doing(&self) -> String {
+        let verb = match self.route.method {
+            Method::Get => "reading",
+            Method::Post => "creating",
+            Method::Put | Method::Patch => "changing",
+            Method::Delete => "deleting",
+        };
+        match self.route.kind() {
+            Some(kind) => format!("{verb} {}s", kind.noun()),
+            None if self.route.id == "approve_plan" => "approving".to_owned(),
+            None => "planning a tree that is sent".to_owned(),
+        }
+    }
+}
+
+fn forbidden((why, hint): (String, &'static str)) -> Problem {
+    Problem::forbidden(why).hint(hint)
 }
 
 fn bad_tag() -> Problem {

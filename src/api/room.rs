@@ -2,13 +2,14 @@
 //! longest gives way; where nobody is, whoever comes waits for a moment.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::limiter::Address;
 use crate::parallel::locked;
 
 /// How long is waited for room.
@@ -32,17 +33,23 @@ struct Seats {
 }
 
 struct Seat {
-    address: Option<IpAddr>,
-    /// Since when nothing is being done for it; none while something is.
+    address: Option<Address>,
+    /// Since when nothing is being done for it, as long as not all is there that it sends; none while something is.
     idle: Option<Instant>,
     gone: Arc<Notify>,
 }
 
 /// A connection's place in a room, which it leaves with this.
 pub(super) struct Place {
+    chair: Chair,
+    gone: Arc<Notify>,
+}
+
+/// What says of a place whether something is being done there.
+#[derive(Clone)]
+pub(super) struct Chair {
     room: Arc<Room>,
     number: u64,
-    gone: Arc<Notify>,
 }
 
 /// Why there is no room.
@@ -80,7 +87,7 @@ impl Room {
     }
 
     fn take(self: &Arc<Room>, address: Option<IpAddr>) -> Result<Place, Full> {
-        let address = address.map(household);
+        let address = address.map(Address::from);
         let mut seats = self.seats();
         let of_one = seats.taken.values().filter(|seat| address.is_some() && seat.address == address).count();
         if of_one >= self.most_of_one && !seats.send_away(|seat| seat.address == address) {
@@ -94,7 +101,7 @@ impl Room {
         let gone = Arc::new(Notify::new());
         let seat = Seat { address, idle: Some(Instant::now()), gone: Arc::clone(&gone) };
         seats.taken.insert(number, seat);
-        Ok(Place { room: Arc::clone(self), number, gone })
+        Ok(Place { chair: Chair { room: Arc::clone(self), number }, gone })
     }
 
     fn seats(&self) -> MutexGuard<'_, Seats> {
@@ -116,7 +123,7 @@ impl Seats {
     }
 }
 
-impl Place {
+impl Chair {
     /// Something is being done for the connection, so that it isn't sent away.
     pub fn is_busy(&self) {
         self.set(None);
@@ -132,6 +139,13 @@ impl Place {
             seat.idle = idle;
         }
     }
+}
+
+impl Place {
+    /// Whoever finds out that something is being done says it with this.
+    pub fn chair(&self) -> &Chair {
+        &self.chair
+    }
 
     /// Waits until it has to give way.
     pub async fn is_gone(&self) {
@@ -142,20 +156,10 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // Its seat may be another's by now.
-        if self.room.seats().taken.remove(&self.number).is_some() {
-            self.room.freed.notify_one();
+        let Chair { room, number } = &self.chair;
+        if room.seats().taken.remove(number).is_some() {
+            room.freed.notify_one();
         }
-    }
-}
-
-/// The addresses that one household has: with IPv6, a whole network of 64 bits.
-pub(super) fn household(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        address => address,
     }
 }
 
@@ -177,7 +181,7 @@ mod tests {
         let enter =
             || async { room.enter(address("10.0.0.1")).await.unwrap_or_else(|full| panic!("{full:?}")) };
         let (first, second, third) = (enter().await, enter().await, enter().await);
-        first.is_busy();
+        first.chair().is_busy();
         let fourth = enter().await;
         assert!(is_sent_away(&second).await);
         for place in [&first, &third, &fourth] {
@@ -187,7 +191,7 @@ mod tests {
         // It has lost its seat already, and takes nobody else's with it.
         drop(second);
         assert_eq!(room.seats().taken.len(), 3);
-        first.is_idle();
+        first.chair().is_idle();
         let _fifth = enter().await;
         assert!(is_sent_away(&third).await && !is_sent_away(&first).await);
     }
@@ -196,7 +200,7 @@ mod tests {
     async fn where_all_are_busy_one_waits_for_somebody_to_leave() {
         let room = Room::new(1, 1);
         let first = room.enter(None).await.unwrap_or_else(|full| panic!("{full:?}"));
-        first.is_busy();
+        first.chair().is_busy();
         assert_eq!(room.enter(None).await.err(), Some(Full::Wholly));
         let waiting = tokio::spawn({
             let room = Arc::clone(&room);
@@ -214,10 +218,9 @@ mod tests {
         for _ in 0..2 {
             places.push(room.enter(address("2001:db8::1")).await.unwrap_or_else(|full| panic!("{full:?}")));
         }
-        places.iter().for_each(Place::is_busy);
+        places.iter().for_each(|place| place.chair().is_busy());
         assert_eq!(room.enter(address("2001:db8::2")).await.err(), Some(Full::ForAddress));
         assert!(room.enter(address("2001:db8:0:1::1")).await.is_ok());
         assert!(room.enter(address("10.0.0.1")).await.is_ok());
-        assert_eq!(household("::ffff:10.0.0.1".parse().unwrap()), address("10.0.0.1").unwrap());
     }
 }

@@ -1,5 +1,6 @@
 //! Tokens, made, listed and revoked by commands on the socket.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::answer::{Answer, Problem};
-use super::caller::{SuperUsers, organizations, shortfall};
+use super::caller::shortfall_by_plan;
 use super::commands::{Answered, Words, blocking, unknown};
 use super::desk::{Desk, Made};
 use super::socket::Peer;
@@ -59,7 +60,8 @@ async fn create(
     blocking(move || {
         let made = state.add_token(order, &by, Timestamp::now())?;
         // Where nothing was planned yet, nobody knows.
-        let warnings = desk.made().and_then(|plan| lacks(&plan, &made.token)).into_iter().collect();
+        let lacks = |plan: Made| shortfall_by_plan(&made.token, &plan, &BTreeMap::new());
+        let warnings = desk.made().and_then(lacks).into_iter().collect();
         Ok(Answer { warnings, ..Answer::new(None, Shown::from(made)) }.written())
     })
     .await
@@ -85,16 +87,10 @@ async fn state_of(desk: &Desk) -> Result<Arc<state::State>, Problem> {
     }
 }
 
-/// What a token lacks by the specs of a plan.
-fn lacks(Made { installation, round, .. }: &Made, token: &Token) -> Option<String> {
-    let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
-    shortfall(token, &super_users, organizations(&round.checked.catalog, token))
-}
-
 impl From<NotAdded> for Problem {
     fn from(why: NotAdded) -> Problem {
         match why {
-            NotAdded::Order(fault) => Problem::new(StatusCode::BAD_REQUEST, fault.why),
+            NotAdded::Order(fault) => Problem::new(StatusCode::BAD_REQUEST, fault.why).hint(fault.hint),
             NotAdded::State(error) => error.into(),
         }
     }

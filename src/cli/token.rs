@@ -64,7 +64,7 @@ pub struct Create {
 pub struct List {
     #[command(flatten)]
     tree: TreeArgs,
-    /// List also those that ended or were revoked.
+    /// List also those that ended or were revoked in the last 90 days.
     #[arg(long)]
     all: bool,
     /// Print a table, JSON or YAML.
@@ -118,7 +118,7 @@ fn made(installation: &Installation, order: TokenOrder) -> Result<Shown, Failure
         return Err(Failure::new("no token can be made without a state"));
     };
     let made = state.add_token(order, &round::actor(), Timestamp::now()).map_err(|why| match why {
-        NotAdded::Order(fault) => Failure::usage(fault.why),
+        NotAdded::Order(fault) => Failure::usage(fault.why).hint(fault.hint),
         NotAdded::State(error) => Failure::of_state("could not make the token", &error),
     })?;
     Ok(made.into())
@@ -152,7 +152,7 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Every token that was ever made.
+/// Every token that is kept.
 fn recorded(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Failure> {
     let state = round::open_state(settings, round::Access::ReadOnly, console)?;
     Ok(state.as_ref().map(State::tokens).unwrap_or_default())

@@ -26,8 +26,8 @@ pub struct ApiConfig {
     /// The file of that certificate's private key, in PEM, not encrypted.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/tls.key")]
     pub tls_key_file: Option<Utf8PathBuf>,
-    /// How many connections `listen` has at a time. When there are as many, whoever has been idle for longest is cut off for
-    /// whoever comes.
+    /// How many connections `listen` has at a time. When there are as many, whoever has been idle, or has sent at a body, for
+    /// longest is cut off for whoever comes.
     #[schemars(range(min = 1, max = 65536))]
     pub max_connections: u32,
     /// How many of them there may be from one address, so that nobody takes all. Raise it where a proxy stands in front.
@@ -41,11 +41,13 @@ pub struct ApiConfig {
     /// `STREAMFLEET_SUPER_USER_EMAILS`, a list with commas, goes before it.
     #[schemars(inner(length(max = 254)))]
     pub super_user_emails: Vec<String>,
-    /// How many requests a minute a token is good for, and at once after a pause. More are answered 429.
+    /// How many requests a minute all tokens of one owner are good for together, and at once after a pause. More are answered
+    /// 429.
     #[schemars(range(min = 1, max = 1_000_000))]
-    pub requests_per_token: u32,
-    /// How many requests a minute that show no token which holds are heard from one address, and at once after a pause; of
-    /// IPv6, all addresses that have their first 64 bits in common are one. More are answered 429.
+    pub requests_per_owner: u32,
+    /// How many requests a minute that show no token which holds are answered 401 to one address, and at once after a pause; of
+    /// IPv6, all addresses that have their first 64 bits in common are one. More are answered 429, and stand in no log. A
+    /// request that shows a token which holds is not held by that.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_address: u32,
 }
@@ -59,7 +61,7 @@ impl ApiConfig {
     /// The first of what callers are limited by that is out of its bounds, which are those of the schema.
     fn callers_out_of_bounds(&self) -> Option<String> {
         let bounds = [
-            ("requests_per_token", self.requests_per_token),
+            ("requests_per_owner", self.requests_per_owner),
             ("requests_per_address", self.requests_per_address),
         ];
         let out = bounds.into_iter().find(|(_, value)| !(1..=1_000_000).contains(value));
@@ -96,7 +98,7 @@ impl Default for ApiConfig {
             max_connections_per_address: 128,
             socket: None,
             super_user_emails: Vec::new(),
-            requests_per_token: 6000,
+            requests_per_owner: 6000,
             requests_per_address: 600,
         }
     }

@@ -12,8 +12,8 @@ use super::{StateError, open, restore, tokens};
 /// Makes a backup of a state folder; none where there is nothing to save.
 ///
 /// The folder's lock is not taken, since a process that runs for ever holds it for ever. The registry, the tokens and the
-/// audit trail only grow: each is copied while nobody writes it, and what is written afterwards is in the next backup. Keys
-/// are replaced as whole files.
+/// audit trail are copied while nobody writes them, and what is written afterwards is in the next backup. Keys, and tokens
+/// when those that ended long ago are dropped, are replaced as whole files.
 ///
 /// # Errors
 /// When a file can't be read, or the registry is missing or damaged: a backup of that would be no backup.

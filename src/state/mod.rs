@@ -68,14 +68,14 @@ pub use last_used::LastUsed;
 pub use restore::{NotRestored, Restored, finish_restore, restore};
 pub use tokens::{
     Access, FILE as TOKENS, MOST_TOKEN_DAYS, NewToken, NoToken, NotAdded, OrderFault, Reach, Revoked,
-    TOKEN_DAYS, TOKEN_PREFIX, Token, TokenOrder, is_same_email, looks_like_token,
+    TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenOrder, is_same_email, looks_like_token,
 };
 
 /// An open state folder. It is this process's until it is dropped.
 pub struct State {
     registry: Mutex<Registry>,
     kubeconfigs: Mutex<Kubeconfigs>,
-    tokens: Mutex<Tokens>,
+    tokens: Tokens,
     audit: Mutex<Lines>,
     cache: Cache,
     /// How often each fleet's objects were written since the folder was opened.
@@ -112,7 +112,7 @@ impl State {
         Ok(State {
             registry: Mutex::new(registry),
             kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
-            tokens: Mutex::new(tokens),
+            tokens,
             audit: Mutex::new(audit),
             cache,
             writes: Mutex::default(),

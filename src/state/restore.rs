@@ -9,11 +9,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 
 use super::archive::{Archive, FINGERPRINT, IDENTITIES, KEPT};
 use super::lines::read_whole;
 use super::registry;
-use super::{StateError, cache, folder, kubeconfigs};
+use super::{StateError, cache, folder, kubeconfigs, tokens};
 
 /// What was decided to be restored. It is moved from here to its place.
 const DECIDED: &str = "restored";
@@ -134,12 +135,15 @@ fn refuse_other_installation(dir: &Utf8Path, archive: &Archive) -> Result<(), No
 fn standings<'a>(dir: &Utf8Path, archive: &'a Archive) -> Result<Vec<(&'a str, Standing)>, StateError> {
     let standing = |(name, saved): (&'a str, &[u8])| {
         let here = read_whole(&dir.join(name))?;
-        Ok((name, here.map_or(Standing::Lacking, |here| compare(name, &here, saved))))
+        Ok((
+            name,
+            here.map_or(Standing::Lacking, |here| compare(name, &here, saved, archive.manifest.made_at)),
+        ))
     };
     archive.files().map(standing).collect()
 }
 
-fn compare(name: &str, here: &[u8], saved: &[u8]) -> Standing {
+fn compare(name: &str, here: &[u8], saved: &[u8], saved_at: Timestamp) -> Standing {
     let (has_all, lacks_some) = match name {
         // New identities are put in front.
         IDENTITIES => {
@@ -152,6 +156,8 @@ fn compare(name: &str, here: &[u8], saved: &[u8]) -> Standing {
         }
         // What is kept here fits what the registry says here.
         kubeconfigs::FILE => (true, here == saved),
+        // What ended long ago is dropped from it now and then.
+        tokens::FILE if tokens::outlasts(here, saved, saved_at) => (true, here == saved),
         // What only grows is newer when it goes on from the other's end.
         _ => (here.starts_with(saved), saved.starts_with(here)),
     };

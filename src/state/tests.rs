@@ -2,6 +2,7 @@
 
 mod damage;
 mod tokens;
+mod tokens_kept;
 
 use std::collections::BTreeMap;
 

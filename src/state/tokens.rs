@@ -15,13 +15,15 @@ use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use super::records::Entry;
-use super::{AuditEntry, State, StateError, locked};
+use super::{AuditEntry, State, StateError};
 use crate::config::is_email;
 use crate::interface;
 use crate::names::{Digest, Identifier, InvalidName};
+use crate::parallel::locked;
 
 pub use store::FILE;
-pub(super) use store::{Tokens, whole_records};
+use store::long_before;
+pub(super) use store::{Tokens, outlasts, whole_records};
 
 /// What a token begins with, so that people and scanners of repositories know one when they see it.
 pub const TOKEN_PREFIX: &str = "sf_";
@@ -35,8 +37,14 @@ pub const TOKEN_DAYS: u32 = 90;
 /// How many days a token may hold.
 pub const MOST_TOKEN_DAYS: u32 = 365;
 
+/// How many days at least a token is kept that ended or was revoked. The audit trail keeps for ever who made and revoked it.
+pub const TOKENS_KEPT_DAYS: i64 = 90;
+
 /// How many tokens one owner may have that hold: what is kept of them stays in memory.
 const MOST_OF_ONE: usize = 100;
+
+/// How many one owner may have with those that are over and still kept.
+const MOST_KEPT_OF_ONE: usize = 1000;
 
 /// The longest name of a token, in characters.
 const LONGEST_NAME: usize = 64;
@@ -162,26 +170,41 @@ pub struct OrderFault {
     pub pointer: &'static str,
     /// What is wrong with it, as a sentence without a full stop.
     pub why: String,
+    /// What to do next.
+    pub hint: &'static str,
 }
 
 impl State {
-    /// Every token that was ever made, the oldest first.
+    /// Every token that is kept, the oldest first: all that hold, and those that are over for less than
+    /// [so many days][TOKENS_KEPT_DAYS].
     pub fn tokens(&self) -> Vec<Token> {
-        locked(&self.tokens).all().cloned().collect()
+        self.tokens.facts().all().cloned().collect()
     }
 
-    /// The token that somebody shows.
+    /// The token with an id.
+    pub fn token(&self, id: Uuid) -> Option<Token> {
+        self.tokens.facts().get(id).cloned()
+    }
+
+    /// The token that somebody shows. It never waits for the disk.
     ///
     /// # Errors
     /// When it isn't one that holds now.
     pub fn token_of(&self, shown: &str, now: Timestamp) -> Result<Token, NoToken> {
-        let digest = Digest::of(shown);
-        let token = locked(&self.tokens).find(&digest).cloned().ok_or(NoToken::Unknown)?;
-        match token.revoked_at {
-            Some(_) => Err(NoToken::Revoked(token.into())),
-            None if token.expires_at <= now => Err(NoToken::Expired(token.into())),
-            None => Ok(token),
+        // What can't be one costs no digest, however long it is.
+        if !looks_like_token(shown) {
+            return Err(NoToken::Unknown);
         }
+        let facts = self.tokens.facts();
+        holding(facts.find(&Digest::of(shown)), now)
+    }
+
+    /// The same of a token that was shown a moment ago.
+    ///
+    /// # Errors
+    /// When it doesn't hold any more.
+    pub fn still_holds(&self, id: Uuid, now: Timestamp) -> Result<(), NoToken> {
+        holding(self.tokens.facts().get(id), now).map(drop)
     }
 
     /// Makes a token, and records who did.
@@ -189,10 +212,12 @@ impl State {
     /// # Errors
     /// When it is not to be had, or can't be recorded. There is none then.
     pub fn add_token(&self, order: TokenOrder, by: &str, now: Timestamp) -> Result<NewToken, NotAdded> {
-        let mut tokens = locked(&self.tokens);
-        let of_owner = |token: &&Token| token.is_owned_by(&order.owner) && token.holds(now);
-        order.fault(tokens.all().filter(of_owner).count()).map_or(Ok(()), Err)?;
-        let secret = secret().map_err(|error| StateError::io("make a token for", tokens.path())(error))?;
+        let mut tokens = self.tokens.writing();
+        let known = tokens.facts();
+        let of_owner: Vec<&Token> = known.all().filter(|token| token.is_owned_by(&order.owner)).collect();
+        order.fault(&of_owner, now).map_or(Ok(()), Err)?;
+        let secret =
+            secret().map_err(|error| StateError::io("make a token for", self.tokens.path())(error))?;
         let TokenOrder { name, owner, organization, access, days } = order;
         let lasts = SignedDuration::from_hours(24 * i64::from(days));
         let expires_at = now.checked_add(lasts).unwrap_or(Timestamp::MAX);
@@ -207,6 +232,11 @@ impl State {
         }
         drop(registry);
         tokens.add(&token, Digest::of(secret.expose_secret()))?;
+        // By the clock of the token before: one that is ahead for once drops nothing that holds.
+        let latest = known.all().last().map_or(now, |before| before.created_at.min(now));
+        if let Err(error) = tokens.shorten(latest) {
+            tracing::warn!(%error, hint = error.hint(), "tokens that ended long ago could not be dropped");
+        }
         Ok(NewToken { token, secret })
     }
 
@@ -215,8 +245,8 @@ impl State {
     /// # Errors
     /// When that can't be recorded.
     pub fn revoke_token(&self, id: Uuid, by: &str, now: Timestamp) -> Result<Revoked, StateError> {
-        let mut tokens = locked(&self.tokens);
-        let Some(token) = tokens.get(id).cloned() else { return Ok(Revoked::Unknown) };
+        let mut tokens = self.tokens.writing();
+        let Some(token) = self.token(id) else { return Ok(Revoked::Unknown) };
         if token.revoked_at.is_some() {
             return Ok(Revoked::Before(token));
         }
@@ -227,6 +257,15 @@ impl State {
 
     fn audit_token(&self, what: String, by: &str, at: Timestamp) -> Result<(), StateError> {
         self.audit_person(&AuditEntry { at, who: by.to_owned(), what, plan: None, commit: None })
+    }
+}
+
+fn holding(token: Option<&Token>, now: Timestamp) -> Result<Token, NoToken> {
+    let token = token.cloned().ok_or(NoToken::Unknown)?;
+    match token.revoked_at {
+        Some(_) => Err(NoToken::Revoked(token.into())),
+        None if token.expires_at <= now => Err(NoToken::Expired(token.into())),
+        None => Ok(token),
     }
 }
 
@@ -254,6 +293,11 @@ impl Token {
         self.revoked_at.is_none() && now < self.expires_at
     }
 
+    /// When it was over, or will be.
+    pub fn over_at(&self) -> Timestamp {
+        self.revoked_at.map_or(self.expires_at, |at| at.min(self.expires_at))
+    }
+
     /// Whether it speaks for who has this e-mail address.
     pub fn is_owned_by(&self, email: &str) -> bool {
         is_same_email(&self.owner, email)
@@ -276,9 +320,9 @@ impl fmt::Display for Token {
 }
 
 impl TokenOrder {
-    /// What is wrong with it, for an owner who has so many tokens that hold.
-    fn fault(&self, of_owner: usize) -> Option<OrderFault> {
-        let fault = |pointer, why| Some(OrderFault { pointer, why });
+    /// What is wrong with it, for an owner who has these tokens.
+    fn fault(&self, of_owner: &[&Token], now: Timestamp) -> Option<OrderFault> {
+        let fault = |pointer, why, hint| Some(OrderFault { pointer, why, hint });
         let length = self.name.chars().count();
         if !(1..=LONGEST_NAME).contains(&length)
             || self.name.trim() != self.name
@@ -290,21 +334,46 @@ impl TokenOrder {
                     "the name of a token has 1 to {LONGEST_NAME} characters, no control characters, and no space at \
                      either end"
                 ),
+                "choose another name",
             );
         }
         if !is_email(&self.owner) {
-            return fault("/owner", format!("`{}` is not an e-mail address", shortened(&self.owner)));
+            return fault(
+                "/owner",
+                format!("`{}` is not an e-mail address", shortened(&self.owner)),
+                "give the address of a person, as a super user or a member of an organization has it",
+            );
         }
         if !(1..=MOST_TOKEN_DAYS).contains(&self.days) {
             return fault(
                 "/days",
                 format!("a token holds from 1 to {MOST_TOKEN_DAYS} days, and not {}", self.days),
+                "make another one when it ends",
             );
         }
-        (of_owner >= MOST_OF_ONE).then(|| OrderFault {
-            pointer: "/owner",
-            why: format!("{} has {of_owner} tokens already, and there can't be more", self.owner),
-        })
+        let (holding, kept) = (
+            of_owner.iter().filter(|token| token.holds(now)).count(),
+            of_owner.iter().filter(|token| token.over_at() > long_before(now)).count(),
+        );
+        let (why, hint) = if holding >= MOST_OF_ONE {
+            (
+                format!("{} has {holding} tokens that hold, and there can't be more", self.owner),
+                "revoke those that nobody needs",
+            )
+        } else if kept >= MOST_KEPT_OF_ONE {
+            let why = format!(
+                "{} has {kept} tokens with those that ended or were revoked in the last {TOKENS_KEPT_DAYS} days, and there \
+                 can't be more",
+                self.owner
+            );
+            (
+                why,
+                "use a token until it ends, in place of a new one each time; those that are over are forgotten with time",
+            )
+        } else {
+            return None;
+        };
+        fault("/owner", why, hint)
     }
 }
 

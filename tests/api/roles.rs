@@ -1,12 +1,13 @@
-//! Who may ask for what: every route of the table, by every kind of caller.
+//! Who may ask for what: every route of the table, by every kind of caller, and what they see of it.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
 use streamfleet::api::route::{Method, Needs, ROUTES, Route};
 
-use super::exchanges::{cluster, fleet};
-use super::{Api, ROOT, new_token};
+use super::exchanges::{certificate, cluster, fleet};
+use super::{Api, ROOT, Reply, new_token};
 use crate::support::Tree;
 
 /// What a caller may do in acme, the least first.
@@ -19,6 +20,37 @@ enum Rank {
     Admin,
     Super,
 }
+
+/// Somebody with a token.
+struct Caller {
+    rank: Rank,
+    owner: &'static str,
+    /// The organizations of which they see anything.
+    sees: &'static [&'static str],
+    /// The most that they may do in an organization.
+    most: Rank,
+    token: String,
+}
+
+/// What a caller may do in acme, who it is, which organizations and how much their token is for, of which organizations they see
+/// anything, and the most that they may do in any.
+type Known = (Rank, &'static str, &'static str, &'static str, &'static [&'static str], Rank);
+
+/// Every kind of caller.
+const CALLERS: &[Known] = &[
+    (Rank::Stranger, "stranger@x.example", "*", "admin", &["other"], Rank::Admin),
+    (Rank::Stranger, "nobody@x.example", "*", "admin", &[], Rank::Nobody),
+    (Rank::Stranger, "admin@x.example", "other", "admin", &[], Rank::Nobody),
+    (Rank::Stranger, ROOT, "other", "admin", &["other"], Rank::Admin),
+    (Rank::Viewer, "viewer@x.example", "*", "admin", &["acme"], Rank::Viewer),
+    (Rank::Viewer, "admin@x.example", "acme", "read", &["acme"], Rank::Viewer),
+    (Rank::Viewer, ROOT, "*", "read", &["acme", "other", "root"], Rank::Viewer),
+    (Rank::Editor, "editor@x.example", "acme", "admin", &["acme"], Rank::Editor),
+    (Rank::Editor, ROOT, "acme", "write", &["acme"], Rank::Editor),
+    (Rank::Admin, "Admin@X.example", "*", "admin", &["acme"], Rank::Admin),
+    (Rank::Admin, ROOT, "acme", "admin", &["acme"], Rank::Admin),
+    (Rank::Super, ROOT, "*", "admin", &["acme", "other", "root"], Rank::Super),
+];
 
 fn rank_for(needs: Needs) -> Rank {
     match needs {
@@ -46,6 +78,9 @@ fn call(route: &Route) -> (String, Value) {
     let body = match route.method {
         Method::Post if route.id == "create_cluster" => cluster(),
         Method::Post if route.id == "create_fleet" => fleet(),
+        Method::Post if route.id == "create_token" => {
+            json!({"name": "more", "organization": "acme", "access": "read", "days": 1})
+        }
         Method::Put if route.id == "replace_organization" => {
             json!({"display_name": "Acme", "quotas": {"fleets": 2, "clusters": 10, "kafka_units": 20}})
         }
@@ -57,15 +92,39 @@ fn call(route: &Route) -> (String, Value) {
     (format!("{} {path}{dry}", route.method.as_str()), body)
 }
 
-#[test]
-fn nobody_may_do_more_than_the_table_says() {
+/// The statuses with which a caller may be answered.
+fn expected(route: &Route, caller: &Caller) -> &'static [u16] {
+    let needed = rank_for(route.needs);
+    let is_stranger = caller.rank == Rank::Stranger;
+    match route.id {
+        _ if needed == Rank::Nobody => &[200],
+        "list_organizations" | "list_clusters" | "read_plan" | "list_events" | "list_tokens" => &[200],
+        // Nobody makes one that is for more than their own, and what it is good for is told.
+        "create_token" if is_stranger && caller.sees == ["other"] && caller.owner == ROOT => &[403],
+        "create_token" if is_stranger && caller.owner == "admin@x.example" => &[403],
+        "create_token" => &[201],
+        // No id.
+        "revoke_token" => &[404],
+        // What waits for nobody is no more there for those who may not approve it.
+        "approve_plan" => &[409],
+        "propose_plan" if caller.most < Rank::Editor => &[403],
+        "propose_plan" => &[422],
+        "create_organization" if caller.rank < Rank::Super => &[403],
+        _ if is_stranger => &[404],
+        _ if caller.rank < needed => &[403],
+        _ => &[200, 201, 202, 404, 409, 422],
+    }
+}
+
+/// Acme with members of each role, and something of each kind with the name that the calls have; and another organization.
+fn two_organizations() -> Tree {
     let tree = Tree::example("quickstart");
     let organizations = tree.read("organizations.yaml");
     let members = "members:\n  - {email: admin@x.example, role: admin}\n  - {email: editor@x.example, role: editor}\n  - {email: viewer@x.example, role: viewer}\n";
     let (head, _) = organizations.split_once("members:").unwrap();
-    let other = "---\napiVersion: streamfleet/v1\nkind: Organization\nidentifier: other\nmembers:\n  - {email: stranger@x.example, role: admin}\n";
+    let other = "---\napiVersion: streamfleet/v1\nkind: Organization\nidentifier: other\nquotas: {fleets: 1, clusters: 1, kafka_units: 1}\n\
+                 members:\n  - {email: stranger@x.example, role: admin}\n";
     fs::write(tree.path().join("organizations.yaml"), format!("{head}{members}{other}")).unwrap();
-    // Something of each kind, with the name that the calls have.
     let of_acme = "apiVersion: streamfleet/v1\norganization: acme\nidentifier: none\n";
     let issuer = "issuer: https://login.acme.example.com\njwks_uri: https://login.acme.example.com/keys\naudience: kafka\n";
     let keys =
@@ -75,64 +134,106 @@ fn nobody_may_do_more_than_the_table_says() {
         "acme/aws.yaml",
         format!("{of_acme}kind: CloudAccount\nprovider: aws\nregion: eu-central-1\n{keys}"),
     );
+    let of_other = "apiVersion: streamfleet/v1\norganization: other\n";
+    let (chain, key) = certificate("zulu.example.org");
+    let pem = |text: &str| text.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    tree.write(
+        "other/domain.yaml",
+        format!(
+            "{of_other}kind: BaseDomain\ndomain: zulu.example.org\ntls_cert: |\n{}tls_key: |\n{}",
+            pem(&chain),
+            pem(&key)
+        ),
+    );
+    let is_fleet = "kind: Fleet\nidentifier: zulu\ninfra_type: directory\ndomain: zulu.example.org\n\
+                    tenancy_mode: Shared\nmax_tenants: 1\nmax_kafka_units: 1\n";
+    tree.write("other/fleet.yaml", format!("{of_other}{is_fleet}"));
+    let sandbox = tree.read("acme/clusters/sandbox.yaml");
+    let sandbox = sandbox.replace("organization: acme", "organization: other");
+    let kilo = sandbox
+        .replace("infrastructure: eu", "infrastructure: zulu")
+        .replace("identifier: sandbox", "identifier: kilo");
+    tree.write("other/cluster.yaml", kilo);
+    tree
+}
+
+fn callers(tree: &Tree) -> Vec<Caller> {
+    let of = |&(rank, owner, organization, access, sees, most): &Known| {
+        let token = new_token(tree, owner, organization, access);
+        Caller { rank, owner, sees, most, token }
+    };
+    CALLERS.iter().map(of).collect()
+}
+
+/// What is only known to those who see an organization: the ids of all that is in it, and the names that no call has.
+fn marks(api: &Api<'_>, organization: &str) -> BTreeSet<String> {
+    let path = format!("/organizations/{organization}");
+    let lists = ["infrastructure", "base-domains", "identity-providers", "cloud-accounts"];
+    let paths = lists.map(|list| format!("{path}/{list}"));
+    let records =
+        paths.iter().flat_map(|path| api.get(path).expect(200).body["items"].as_array().unwrap().clone());
+    let clusters = api.get(&format!("/v1/clusters?organization={organization}")).expect(200);
+    let clusters = clusters.body["items"].as_array().unwrap().clone();
+    let ids = records.chain(clusters).chain([api.get(&path).expect(200).body]);
+    let ids = ids.map(|record| record["id"].as_str().unwrap().to_owned());
+    let names = match organization {
+        "acme" => ["Acme Corporation", "acme/eu", "acme/sandbox"],
+        _ => ["zulu", "kilo", "stranger@x.example"],
+    };
+    ids.chain(names.map(str::to_owned)).collect()
+}
+
+fn names(reply: &Reply, field: &str) -> Vec<String> {
+    let items = reply.body["items"].as_array().unwrap();
+    assert_eq!(reply.body["total"], items.len(), "{:#}", reply.body);
+    items.iter().map(|item| item[field].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn nobody_may_do_more_than_the_table_says() {
+    let tree = two_organizations();
     let api = Api::start(&tree);
     api.settle();
-    let callers = [
-        (Rank::Stranger, new_token(&tree, "stranger@x.example", "*", "admin")),
-        (Rank::Viewer, new_token(&tree, "viewer@x.example", "*", "admin")),
-        (Rank::Viewer, new_token(&tree, "admin@x.example", "acme", "read")),
-        (Rank::Editor, new_token(&tree, "editor@x.example", "acme", "admin")),
-        (Rank::Editor, new_token(&tree, ROOT, "acme", "write")),
-        (Rank::Admin, new_token(&tree, "admin@x.example", "*", "admin")),
-        (Rank::Super, new_token(&tree, ROOT, "*", "admin")),
-    ];
+    let marks = ["acme", "other"].map(|organization| (organization, marks(&api, organization)));
+    assert!(marks.iter().all(|(_, marks)| marks.len() >= 7), "{marks:?}");
+    let callers = callers(&tree);
     for route in ROUTES {
         let (what, body) = call(route);
-        let needed = rank_for(route.needs);
         let nobody = api.call_as("sf_none", &what, &[], body.clone());
-        assert_eq!(nobody.status == 401, needed > Rank::Nobody, "{what}: {:#}", nobody.body);
-        // Of tokens and of what nobody has, everybody may have their own.
-        if ["list_tokens", "create_token", "revoke_token", "list_events", "list_organizations"]
-            .contains(&route.id)
-        {
-            continue;
-        }
-        for (rank, token) in &callers {
+        assert_eq!(nobody.status == 401, route.needs > Needs::Nobody, "{what}: {:#}", nobody.body);
+        for caller in &callers {
+            let Caller { rank, owner, sees, token, .. } = caller;
             let answer = api.call_as(token, &what, &[], body.clone());
-            let told = format!("{what} by {rank:?}: {} {:#}", answer.status, answer.body);
-            match rank {
-                _ if needed == Rank::Nobody => assert_eq!(answer.status, 200, "{told}"),
-                // They see what is theirs, of which there is nothing, and of acme nothing.
-                Rank::Stranger
-                    if ["list_clusters", "read_plan", "propose_plan", "create_organization"]
-                        .contains(&route.id) =>
-                {
-                    assert!(!answer.body.to_string().contains("acme"), "{told}");
-                }
-                Rank::Stranger => {
-                    assert!([404, 409].contains(&answer.status), "{told}");
-                    assert!(!answer.body.to_string().contains("eu"), "{told}");
-                }
-                rank if *rank < needed => {
-                    // What waits for nobody is no more there for those who may not approve it.
-                    let expected = if route.id == "approve_plan" { 409 } else { 403 };
-                    assert_eq!(answer.status, expected, "{told}");
-                }
-                _ => assert!(![401, 403].contains(&answer.status), "{told}"),
+            let told = format!("{what} by {rank:?} {owner} {sees:?}: {} {:#}", answer.status, answer.body);
+            assert!(expected(route, caller).contains(&answer.status), "{told}");
+            if rank_for(route.needs) > Rank::Nobody {
+                let text = format!("{}{}", answer.head, answer.body);
+                // One's own address may be told to oneself.
+                let hidden = marks.iter().filter(|(organization, _)| !sees.contains(organization));
+                let seen =
+                    hidden.flat_map(|(_, marks)| marks).find(|mark| text.contains(*mark) && mark != owner);
+                assert_eq!(seen, None, "{told}");
             }
         }
     }
     // What may not be seen is answered as what isn't there, to the letter.
-    let stranger = &callers[0].1;
-    let hidden = api.call_as(stranger, "GET /v1/clusters/orders", &[], Value::Null);
-    let absent = api.call_as(stranger, "GET /v1/clusters/absent", &[], Value::Null);
-    let same = |mut body: Value| {
-        body["request_id"] = Value::Null;
-        body.to_string().replace("orders", "absent")
-    };
-    assert_eq!((hidden.status, same(hidden.body)), (absent.status, same(absent.body)));
+    let stranger = &callers[0].token;
+    for (hidden, absent) in [
+        ("GET /v1/clusters/orders", "GET /v1/clusters/absent"),
+        ("GET /v1/clusters?organization=orders", "GET /v1/clusters?organization=absent"),
+        ("GET /v1/events?organization=acme", "GET /v1/events?organization=absent"),
+        ("GET /organizations/acme/infrastructure", "GET /organizations/absent/infrastructure"),
+        ("DELETE /organizations/acme/infrastructure/eu", "DELETE /organizations/absent/infrastructure/eu"),
+    ] {
+        let [hidden, absent] = [hidden, absent].map(|what| api.call_as(stranger, what, &[], Value::Null));
+        let same = |mut body: Value| {
+            body["request_id"] = Value::Null;
+            body.to_string().replace("orders", "absent").replace("acme", "absent")
+        };
+        assert_eq!((hidden.status, same(hidden.body)), (absent.status, same(absent.body)));
+    }
     // An organization's administrators set everything of it but its limits.
-    let admin = &callers[5].1;
+    let admin = &callers.iter().find(|caller| caller.owner == "Admin@X.example").unwrap().token;
     let quotas = json!({"quotas": {"fleets": 200, "clusters": 10, "kafka_units": 20}});
     api.call_as(admin, "PATCH /organizations/acme", &[], quotas).refused(
         403,
@@ -140,5 +241,180 @@ fn nobody_may_do_more_than_the_table_says() {
         "only super users may change the `quotas` of an organization",
     );
     api.call_as(admin, "PATCH /organizations/acme", &[], json!({"display_name": "Acme"})).expect(200);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn lists_totals_events_and_tokens_have_what_the_caller_may_see_and_nothing_else() {
+    let tree = two_organizations();
+    let api = Api::start(&tree);
+    api.settle();
+    let callers = callers(&tree);
+    let all_events = api.get("/v1/events?page_size=200").expect(200);
+    let all_tokens = api.get("/v1/tokens?page_size=200").expect(200);
+    assert_eq!(all_tokens.body["total"], CALLERS.len() + 1, "{:#}", all_tokens.body);
+    for Caller { rank, owner, sees, token, .. } in &callers {
+        let get = |path: &str| api.call_as(token, &format!("GET {path}"), &[], Value::Null).expect(200);
+        let told = format!("{rank:?} {owner} {sees:?}");
+        // `root` has no document.
+        let listed: Vec<&str> = sees.iter().filter(|it| **it != "root").copied().collect();
+        assert_eq!(names(&get("/organizations"), "identifier"), listed, "{told}");
+        let clusters: Vec<&str> = [("acme", ["orders", "sandbox"].as_slice()), ("other", &["kilo"])]
+            .into_iter()
+            .filter(|(organization, _)| sees.contains(organization))
+            .flat_map(|(_, clusters)| clusters)
+            .copied()
+            .collect();
+        assert_eq!(names(&get("/v1/clusters"), "identifier"), clusters, "{told}");
+        // A page of one says how many there are, and ends where theirs end.
+        let first = get("/v1/clusters?page_size=1").body;
+        assert_eq!(
+            (&first["total"], first["next_page_token"].is_null()),
+            (&clusters.len().into(), clusters.len() < 2)
+        );
+        let events = get("/v1/events?page_size=200");
+        let of = |event: &Value| {
+            let of_resource = event["resource"].as_str().map(|it| it.split('/').nth(1).unwrap().to_owned());
+            of_resource.or_else(|| Some(event["fleet"].as_str()?.split('/').next().unwrap().to_owned()))
+        };
+        let may_see = |event: &&Value| match of(event) {
+            Some(organization) => sees.contains(&organization.as_str()),
+            None => *rank == Rank::Super,
+        };
+        let numbers = |events: Vec<&Value>| -> Vec<u64> {
+            events.iter().map(|event| event["number"].as_u64().unwrap()).collect()
+        };
+        let all = all_events.body["items"].as_array().unwrap();
+        let found = numbers(events.body["items"].as_array().unwrap().iter().collect());
+        assert_eq!(found, numbers(all.iter().filter(may_see).collect()), "{told}");
+        assert_eq!(events.body["total"], found.len(), "{told}");
+        assert_eq!(found.is_empty(), sees.is_empty(), "{told}");
+        let plan = get("/v1/plan").body;
+        let planned: Vec<&str> = plan["organizations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["organization"].as_str().unwrap())
+            .collect();
+        assert!(planned.iter().all(|organization| sees.contains(organization)), "{told}: {plan:#}");
+        let own = names(&get("/v1/tokens?page_size=200"), "owner");
+        let all = names(&all_tokens, "owner");
+        let is_own = |of: &&String| *rank == Rank::Super || of.eq_ignore_ascii_case(owner);
+        assert_eq!(own, all.iter().filter(is_own).cloned().collect::<Vec<_>>(), "{told}");
+    }
+    // Others' tokens are not there, and of one's own a lesser one revokes no greater one.
+    let items = all_tokens.body["items"].as_array().unwrap();
+    let id = |owner: &str, organization: &str, access: &str| -> String {
+        let is_it = |it: &&Value| {
+            it["owner"] == owner && it["organization"] == organization && it["access"] == access
+        };
+        items.iter().find(is_it).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let revoke = |caller: usize, id: &str| {
+        api.call_as(&callers[caller].token, &format!("DELETE /v1/tokens/{id}"), &[], Value::Null)
+    };
+    let (editors, least) = (id("editor@x.example", "acme", "admin"), id(ROOT, "acme", "write"));
+    let missing = format!("there is no token `{editors}`, or the caller may not see it");
+    for caller in [0, 1, 4, 9] {
+        revoke(caller, &editors).refused(404, "not_found", &missing);
+    }
+    let greater = "a token revokes itself and those that are for no more than it, and the one that is named is for more";
+    revoke(6, &least).refused(403, "forbidden", greater);
+    revoke(6, &id(ROOT, "*", "read")).expect(204);
+    assert_eq!(revoke(6, &least).status, 401);
+    revoke(10, &least).expect(204);
+    revoke(11, &editors).expect(204);
+    assert_eq!(api.call_as(&callers[7].token, "GET /v1/tokens", &[], Value::Null).status, 401);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn who_may_not_do_something_is_told_what_it_takes() {
+    let tree = two_organizations();
+    let api = Api::start(&tree);
+    api.settle();
+    let ask = |(owner, organization, access): (&str, &str, &str), what: &str, body: Value, detail: &str| {
+        let token = new_token(&tree, owner, organization, access);
+        api.call_as(&token, what, &[], body).refused(403, "forbidden", detail);
+    };
+    let (viewer, editor, admin) = ("viewer@x.example", "editor@x.example", "admin@x.example");
+    ask(
+        (viewer, "*", "admin"),
+        "PATCH /v1/clusters/orders",
+        json!({}),
+        "changing clusters takes the role `editor` in organization `acme`, and viewer@x.example has `viewer` there",
+    );
+    ask(
+        (editor, "acme", "admin"),
+        "PATCH /organizations/acme",
+        json!({}),
+        "changing organizations takes the role `admin` in organization `acme`, and editor@x.example has `editor` there",
+    );
+    ask(
+        (admin, "acme", "read"),
+        "DELETE /organizations/acme/infrastructure/eu",
+        Value::Null,
+        "deleting fleets in organization `acme` takes a token for `write`, and this one is for `read` in organization `acme`",
+    );
+    ask(
+        (admin, "*", "admin"),
+        "DELETE /organizations/acme",
+        Value::Null,
+        "deleting organizations is for super users alone, and admin@x.example is none",
+    );
+    ask(
+        (ROOT, "acme", "admin"),
+        "POST /organizations",
+        json!({"identifier": "more"}),
+        "creating organizations takes a token for `admin` in all organizations, and this one is for `admin` in organization \
+         `acme`",
+    );
+    ask(
+        (admin, "*", "read"),
+        "POST /v1/plans",
+        json!({"files": {}}),
+        "planning a tree that is sent takes a token for `write`, and this one is for `read`",
+    );
+    ask(
+        (viewer, "*", "admin"),
+        "POST /v1/plans",
+        json!({"files": {}}),
+        "planning a tree that is sent takes the role `editor` in an organization, and viewer@x.example has it in none that this \
+         token is for",
+    );
+    // What waits is there for who sees the fleet, and for administrators to approve.
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
+    api.serve.until("that is applied", || {
+        let orders = api.get("/v1/clusters/orders").body;
+        (orders["deletion_protection"] == false && orders["status"] == "Healthy").then_some(())
+    });
+    for file in ["acme/clusters/orders.yaml", "acme/clusters/sandbox.yaml"] {
+        fs::remove_file(tree.path().join(file)).unwrap();
+    }
+    let id = api.serve.until("a deletion waits for approval", || {
+        let plan = api.get("/v1/plan").body;
+        let mut fleets = plan["fleets"].as_array()?.iter();
+        fleets.find_map(|fleet| fleet["guard"]["id"].as_str().map(str::to_owned))
+    });
+    ask(
+        (editor, "*", "admin"),
+        &format!("POST /v1/plans/{id}/approve"),
+        Value::Null,
+        "approving takes the role `admin` in organization `acme`, and editor@x.example has `editor` there",
+    );
+    ask(
+        (admin, "*", "write"),
+        &format!("POST /v1/plans/{id}/approve"),
+        Value::Null,
+        "approving in organization `acme` takes a token for `admin`, and this one is for `write`",
+    );
+    let stranger = new_token(&tree, "stranger@x.example", "*", "admin");
+    api.call_as(&stranger, &format!("POST /v1/plans/{id}/approve"), &[], Value::Null).refused(
+        409,
+        "not_waiting",
+        &format!("nothing waits for approval `{id}`, or the caller may not see it"),
+    );
+    let approves = new_token(&tree, admin, "acme", "admin");
+    api.call_as(&approves, &format!("POST /v1/plans/{id}/approve"), &[], Value::Null).expect(200);
     assert_eq!(api.serve.stop(), Some(0));
 }

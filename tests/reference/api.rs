@@ -82,8 +82,40 @@ fn taken(takes: Takes) -> String {
     match takes {
         Takes::Create(kind) | Takes::Replace(kind) => format!("the whole {}", kind.noun()),
         Takes::Patch(kind) => format!("the fields of the {} that change, as `{MERGE_PATCH}`", kind.noun()),
-        Takes::Schema(schema) => fields(&schema()),
+        Takes::Schema(schema) => {
+            let schema = schema();
+            let each = schema["properties"].as_object().into_iter().flatten();
+            let each = each.map(|(name, field)| sent(name, field, &schema["required"]));
+            format!("{}{}", fields(&schema), each.collect::<String>())
+        }
     }
+}
+
+/// A field of what is sent, with what it may be.
+fn sent(name: &str, field: &serde_json::Value, required: &serde_json::Value) -> String {
+    let is_needed = required.as_array().is_some_and(|names| names.iter().any(|it| it == name));
+    let number = |key: &str| field[key].as_u64();
+    let values = match (field["enum"].as_array(), field["type"].as_str()) {
+        (Some(values), _) => {
+            let values: Vec<String> =
+                values.iter().filter_map(|it| Some(format!("`{}`", it.as_str()?))).collect();
+            format!("one of {}", values.join(", "))
+        }
+        (None, Some("integer")) => {
+            format!("an integer from {} to {}", number("minimum").unwrap(), number("maximum").unwrap())
+        }
+        (None, Some("string")) => match (number("minLength"), number("maxLength")) {
+            (Some(least), Some(most)) => format!("a string of {least} to {most} characters"),
+            (None, Some(most)) => format!("a string of at most {most} characters"),
+            _ => "a string".to_owned(),
+        },
+        (None, Some(other)) => format!("an {other}"),
+        (None, None) => "a string".to_owned(),
+    };
+    let default = field["default"].as_u64().map(|it| format!(", by default {it}")).unwrap_or_default();
+    let needed = if is_needed { ", has to be there" } else { "" };
+    let description = text(field["description"].as_str().unwrap_or_default());
+    format!("\n  - `{name}`: {values}{default}{needed}. {description}")
 }
 
 fn given(gives: Gives, route: &Route) -> String {

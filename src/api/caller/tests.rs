@@ -145,25 +145,132 @@ fn a_token_makes_none_that_is_more_than_itself() {
     let acme = [organization("acme", &[(ada, "admin")])];
     let own = caller(&token(ada, "acme", Access::Write), &[], &acme);
     let wide = caller(&token(ada, "*", Access::Write), &[], &acme);
+    let ends =
+        "a token makes none that ends later than itself, and this one ends at 1970-01-31T00:00:00.000000Z";
+    let others = "making tokens for others is for super users alone";
     let cases = [
-        (&own, order(ada, "acme", Access::Write, 30), true),
-        (&own, order("ADA@example.com", "acme", Access::Read, 1), true),
-        (&own, order(ada, "acme", Access::Admin, 1), false),
-        (&own, order(ada, "acme", Access::Write, 31), false),
-        (&own, order(ada, "umbrella", Access::Read, 1), false),
-        (&own, order(ada, "*", Access::Read, 1), false),
-        (&own, order(bob, "acme", Access::Read, 1), false),
-        (&wide, order(ada, "umbrella", Access::Read, 1), true),
-        (&wide, order(ada, "*", Access::Write, 1), true),
-        (&wide, order(ada, "*", Access::Write, u32::MAX), false),
+        (&own, order(ada, "acme", Access::Write, 30), None),
+        (&own, order("ADA@example.com", "acme", Access::Read, 1), None),
+        (
+            &own,
+            order(ada, "acme", Access::Admin, 1),
+            Some(("/access", "a token for `write` makes none for `admin`")),
+        ),
+        (&own, order(ada, "acme", Access::Write, 31), Some(("/days", ends))),
+        (
+            &own,
+            order(ada, "umbrella", Access::Read, 1),
+            Some(("/organization", "a token for organization `acme` makes none for `umbrella`")),
+        ),
+        (
+            &own,
+            order(ada, "*", Access::Read, 1),
+            Some(("/organization", "a token for organization `acme` makes none for all")),
+        ),
+        (&own, order(bob, "acme", Access::Read, 1), Some(("/owner", others))),
+        (&wide, order(ada, "umbrella", Access::Read, 1), None),
+        (&wide, order(ada, "*", Access::Write, 1), None),
+        (&wide, order(ada, "*", Access::Write, u32::MAX), Some(("/days", ends))),
     ];
     for (caller, order, expected) in cases {
-        assert_eq!(caller.may_make(&order, NOW), expected, "{order:?}");
+        let found = caller.excess(&order, NOW);
+        let found = found.as_ref().map(|(pointer, why)| (*pointer, why.as_str()));
+        assert_eq!(found, expected, "{order:?}");
     }
+    // Who doesn't say for how long gets what there is.
+    let days = |caller: &Caller, seconds| caller.usual_days(NOW + SignedDuration::from_secs(seconds));
+    assert_eq!([days(&own, 0), days(&own, 1), days(&own, 29 * 86_400 + 1)], [30, 29, 1]);
+    assert_eq!(days(&Caller::of_peer(0), 0), 90);
     let most = order(bob, "*", Access::Admin, 365);
-    assert!(caller(&token(ada, "*", Access::Admin), &[ada], &[]).may_make(&most, NOW));
-    assert!(!caller(&token(ada, "acme", Access::Admin), &[ada], &[]).may_make(&most, NOW));
-    assert!(Caller::of_peer(0).may_make(&most, NOW));
+    let excess = |caller: Caller| caller.excess(&most, NOW).map(|(pointer, _)| pointer);
+    assert_eq!(excess(caller(&token(ada, "*", Access::Admin), &[ada], &[])), None);
+    assert_eq!(excess(caller(&token(ada, "acme", Access::Admin), &[ada], &[])), Some("/owner"));
+    assert_eq!(excess(Caller::of_peer(0)), None);
+}
+
+#[test]
+fn who_may_not_do_something_is_told_whether_the_role_or_the_token_is_in_the_way() {
+    let ada = "ada@example.com";
+    let acme = [organization("acme", &[(ada, "viewer")]), organization("umbrella", &[(ada, "editor")])];
+    let of = |scope: &str, access| caller(&token(ada, scope, access), &[], &acme);
+    let doing = "creating clusters";
+    let role = "ask an administrator of the organization for that role";
+    let another = "send one that is for more; `streamfleet token create` makes another";
+    for (caller, organization, access, expected) in [
+        (
+            of("*", Access::Admin),
+            "acme",
+            Access::Write,
+            (
+                "creating clusters takes the role `editor` in organization `acme`, and ada@example.com has `viewer` there",
+                role,
+            ),
+        ),
+        (
+            of("*", Access::Admin),
+            "umbrella",
+            Access::Admin,
+            (
+                "creating clusters takes the role `admin` in organization `umbrella`, and ada@example.com has `editor` there",
+                role,
+            ),
+        ),
+        // A better token alone would be no help.
+        (
+            of("acme", Access::Read),
+            "acme",
+            Access::Write,
+            (
+                "creating clusters takes the role `editor` in organization `acme`, and ada@example.com has `viewer` there",
+                role,
+            ),
+        ),
+        (
+            of("*", Access::Read),
+            "umbrella",
+            Access::Write,
+            (
+                "creating clusters in organization `umbrella` takes a token for `write`, and this one is for `read`",
+                another,
+            ),
+        ),
+        (
+            caller(&token(ada, "acme", Access::Read), &[ada], &acme),
+            "acme",
+            Access::Admin,
+            (
+                "creating clusters in organization `acme` takes a token for `admin`, and this one is for `read` in organization \
+                 `acme`",
+                another,
+            ),
+        ),
+    ] {
+        assert!(!caller.may(&name(organization), access));
+        let (why, hint) = caller.lacks(doing, &name(organization), access);
+        assert_eq!((why.as_str(), hint), expected);
+    }
+    let told = |(why, hint): (String, &'static str)| format!("{why}; {hint}");
+    assert_eq!(
+        told(of("*", Access::Admin).lacks_super("creating organizations")),
+        "creating organizations is for super users alone, and ada@example.com is none; ask one of those whom \
+         `api.super_user_emails` names in the settings"
+    );
+    assert_eq!(
+        told(caller(&token(ada, "acme", Access::Admin), &[ada], &acme).lacks_super("creating organizations")),
+        format!(
+            "creating organizations takes a token for `admin` in all organizations, and this one is for `admin` in organization \
+             `acme`; {another}"
+        )
+    );
+    assert_eq!(
+        told(of("*", Access::Read).lacks_everywhere("planning", Access::Write)),
+        format!("planning takes a token for `write`, and this one is for `read`; {another}")
+    );
+    assert_eq!(
+        told(of("acme", Access::Admin).lacks_everywhere("planning", Access::Write)),
+        "planning takes the role `editor` in an organization, and ada@example.com has it in none that this token is for; ask an \
+         administrator of an organization for that role"
+    );
 }
 
 #[test]
@@ -197,6 +304,11 @@ fn what_a_token_lacks_is_told_when_it_is_made() {
     };
     assert_eq!(of(token("ada@example.com", "acme", Access::Read), &[]), "");
     assert_eq!(of(token("ada@example.com", "acme", Access::Write), &["ada@example.com"]), "");
+    assert_eq!(of(token("ada@example.com", "root", Access::Admin), &["ada@example.com"]), "");
+    assert_eq!(
+        of(token("ada@example.com", "none", Access::Write), &["ada@example.com"]),
+        "there is no organization none in the specs: until there is, the token is good for nothing"
+    );
     assert_eq!(
         of(token("ada@example.com", "acme", Access::Write), &[]),
         "ada@example.com may only read in organization acme: until that changes the token is good for no more"

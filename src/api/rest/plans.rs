@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answered, Call, written};
+use super::{Answered, Call, forbidden, written};
 use crate::api::problem::{FieldError, Problem, code};
 use crate::names::{Digest, SpecPath};
 use crate::plan::{FleetPlan, Plan};
@@ -38,7 +38,7 @@ pub(super) fn read(call: &Call) -> Answered {
 pub(super) fn propose(call: &Call) -> Answered {
     let mut organizations = call.made.round.checked.catalog.capacity.keys();
     if !call.caller.is_super() && !organizations.any(|it| call.caller.may(it, Access::Write)) {
-        return Err(Problem::forbidden("the caller may not write in any organization"));
+        return Err(forbidden(call.caller.lacks_everywhere(&call.doing(), Access::Write)));
     }
     let proposed: Proposed = serde_json::from_value(call.json()?).map_err(|error| {
         Problem::invalid(

@@ -1,18 +1,30 @@
 //! Tokens: one's own and, for super users, everybody's.
 
+mod order;
+
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::page::Page;
 use super::{Answered, Call, written};
-use crate::api::caller::Who;
+use crate::api::caller::{Who, shortfall_by_plan};
 use crate::api::problem::{FieldError, Problem};
 use crate::api::tokens::Shown;
+use crate::api::writing::{Fault, Refused};
 use crate::problem::plain;
-use crate::state::{NotAdded, Revoked, TokenOrder};
+use crate::state::{NotAdded, Revoked};
+
+/// A token that was just made.
+#[derive(Serialize)]
+struct Made {
+    #[serde(flatten)]
+    shown: Shown,
+    /// What somebody should know who made it.
+    warnings: Vec<String>,
+}
 
 /// The tokens that the caller may know of, the oldest first.
 pub(super) fn list(call: &Call) -> Answered {
@@ -21,37 +33,27 @@ pub(super) fn list(call: &Call) -> Answered {
     Ok(written(StatusCode::OK, &page.answer(page.items.iter().collect())))
 }
 
-/// A new token, whose secret stands in the answer and nowhere else.
+/// A new token, by default for the caller themselves. Its secret stands in the answer and nowhere else.
 pub(super) fn create(call: &Call) -> Answered {
-    let (order, now) = (order(call)?, Timestamp::now());
-    if !call.caller.may_make(&order, now) {
-        let why = "the caller may make tokens for themselves only, for no more than the one that they show, and that end no later";
-        return Err(Problem::forbidden(why));
+    let owner = match call.caller.who() {
+        Who::Token { owner, .. } => Some(owner.as_str()),
+        Who::Peer { .. } => None,
+    };
+    let now = Timestamp::now();
+    let order = order::read(&call.json()?, owner, call.caller.usual_days(now))?;
+    if let Some((pointer, why)) = call.caller.excess(&order, now) {
+        let (pointer, detail) = (Some(pointer.to_owned()), why.clone());
+        let errors = vec![FieldError { pointer, detail, ..FieldError::default() }];
+        return Err(Problem { errors, ..Problem::forbidden(why) });
     }
     let made = call.service.state.add_token(order, &call.caller.actor(), now).map_err(|why| match why {
         NotAdded::Order(fault) => {
-            let error = FieldError {
-                pointer: Some(fault.pointer.to_owned()),
-                detail: fault.why.clone(),
-                ..FieldError::default()
-            };
-            Problem::invalid(fault.why, vec![error])
+            Refused::Invalid(vec![Fault::at(fault.pointer, fault.why, fault.hint)]).into()
         }
         NotAdded::State(error) => Problem::from(error),
     })?;
-    Ok(written(StatusCode::CREATED, &Shown::from(made)))
-}
-
-/// What is asked for; by default for the caller themselves.
-fn order(call: &Call) -> Result<TokenOrder, Problem> {
-    let mut body = call.json()?;
-    if let (Value::Object(fields), Who::Token { owner, .. }) = (&mut body, call.caller.who()) {
-        fields.entry("owner").or_insert_with(|| json!(owner));
-    }
-    serde_json::from_value(body).map_err(|error| {
-        let why = plain(&error.to_string());
-        Problem::invalid(format!("no token can be made from the body: {why}"), Vec::new())
-    })
+    let warnings = shortfall_by_plan(&made.token, &call.made, &call.pending).into_iter().collect();
+    Ok(written(StatusCode::CREATED, &Made { shown: made.into(), warnings }))
 }
 
 /// Makes a token good for nothing.
@@ -59,13 +61,11 @@ pub(super) fn revoke(call: &Call) -> Answered {
     let named = call.parameter("id");
     let missing =
         || Problem::not_found(format!("there is no token `{}`, or the caller may not see it", plain(named)));
-    let tokens = call.service.state.tokens();
-    let token = tokens.iter().find(|token| token.id.to_string() == named.to_ascii_lowercase());
+    let token = named.parse().ok().and_then(|id| call.service.state.token(id));
     let token = token.filter(|token| call.caller.sees_token(token)).ok_or_else(missing)?;
-    if !call.caller.may_revoke(token) {
-        return Err(Problem::forbidden(
-            "the caller shows a token that is for less than the one that is to be revoked",
-        ));
+    if !call.caller.may_revoke(&token) {
+        let why = "a token revokes itself and those that are for no more than it, and the one that is named is for more";
+        return Err(Problem::forbidden(why).hint("send that one itself, or one that is for as much"));
     }
     match call.service.state.revoke_token(token.id, &call.caller.actor(), Timestamp::now()) {
         Ok(Revoked::Unknown) => Err(missing()),

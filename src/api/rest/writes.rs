@@ -37,8 +37,7 @@ pub(super) fn create(call: &Call) -> Answered {
     };
     match &organization {
         Some(organization) => call.may(organization, call.route.needs)?,
-        None if call.caller.is_super() => {}
-        None => return Err(Problem::forbidden("only super users may create organizations")),
+        None => call.may_as_super()?,
     }
     let key = writing::key_of(kind, organization.as_ref(), &body)?;
     if kind == Kind::Organization && key.name == Identifier::ROOT {

@@ -180,8 +180,8 @@ pub(super) fn new_token() -> Value {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": 365,
-                "default": 90,
-                "description": "How many days it holds.",
+                "description": "How many days it holds. By default 90 or, if that is less, as many as the caller's own token \
+                                still holds; only super users make tokens that hold for longer than theirs.",
             },
         },
     })
@@ -192,8 +192,13 @@ pub(super) fn shown_token() -> Value {
     let mut shown = token();
     shown["properties"]["token"] =
         json!({"type": "string", "description": "The token itself, which is never shown again."});
+    shown["properties"]["warnings"] = json!({
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "What to know of it, as that its owner has no role in the organization and it is good for nothing yet.",
+    });
     if let Some(names) = shown["required"].as_array_mut() {
-        names.push("token".into());
+        names.extend(["token".into(), "warnings".into()]);
     }
     shown
 }

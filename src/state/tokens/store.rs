@@ -1,20 +1,31 @@
-//! The file of the tokens, which only grows, and what follows from it in memory. There is none before the first token.
+//! The file of the tokens, and what follows from it in memory. There is none before the first token.
+//!
+//! Lines are added to it, and it is written anew, shorter, when much of it ended long ago. Whoever shows a token never waits for
+//! the disk: what is known is replaced as a whole, once it is on disk.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-use super::{Access, Reach, Token};
+use super::{Access, Reach, TOKENS_KEPT_DAYS, Token};
 use crate::names::Digest;
+use crate::parallel::locked;
 use crate::state::lines::Lines;
 use crate::state::records::with_version;
 use crate::state::{StateError, entries, folder};
 
 /// The file.
 pub const FILE: &str = "tokens.jsonl";
+
+/// How many tokens at least have to be over for long before the file is written anew without them, and no less than a quarter of
+/// all: so that each token that is made has to write few others.
+const WORTH: usize = 100;
 
 /// One line of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,21 +45,41 @@ enum Entry {
         id: Uuid,
         at: Timestamp,
     },
+    /// The file was written anew without those that were over before.
+    Shortened {
+        before: Timestamp,
+    },
 }
 
 /// The file, and what follows from it.
 pub(in crate::state) struct Tokens {
     path: Utf8PathBuf,
-    /// None where there is no file yet.
-    lines: Option<Lines>,
-    facts: Facts,
+    /// None where there is no file yet, or another took its place. Those who write wait for each other here, and for the disk.
+    lines: Mutex<Option<Lines>>,
+    /// What is on disk. Nobody waits for anything who holds this.
+    facts: Mutex<Arc<Facts>>,
 }
 
-#[derive(Default)]
-struct Facts {
+/// What follows from the file.
+#[derive(Clone, Default)]
+pub(super) struct Facts {
     /// Ids are in the order in which they were given.
-    tokens: BTreeMap<Uuid, Token>,
+    tokens: BTreeMap<Uuid, Arc<Kept>>,
     by_digest: HashMap<Digest, Uuid>,
+    /// What was over before that was dropped; none while nothing was.
+    dropped: Option<Timestamp>,
+}
+
+/// A token, and the digest of its secret.
+struct Kept {
+    token: Token,
+    sha256: Digest,
+}
+
+/// The file, while nobody else writes it.
+pub(super) struct Writing<'t> {
+    tokens: &'t Tokens,
+    lines: MutexGuard<'t, Option<Lines>>,
 }
 
 impl Tokens {
@@ -56,19 +87,21 @@ impl Tokens {
     /// is refused: without it, whoever was locked out by it would not be noticed, and a token that was revoked might come back.
     pub(in crate::state) fn open(dir: &Utf8Path) -> Result<(Tokens, Vec<String>), StateError> {
         let path = dir.join(FILE);
-        if folder::plain_file(&path)?.is_none() {
-            return Ok((Tokens { path, lines: None, facts: Facts::default() }, Vec::new()));
-        }
-        let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
-        let facts = Facts::read(&path, &bytes)?;
-        let mended = entries::repair::<Entry>(&mut lines, &bytes)?;
-        let told = exposed.into_iter().chain(mended).collect();
-        Ok((Tokens { path, lines: Some(lines), facts }, told))
+        let (lines, facts, told) = match folder::plain_file(&path)? {
+            None => (None, Facts::default(), Vec::new()),
+            Some(_) => {
+                let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
+                let facts = Facts::read(&path, &bytes)?;
+                let mended = entries::repair::<Entry>(&mut lines, &bytes)?;
+                (Some(lines), facts, exposed.into_iter().chain(mended).collect())
+            }
+        };
+        Ok((Tokens { path, lines: Mutex::new(lines), facts: Mutex::new(Arc::new(facts)) }, told))
     }
 
     /// That there is none, though some were made: whoever shows one is refused, and somebody will wonder why.
     pub(in crate::state) fn lost(&self) -> Option<String> {
-        self.facts.tokens.is_empty().then(|| {
+        self.facts().tokens.is_empty().then(|| {
             format!(
                 "`{}` is missing or empty though tokens were made, and none of them holds; restore it from a backup: \
                  streamfleet restore FILE TREE, or make new ones: streamfleet token create",
@@ -82,26 +115,26 @@ impl Tokens {
         &self.path
     }
 
-    /// All of them, the oldest first.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Token> {
-        self.facts.tokens.values()
+    /// What is on disk at this moment.
+    pub(super) fn facts(&self) -> Arc<Facts> {
+        Arc::clone(&locked(&self.facts))
     }
 
-    /// The one with this id.
-    pub(super) fn get(&self, id: Uuid) -> Option<&Token> {
-        self.facts.tokens.get(&id)
+    /// Waits until nobody else writes.
+    pub(super) fn writing(&self) -> Writing<'_> {
+        Writing { tokens: self, lines: locked(&self.lines) }
     }
+}
 
-    /// The one whose secret has this digest.
-    pub(super) fn find(&self, digest: &Digest) -> Option<&Token> {
-        self.facts.tokens.get(self.facts.by_digest.get(digest)?)
+impl Writing<'_> {
+    /// What is on disk, which stays so as long as this lives.
+    pub(super) fn facts(&self) -> Arc<Facts> {
+        self.tokens.facts()
     }
 
     /// Makes a token known, on disk first.
     pub(super) fn add(&mut self, token: &Token, sha256: Digest) -> Result<(), StateError> {
-        let Token { id, name, owner, organization, access, created_at, expires_at, revoked_at: _ } =
-            token.clone();
-        self.append(Entry::Token { id, name, owner, organization, access, created_at, expires_at, sha256 })
+        self.append(Entry::of(token, sha256))
     }
 
     /// Makes known that a token is good for nothing, on disk first.
@@ -110,14 +143,62 @@ impl Tokens {
     }
 
     fn append(&mut self, entry: Entry) -> Result<(), StateError> {
-        let lines = match &mut self.lines {
+        let path = &self.tokens.path;
+        let lines = match &mut *self.lines {
             Some(lines) => lines,
-            none => none.insert(Lines::open(self.path.clone())?.0),
+            none => {
+                let (lines, ..) = Lines::open(path.clone())?;
+                sync_folder_of(path)?;
+                none.insert(lines)
+            }
         };
         lines.append(&[with_version(&entry)])?;
-        self.facts.apply(entry);
+        let mut facts = Facts::clone(&self.facts());
+        facts.apply(entry);
+        self.replace(facts);
         Ok(())
     }
+
+    /// Drops what was over for long at a time, where that is worth the while. Killed at any moment, the file is as it was or
+    /// without those.
+    pub(super) fn shorten(&mut self, at: Timestamp) -> Result<(), StateError> {
+        let before = long_before(at);
+        let facts = self.facts();
+        let over = facts.tokens.values().filter(|kept| kept.token.over_at() <= before).count();
+        if over < WORTH.max(facts.tokens.len() / 4) {
+            return Ok(());
+        }
+        let shorter = facts.without(before);
+        let text: String = shorter.entries().map(|entry| with_version(&entry) + "\n").collect();
+        let path = &self.tokens.path;
+        let put = || {
+            // A temporary file is its owner's alone.
+            let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Utf8Path::new(".")))?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(path).map_err(|error| error.error)
+        };
+        put().map_err(StateError::io("write anew", path))?;
+        // What is appended next must not go to the one that was replaced.
+        *self.lines = None;
+        self.replace(shorter);
+        sync_folder_of(path)
+    }
+
+    fn replace(&self, facts: Facts) {
+        *locked(&self.tokens.facts) = Arc::new(facts);
+    }
+}
+
+/// A rename counts once the folder is on disk.
+fn sync_folder_of(path: &Utf8Path) -> Result<(), StateError> {
+    path.parent().map_or(Ok(()), folder::sync)
+}
+
+/// What was over by then is over for so long that it is dropped.
+pub(super) fn long_before(at: Timestamp) -> Timestamp {
+    let kept = SignedDuration::from_hours(24 * TOKENS_KEPT_DAYS);
+    at.checked_sub(kept).unwrap_or(Timestamp::MIN)
 }
 
 /// The whole records of a file's bytes.
@@ -126,11 +207,66 @@ pub(in crate::state) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result
     Ok(entries::whole::<Entry>(bytes))
 }
 
+/// Whether a file that was written anew since has all that is still worth anything of one that was saved at a time.
+pub(in crate::state) fn outlasts(here: &[u8], saved: &[u8], saved_at: Timestamp) -> bool {
+    let read = |bytes: &[u8]| Facts::read(Utf8Path::new(FILE), bytes);
+    let (Ok(here), Ok(saved)) = (read(here), read(saved)) else { return false };
+    let Some(dropped) = here.dropped else { return false };
+    let is_kept = |one: &Kept| match here.tokens.get(&one.token.id) {
+        Some(kept) => kept.sha256 == one.sha256 && kept.token.over_at() <= one.token.over_at(),
+        // It may have been revoked as soon as it was saved.
+        None => one.token.over_at().min(saved_at) <= dropped,
+    };
+    saved.tokens.values().all(|one| is_kept(one))
+}
+
+impl Entry {
+    fn of(token: &Token, sha256: Digest) -> Entry {
+        let Token { id, name, owner, organization, access, created_at, expires_at, revoked_at: _ } =
+            token.clone();
+        Entry::Token { id, name, owner, organization, access, created_at, expires_at, sha256 }
+    }
+}
+
 impl Facts {
     fn read(path: &Utf8Path, bytes: &[u8]) -> Result<Facts, StateError> {
         let mut facts = Facts::default();
         entries::read(path, bytes, |entry| facts.apply(entry))?;
         Ok(facts)
+    }
+
+    /// All of them, the oldest first.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Token> {
+        self.tokens.values().map(|kept| &kept.token)
+    }
+
+    /// The one with this id.
+    pub(super) fn get(&self, id: Uuid) -> Option<&Token> {
+        self.tokens.get(&id).map(|kept| &kept.token)
+    }
+
+    /// The one whose secret has this digest.
+    pub(super) fn find(&self, digest: &Digest) -> Option<&Token> {
+        self.get(*self.by_digest.get(digest)?)
+    }
+
+    /// The same without what was over by then.
+    fn without(&self, before: Timestamp) -> Facts {
+        let mut facts = self.clone();
+        facts.tokens.retain(|_, kept| kept.token.over_at() > before);
+        facts.by_digest.retain(|_, id| facts.tokens.contains_key(id));
+        Facts { dropped: Some(before), ..facts }
+    }
+
+    /// The shortest list of entries that these facts follow from.
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        let dropped = self.dropped.map(|before| Entry::Shortened { before });
+        let of = |kept: &Arc<Kept>| {
+            let Token { id, revoked_at, .. } = kept.token;
+            let revoked = revoked_at.map(|at| Entry::Revoked { id, at });
+            [Entry::of(&kept.token, kept.sha256.clone())].into_iter().chain(revoked)
+        };
+        dropped.into_iter().chain(self.tokens.values().flat_map(of))
     }
 
     fn apply(&mut self, entry: Entry) {
@@ -141,14 +277,16 @@ impl Facts {
                 let revoked_at = None;
                 let token =
                     Token { id, name, owner, organization, access, created_at, expires_at, revoked_at };
-                self.tokens.insert(id, token);
-                self.by_digest.insert(sha256, id);
+                self.by_digest.insert(sha256.clone(), id);
+                self.tokens.insert(id, Arc::new(Kept { token, sha256 }));
             }
             Entry::Revoked { id, at } => {
-                if let Some(token) = self.tokens.get_mut(&id) {
-                    token.revoked_at.get_or_insert(at);
+                if let Some(kept) = self.tokens.get_mut(&id).filter(|kept| kept.token.revoked_at.is_none()) {
+                    let token = Token { revoked_at: Some(at), ..kept.token.clone() };
+                    *kept = Arc::new(Kept { token, sha256: kept.sha256.clone() });
                 }
             }
+            Entry::Shortened { before } => self.dropped = Some(before),
         }
     }
 }

@@ -1,0 +1,201 @@
+//! How long tokens are kept and how many, and who waits while they are written.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+
+use super::*;
+
+const DAY: i64 = 24 * 60 * 60;
+
+fn order(name: &str, days: u32) -> TokenOrder {
+    let (name, owner) = (name.to_owned(), "ada@example.com".to_owned());
+    TokenOrder { name, owner, organization: Reach::All, access: Access::Read, days }
+}
+
+fn add(state: &State, name: &str, day: i64) -> NewToken {
+    state.add_token(order(name, 10), "ann", time(day * DAY)).unwrap()
+}
+
+fn names(state: &State) -> BTreeSet<String> {
+    state.tokens().into_iter().map(|token| token.name).collect()
+}
+
+/// Puts so many more into a closed folder as its first token is, whose names are numbers.
+fn multiply(path: &Utf8Path, count: u32) {
+    let file = path.join(TOKENS);
+    let mut text = fs::read_to_string(&file).unwrap();
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    for number in 1..=count {
+        let mut line = first.clone();
+        line["id"] = Uuid::from_u128(number.into()).to_string().into();
+        line["name"] = number.to_string().into();
+        line["sha256"] = serde_json::to_value(Digest::of(number.to_string())).unwrap();
+        text.push_str(&format!("{line}\n"));
+    }
+    fs::write(&file, text).unwrap();
+}
+
+/// A folder with one token of the first day, of which there are more, closed.
+fn with_many(count: u32) -> (TempDir, Utf8PathBuf) {
+    let (dir, path) = place();
+    add(&State::open(&path).unwrap(), "first", 0);
+    multiply(&path, count);
+    (dir, path)
+}
+
+#[test]
+fn who_shows_a_token_does_not_wait_for_those_that_are_being_made() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    let first = add(&state, "first", 0);
+    // As a disk that takes its time.
+    let slow = fs::File::open(path.join(TOKENS)).unwrap();
+    slow.lock().unwrap();
+    thread::scope(|scope| {
+        let adds = scope.spawn(|| add(&state, "second", 0));
+        let made = "made token second";
+        while !fs::read_to_string(path.join("audit.jsonl")).unwrap().contains(made) {
+            thread::yield_now();
+        }
+        let (told, tells) = mpsc::channel();
+        let (state, shown) = (&state, first.secret.expose_secret());
+        scope.spawn(move || told.send((state.token_of(shown, time(1)), names(state))).unwrap_or_default());
+        let answered = tells.recv_timeout(Duration::from_secs(30));
+        slow.unlock().unwrap();
+        // What isn't on disk is good for nothing.
+        assert_eq!(answered, Ok((Ok(first.token.clone()), ["first".to_owned()].into())));
+        let second = adds.join().unwrap();
+        assert_eq!(state.token_of(second.secret.expose_secret(), time(1)), Ok(second.token));
+    });
+}
+
+#[test]
+fn what_was_over_long_ago_is_dropped_when_it_is_much() {
+    let (_dir, path) = with_many(98);
+    // The token before the newest one says what time it is at least: 90 days after those ended.
+    let state = State::open(&path).unwrap();
+    add(&state, "later", 101);
+    let later = add(&state, "too few", 101);
+    assert_eq!(state.tokens().len(), 101);
+    state.revoke_token(later.token.id, "bob", time(101 * DAY)).unwrap();
+    drop(state);
+    let (_dir, path) = with_many(99);
+    let kept = {
+        let state = State::open(&path).unwrap();
+        // Nobody is to lose a token because the clock is ahead for once.
+        let ahead = add(&state, "ahead", 9_999);
+        assert_eq!(state.tokens().len(), 101);
+        state.revoke_token(ahead.token.id, "bob", time(99 * DAY)).unwrap();
+        let newest = add(&state, "newest", 100);
+        let last = add(&state, "last", 100);
+        assert_eq!(names(&state), ["ahead", "newest", "last"].map(str::to_owned).into());
+        // What is added and revoked afterwards is in the new file.
+        let after = add(&state, "after", 101);
+        state.revoke_token(newest.token.id, "bob", time(101 * DAY)).unwrap();
+        [last, after].map(|made| made.secret.expose_secret().to_owned())
+    };
+    assert_eq!(mode(&path.join(TOKENS)), 0o600);
+    assert_eq!(fs::read_to_string(path.join(TOKENS)).unwrap().lines().count(), 7);
+    let state = State::open(&path).unwrap();
+    assert_eq!(state.warnings(), Vec::<String>::new());
+    assert_eq!(names(&state), ["ahead", "newest", "last", "after"].map(str::to_owned).into());
+    for shown in kept {
+        assert!(state.token_of(&shown, time(101 * DAY)).is_ok());
+    }
+    let revoked = state.tokens().into_iter().filter(|token| token.revoked_at.is_some()).count();
+    assert_eq!(revoked, 2);
+    let audit = fs::read_to_string(path.join("audit.jsonl")).unwrap();
+    assert!(audit.contains("made token first"), "the trail keeps who made it");
+}
+
+#[test]
+fn a_backup_from_before_tokens_were_dropped_and_one_from_after_are_both_no_newer() {
+    let (_dir, path) = with_many(120);
+    let state = State::open(&path).unwrap();
+    let revoked = add(&state, "revoked", 100);
+    let before = back_up(&path, "0", time(100 * DAY)).unwrap().unwrap();
+    add(&state, "newest", 100);
+    assert_eq!(names(&state), ["revoked", "newest"].map(str::to_owned).into());
+    let after = back_up(&path, "0", time(100 * DAY)).unwrap().unwrap();
+    state.revoke_token(revoked.token.id, "bob", time(101 * DAY)).unwrap();
+    drop(state);
+    let shown = revoked.secret.expose_secret();
+    for archive in [&before, &after] {
+        fs::remove_file(path.join("registry.jsonl")).unwrap();
+        let restored = restore(&path, archive).unwrap();
+        assert!(restored.kept.contains(&TOKENS.to_owned()), "{restored:?}");
+        let state = State::open(&path).unwrap();
+        assert!(state.token_of(shown, time(101 * DAY)).is_err(), "it stays revoked");
+        assert_eq!(state.tokens().len(), 2);
+        drop(state);
+        // All of it is there where nothing is.
+        let (_other, lost) = place();
+        restore(&lost, archive).unwrap();
+        assert!(State::open(&lost).unwrap().token_of(shown, time(101 * DAY)).is_ok());
+    }
+    // What the backup has that holds, and the folder never had, was not dropped.
+    let (_other, other) = place();
+    restore(&other, &before).unwrap();
+    add(&State::open(&other).unwrap(), "another", 100);
+    let diverged = back_up(&other, "0", time(100 * DAY)).unwrap().unwrap();
+    let refused = restore(&path, &diverged).unwrap_err().to_string();
+    assert!(refused.contains("/tokens.jsonl`") && refused.contains("not as in the backup"), "{refused}");
+}
+
+#[test]
+fn who_makes_very_many_and_gives_them_up_gets_no_more_for_a_while() {
+    let (_dir, path) = with_many(999);
+    let state = State::open(&path).unwrap();
+    let make = |day: i64| state.add_token(order("more", 10), "ann", time(day * DAY));
+    let fault = |day: i64| match make(day).unwrap_err() {
+        NotAdded::Order(fault) => fault,
+        NotAdded::State(error) => panic!("{error}"),
+    };
+    let holding = fault(1);
+    assert_eq!(holding.why, "ada@example.com has 1000 tokens that hold, and there can't be more");
+    assert_eq!(holding.hint, "revoke those that nobody needs");
+    let over = fault(99);
+    assert_eq!(
+        over.why,
+        "ada@example.com has 1000 tokens with those that ended or were revoked in the last 90 days, and there can't be more"
+    );
+    assert_eq!(
+        over.hint,
+        "use a token until it ends, in place of a new one each time; those that are over are forgotten with time"
+    );
+    make(100).unwrap();
+}
+
+#[test]
+fn killed_before_or_after_the_shorter_file_takes_its_place_nothing_is_lost() {
+    let (_dir, path) = with_many(120);
+    let file = path.join(TOKENS);
+    let (kept, before) = {
+        let state = State::open(&path).unwrap();
+        let kept = add(&state, "kept", 100).secret.expose_secret().to_owned();
+        let before = fs::read(&file).unwrap();
+        add(&state, "newest", 100);
+        (kept, before)
+    };
+    let shorter = fs::read(&file).unwrap();
+    assert!(shorter.len() < before.len() / 10);
+    // Half of the new one is there, and the old one still in its place, as after a power cut that lost the rename.
+    fs::write(path.join(".tmpAbCdEf"), &shorter[..shorter.len() / 2]).unwrap();
+    fs::write(&file, &before).unwrap();
+    let state = State::open(&path).unwrap();
+    assert_eq!((state.warnings(), state.tokens().len()), (Vec::<String>::new(), 122));
+    assert!(state.token_of(&kept, time(100 * DAY)).is_ok());
+    add(&state, "again", 100);
+    let left = ["kept", "again"].map(str::to_owned);
+    assert_eq!(names(&state), left.clone().into());
+    drop(state);
+    let state = State::open(&path).unwrap();
+    assert_eq!(names(&state), left.into());
+    assert!(state.token_of(&kept, time(100 * DAY)).is_ok());
+}

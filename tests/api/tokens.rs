@@ -1,0 +1,201 @@
+//! Tokens over the API: what is asked for, what is told of it, and what is wrong with a body.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use super::exchanges::cluster;
+use super::{Api, ROOT, new_token};
+use crate::support::Tree;
+use crate::support::control_plane::PATIENCE;
+
+#[test]
+fn a_revoked_token_ends_what_is_on_its_way() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let token = new_token(&tree, ROOT, "*", "admin");
+    let body = cluster().to_string();
+    let mut stream = TcpStream::connect(&api.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST /v1/clusters HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\nExpect: 100-continue\r\n\r\n"
+    )
+    .unwrap();
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n", "it is let in");
+    let tokens = api.get("/v1/tokens").expect(200).body;
+    let id = tokens["items"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap();
+    api.call(&format!("DELETE /v1/tokens/{id}"), Value::Null).expect(204);
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert!(answer.contains("the token is unknown, has expired or was revoked"), "{answer}");
+    api.get("/v1/clusters/payments").expect(404);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn a_token_in_the_address_is_refused_and_stands_in_no_log() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    for what in ["DELETE /v1/tokens/TOKEN", "GET /v1/tokens/TOKEN", "GET /TOKEN", "GET /v1/clusters?x=TOKEN"]
+    {
+        let answer = api.call(&what.replace("TOKEN", &api.token), Value::Null);
+        let expected = if what.contains("GET /v1/tokens/") {
+            405
+        } else if what == "GET /TOKEN" {
+            404
+        } else {
+            401
+        };
+        assert_eq!(answer.status, expected, "{what}: {:#}", answer.body);
+        assert!(!format!("{answer:?}").contains(&api.token[..20]), "{answer:?}");
+    }
+    api.get("/v1/tokens").expect(200);
+    let log = api.serve.log();
+    assert_eq!(api.serve.stop(), Some(0));
+    assert!(!log.contains(&api.token[..20]) && log.contains("path=\"/v1/tokens/sf_…\""), "{log}");
+}
+
+#[test]
+fn who_makes_a_token_is_told_what_it_is_good_for() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let make = |owner: &str, organization: &str, access: &str| {
+        let order = json!({"name": "ci", "owner": owner, "organization": organization, "access": access});
+        let made = api.call("POST /v1/tokens", order).expect(201).body;
+        assert_eq!((&made["owner"], &made["access"]), (&owner.into(), &access.into()));
+        made["warnings"].clone()
+    };
+    assert_eq!(make("platform@acme.example.com", "acme", "admin"), json!([]));
+    assert_eq!(make(ROOT, "*", "admin"), json!([]));
+    assert_eq!(
+        make("bob@example.com", "acme", "read"),
+        json!([
+            "bob@example.com is no member of organization acme in the specs, and no super user: until that changes the token \
+             is good for nothing"
+        ])
+    );
+    assert_eq!(
+        make("platform@acme.example.com", "acne", "read"),
+        json!([
+            "platform@acme.example.com is no member of organization acne in the specs, and no super user: until that changes \
+             the token is good for nothing"
+        ])
+    );
+    let none = "there is no organization acne in the specs: until there is, the token is good for nothing";
+    assert_eq!(make(ROOT, "acne", "read"), json!([none]));
+    // Who was just made a member is one.
+    let members = json!({"members": [{"email": "bob@example.com", "role": "viewer"}]});
+    api.call("PATCH /organizations/acme", members).expect(200);
+    assert_eq!(make("bob@example.com", "acme", "read"), json!([]));
+    assert_eq!(
+        make("bob@example.com", "acme", "write"),
+        json!([
+            "bob@example.com may only read in organization acme: until that changes the token is good for no more"
+        ])
+    );
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_is_wrong_with_a_token_that_is_asked_for_is_told_by_its_fields() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let own = new_token(&tree, "platform@acme.example.com", "acme", "write");
+    let order = |field: &str, value: Value| {
+        let mut order = json!({"name": "ci", "organization": "acme", "access": "read"});
+        match value {
+            Value::Null => drop(order.as_object_mut().unwrap().remove(field)),
+            value => order[field] = value,
+        }
+        order
+    };
+    let ask = |body: Value, status: u16, code: &str, error: Value| {
+        let refused = api.call_as(&own, "POST /v1/tokens", &[], body);
+        refused.refused(status, code, error["detail"].as_str().unwrap());
+        let errors = json!([{
+            "pointer": error["pointer"], "detail": error["detail"], "hint": error["hint"], "file": null, "line": null,
+        }]);
+        assert_eq!(refused.body["errors"], errors, "{:#}", refused.body);
+    };
+    let error =
+        |pointer: &str, detail: &str, hint: &str| json!({"pointer": pointer, "detail": detail, "hint": hint});
+    ask(
+        order("acess", json!("read")),
+        422,
+        "invalid",
+        error("/acess", "unknown key `acess`", "did you mean `access`?"),
+    );
+    ask(
+        order("name", Value::Null),
+        422,
+        "invalid",
+        error("/name", "missing key `name`", "add `name`: a string of 1 to 64 characters"),
+    );
+    ask(
+        order("access", json!(["read"])),
+        422,
+        "invalid",
+        error(
+            "/access",
+            "`access`: expected `read`, `write` or `admin`, found a list",
+            "give it `read`, `write` or `admin`",
+        ),
+    );
+    ask(
+        order("days", json!(366)),
+        422,
+        "invalid",
+        error(
+            "/days",
+            "`days`: expected an integer from 1 to 365, found the number `366`",
+            "give it an integer from 1 to 365",
+        ),
+    );
+    ask(
+        order("name", json!(" ci")),
+        422,
+        "invalid",
+        error(
+            "/name",
+            "the name of a token has 1 to 64 characters, no control characters, and no space at either end",
+            "choose another name",
+        ),
+    );
+    let excess = |field: &str, value: Value, detail: &str| {
+        let pointer = format!("/{field}");
+        let error = json!({"pointer": pointer, "detail": detail, "hint": null});
+        ask(order(field, value), 403, "forbidden", error);
+    };
+    excess("owner", json!("bob@example.com"), "making tokens for others is for super users alone");
+    excess("organization", json!("*"), "a token for organization `acme` makes none for all");
+    excess("access", json!("admin"), "a token for `write` makes none for `admin`");
+    let ends =
+        api.call_as(&own, "GET /v1/tokens", &[], Value::Null).expect(200).body["items"][0]["expires_at"]
+            .clone();
+    let ends = ends.as_str().unwrap();
+    excess(
+        "days",
+        json!(365),
+        &format!("a token makes none that ends later than itself, and this one ends at {ends}"),
+    );
+    let mut two = order("days", json!(0));
+    two["scope"] = json!("all");
+    let refused = api.call_as(&own, "POST /v1/tokens", &[], two);
+    refused.refused(422, "invalid", "2 things are wrong with it");
+    assert_eq!(api.get("/v1/tokens").body["total"], 2);
+    // It ends no later than the one that makes it, where nobody says for how long.
+    let made = api.call_as(&own, "POST /v1/tokens", &[], order("owner", Value::Null)).expect(201).body;
+    assert!(made["expires_at"].as_str().unwrap() < ends, "{made:#}");
+    assert_eq!(api.serve.stop(), Some(0));
+}

@@ -1,0 +1,106 @@
+//! Who guesses tokens, what they learn of it, and what it costs others behind the same address.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use super::http::{Answer, address, ask, send};
+use super::quiet;
+use crate::support::Tree;
+use crate::support::serve::Serve;
+
+const SERVE: &str = "serve --specs tree --config settings.toml";
+
+fn limited(limits: &str) -> Tree {
+    let tree = quiet();
+    let settings = format!(
+        "state_dir = \"state\"\noutput_dir = \"output\"\n[api]\nlisten = \"127.0.0.1:0\"\n\
+         super_user_emails = [\"ada@example.com\"]\n{limits}"
+    );
+    fs::write(tree.beside("settings.toml"), settings).unwrap();
+    tree
+}
+
+fn new_token(tree: &Tree) -> String {
+    let words =
+        "token create tree --config settings.toml --name ci --owner ada@example.com --all-organizations";
+    tree.run(words).expect(0).out.trim().to_owned()
+}
+
+fn show(address: &str, token: &str) -> Answer {
+    send(address, "GET /v1/tokens", &[("Authorization", &format!("Bearer {token}"))], "")
+}
+
+fn detail(answer: &Answer) -> String {
+    serde_json::from_str::<Value>(&answer.body).unwrap()["detail"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn who_guesses_is_sent_away_and_keeps_nobody_else_behind_their_address_out() {
+    let tree = limited("requests_per_address = 5\nrequests_per_owner = 20\n");
+    let (good, revoked) = (new_token(&tree), new_token(&tree));
+    let id = &tree.run("token list tree --config settings.toml --format json").expect(0).out;
+    let id = serde_json::from_str::<Value>(id).unwrap()[1]["id"].as_str().unwrap().to_owned();
+    tree.run(&format!("token revoke {id} tree --config settings.toml")).expect(0);
+    let serve = Serve::start(&tree, SERVE);
+    serve.has_made(&["cluster acme/sandbox"]);
+    let address = &address(&serve);
+    let unknown = format!("sf_{}", "0".repeat(64));
+    let shown = [unknown.as_str(), &revoked, "sf_no"].into_iter().cycle();
+    let statuses: Vec<u16> = shown.clone().take(60).map(|token| show(address, token).status).collect();
+    // As many as the settings say, and one more for every twelve seconds that this takes.
+    assert!(statuses.starts_with(&[401; 5]), "{statuses:?}");
+    assert!(statuses.iter().filter(|status| **status == 429).count() > 40, "{statuses:?}");
+    // Nothing is learned of why.
+    for token in shown.take(3) {
+        let refused = show(address, token);
+        if refused.status == 429 {
+            assert_eq!(
+                detail(&refused),
+                "too many requests without a token that holds came from this address"
+            );
+            assert!(refused.head.contains("retry-after: "), "{}", refused.head);
+        }
+    }
+    // Others may be behind that address, as behind a proxy; they have the limit of an owner, whichever token they show.
+    let (other, begin) = (new_token(&tree), std::time::Instant::now());
+    let answered = (0..40).map(|number| show(address, [&good, &other][number % 2]));
+    let answered: Vec<Answer> = answered.collect();
+    let limit = 20 + begin.elapsed().as_secs() as usize / 3 + 1;
+    let fine = answered.iter().filter(|answer| answer.status == 200).count();
+    assert!((20..=limit).contains(&fine), "{fine} of {limit}");
+    let many = answered.iter().find(|answer| answer.status == 429).unwrap();
+    assert_eq!(detail(many), "too many requests came with tokens of this owner");
+    assert!(many.head.contains("retry-after: "), "{}", many.head);
+    assert_eq!(serve.stop(), Some(0));
+    let log = fs::read_to_string(tree.beside("serve.log")).unwrap();
+    let refused = statuses.iter().filter(|status| **status == 401).count();
+    let told = |line: &&str| !line.contains(" DEBUG ");
+    let lines = log.lines().filter(told).filter(|line| line.contains("a request is refused: ")).count();
+    assert!((refused..=refused + 3).contains(&lines), "{lines} lines for {refused}: {log}");
+    assert!(!log.lines().filter(told).any(|line| line.contains("status=429")), "{log}");
+}
+
+#[test]
+fn who_shows_no_token_does_not_fill_the_log() {
+    let tree = limited("");
+    let serve = Serve::start(&tree, SERVE);
+    let address = &address(&serve);
+    let mut stream = TcpStream::connect(address).unwrap();
+    let (begin, count) = (std::time::Instant::now(), 3000);
+    let request = "GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\n".repeat(count - 1);
+    let last = "GET /nowhere HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    let reads = stream.try_clone().unwrap();
+    let read = std::thread::spawn(move || std::io::read_to_string(reads).unwrap());
+    stream.write_all(format!("{request}{last}").as_bytes()).unwrap();
+    assert_eq!(read.join().unwrap().matches("HTTP/1.1 404 ").count(), count);
+    let most = 600 + 10 * (begin.elapsed().as_secs() as usize + 1);
+    assert_eq!(ask(address, "GET /healthz").status, 200);
+    assert_eq!(serve.stop(), Some(0));
+    let log = fs::read_to_string(tree.beside("serve.log")).unwrap();
+    let is_told = |line: &&str| line.contains("path=\"/nowhere\"") && !line.contains(" DEBUG ");
+    let lines = log.lines().filter(is_told).count();
+    assert!((600..=most).contains(&lines), "{lines}");
+}
