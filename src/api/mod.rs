@@ -21,6 +21,7 @@ mod rest;
 mod room;
 pub mod route;
 pub mod socket;
+pub mod tags;
 mod tls;
 pub mod tokens;
 mod webhook;

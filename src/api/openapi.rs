@@ -94,8 +94,9 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         parameters.push(json!({
             "name": "If-Match",
             "in": "header",
-            "description": "The `ETag` of what is to be changed: it is refused where that was changed since.",
-            "schema": {"type": "string", "maxLength": 200},
+            "description": "The `ETag` of what is to be changed: it is refused where that was changed since. Several are a list with \
+                            commas, of which one has to hold, and `*` stands for whatever is there. A weak tag never holds.",
+            "schema": {"type": "string", "maxLength": 2000},
         }));
     }
     let mut operation = json!({

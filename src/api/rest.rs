@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, FromRequestParts as _, RawPathParams, Request};
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH, LOCATION};
+use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -37,6 +37,7 @@ use super::problem::{Problem, code};
 use super::query::Query;
 use super::route::{Method, Needs, ROUTES, Route, Takes};
 use super::socket::Peer;
+use super::tags::{NoTags, Tags};
 use super::writing::{Writer, Written};
 use crate::config::ApiConfig;
 use crate::names::{Digest, Identifier, ResourceKey};
@@ -285,22 +286,12 @@ impl Call {
         Ok(asked.unwrap_or_default())
     }
 
-    /// The content that the caller expects; none where any will do.
-    fn expected(&self) -> Result<Option<Digest>, Problem> {
-        let mut given = self.headers.get_all(IF_MATCH).iter();
-        let (Some(tag), None) = (given.next(), given.next()) else {
-            return match self.headers.contains_key(IF_MATCH) {
-                true => Err(bad_tag()),
-                false => Ok(None),
-            };
-        };
-        let tag = tag.to_str().map_err(|_| bad_tag())?.trim();
-        if tag == "*" {
-            return Ok(None);
-        }
-        let digest = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
-        let digest = digest.and_then(|digest| serde_json::from_value(digest.into()).ok());
-        digest.map(Some).ok_or_else(bad_tag)
+    /// What the caller expects the resource to say; none where anything will do.
+    fn expected(&self) -> Result<Option<Tags>, Problem> {
+        Tags::expected(&self.headers).map_err(|NoTags| {
+            Problem::malformed("`If-Match` is neither `*` nor a list of tags as `ETag` gives them")
+                .hint("send the `ETag` of the record that was read, with its quotes, or leave the header out")
+        })
     }
 
     /// Whether the caller may do that here; otherwise, why not. Who may not even look hears that nothing is there.
@@ -319,11 +310,6 @@ impl Call {
         let access = access.as_str();
         Err(Problem::forbidden(format!("the caller may not {access} in organization `{organization}`")))
     }
-}
-
-fn bad_tag() -> Problem {
-    Problem::malformed("`If-Match` is none of the tags that `ETag` gives")
-        .hint("send the `ETag` of the record that was read, with its quotes, or leave the header out")
 }
 
 /// Everything that may go wrong, by code.
