@@ -316,6 +316,11 @@ pub static ROUTES: &[Route] = table! {
                     schema: shapes::time,
                     text: "Only what happened from this time on is given.",
                 },
+                Query {
+                    name: "order",
+                    schema: shapes::order,
+                    text: "Whether the oldest or the newest comes first. What happens while pages are asked for moves nothing on them.",
+                },
                 PAGE_SIZE,
                 PAGE_TOKEN,
             ],

@@ -27,6 +27,10 @@ pub(super) fn page_size() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": USUAL_PAGE})
 }
 
+pub(super) fn order() -> Value {
+    json!({"type": "string", "enum": ["asc", "desc"], "default": "asc"})
+}
+
 pub(super) fn status() -> Value {
     json!({"type": "string", "enum": Status::ALL.map(Status::as_str)})
 }
