@@ -62,7 +62,10 @@ fn outputs(kind: Kind) -> Vec<(&'static str, Value)> {
             ));
             outputs.push((
                 "storage_manifests_file_path",
-                maybe("Where its manifests are, where they are files."),
+                maybe(
+                    "Where its manifests are, where they are files: for super users the folder on the daemon's host, for others \
+                     the same below the folder of all manifests.",
+                ),
             ));
         }
         Kind::BaseDomain => outputs.push((
