@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::proposal::LONGEST_REVISION;
 use crate::catalog::Status;
 use crate::names::Identifier;
 
@@ -70,12 +71,13 @@ pub(super) fn proposal() -> Value {
         "properties": {
             "files": {
                 "type": "object",
-                "description": "The files by their paths in the tree, each in base64.",
+                "description": "The files by their paths in the tree, such as `acme/clusters/orders.yaml`, each in base64. All of \
+                                the tree is given: what is left out is taken to be removed.",
                 "additionalProperties": {"type": "string", "contentEncoding": "base64"},
             },
             "revision": {
-                "type": "string",
-                "maxLength": 200,
+                "type": ["string", "null"],
+                "maxLength": LONGEST_REVISION,
                 "description": "What names this state of the tree, such as the id of a commit.",
             },
         },
