@@ -3,6 +3,7 @@
 mod away;
 mod changes;
 mod exchanges;
+mod placed;
 mod reads;
 mod roles;
 mod trace;

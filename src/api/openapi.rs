@@ -14,7 +14,8 @@ use crate::names::Kind;
 use crate::spec::schema::Sent;
 use components::{Components, named};
 
-const JSON: &str = "application/json";
+/// What bodies and answers are sent as.
+pub const JSON: &str = "application/json";
 
 /// What merge patches are sent as (RFC 7396).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -26,12 +27,14 @@ the rest.
 - A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.
 - `null`, `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every field.
 - Times are UTC, with microseconds and `Z`.
+- A list comes page by page: `next_page_token` of one is the `page_token` of the next, and is null on the last one.
+- `ETag` names the spec as it is. `If-Match` is heard, and `If-None-Match` is not: how a resource stands changes while its tag stays.
 - A refusal is a problem document (RFC 9457). `code` is a word for programs, one of those that `/v1/errors` lists.
 - Each answer has an id in `X-Request-Id`, which the daemon's log has too.
 - What a caller may not see is answered as what isn't there.";
 
-/// The document.
-pub fn document() -> Value {
+/// The document of an API at an address, or below a path.
+pub fn document(server: &str) -> Value {
     let mut components = Components::default();
     let mut paths = Map::new();
     for route in ROUTES {
@@ -47,7 +50,7 @@ pub fn document() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": server}],
         "security": [{"token": []}],
         "tags": tags,
         "paths": paths,
@@ -262,7 +265,7 @@ fn refusal(status: u16) -> Value {
         });
     }
     let example = codes.clone().next().map(|code| {
-        let document = Problem::new(code, "why it is refused, in a sentence").document(None);
+        let document = Problem::new(code, "why it is refused, in a sentence").document(None, "");
         serde_json::from_slice::<Value>(&document).unwrap_or_default()
     });
     json!({

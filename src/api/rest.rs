@@ -32,7 +32,7 @@ use super::caller::Caller;
 use super::connection::Remote;
 use super::desk::{Desk, Made, Unanswered};
 use super::gate::Gate;
-use super::openapi;
+use super::openapi::{self, JSON, MERGE_PATCH};
 use super::problem::{Problem, code};
 use super::query::Query;
 use super::route::{Method, Needs, ROUTES, Route, Takes};
@@ -53,9 +53,28 @@ type Answered = Result<Response, Problem>;
 #[derive(Clone, Copy)]
 enum Handler {
     /// It is the same for everybody.
-    Open(fn() -> Response),
+    Open(fn(&Base) -> Response),
     /// It depends on who asks.
     Known(fn(&Call) -> Answered),
+}
+
+/// Where callers find the API.
+#[derive(Default)]
+pub(super) struct Base {
+    /// As clients are told it: an address, or a path.
+    url: String,
+    /// The path below which everything is, without a slash at its end.
+    path: String,
+    /// The description of the API there, once somebody asks for it.
+    document: OnceLock<Bytes>,
+}
+
+impl Base {
+    /// As the settings have it.
+    pub fn of(config: &ApiConfig) -> Base {
+        let url = config.base_url.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
+        Base { url, path: config.base_path().to_owned(), document: OnceLock::new() }
+    }
 }
 
 /// What requests are answered with.
@@ -111,6 +130,7 @@ impl Seats {
 /// A request, of a caller who may make it as far as the route alone can tell.
 pub(super) struct Call {
     service: Arc<Service>,
+    base: Arc<Base>,
     route: &'static Route,
     caller: Caller,
     /// The last plan.
@@ -124,17 +144,26 @@ pub(super) struct Call {
     runtime: Handle,
 }
 
-/// The router of everything in the table.
-pub(super) fn routes(service: &Arc<Service>) -> Router {
-    ROUTES.iter().fold(Router::new(), |router, route| {
+/// The router of everything in the table, below a path.
+pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
+    let base = Arc::new(base);
+    let routes = ROUTES.iter().fold(Router::new(), |router, route| {
         let Some(handler) = handler(route) else { return router };
-        let service = Arc::clone(service);
-        let answer = move |request: Request| answer(service, route, handler, request);
+        let at = (Arc::clone(service), Arc::clone(&base));
+        let answer = move |request: Request| answer(at, route, handler, request);
         let slashed = format!("{}/", route.path);
         router
             .route(route.path, on(filter(route.method), answer.clone()))
             .route(&slashed, on(filter(route.method), answer))
-    })
+    });
+    if base.path.is_empty() { routes } else { Router::new().nest(&base.path, routes) }
+}
+
+/// Whether this proposes a tree of specs, which is larger than other bodies.
+pub(super) fn is_proposal(request: &Request) -> bool {
+    let path = request.uri().path();
+    request.method() == axum::http::Method::POST
+        && path.strip_suffix('/').unwrap_or(path).ends_with("/v1/plans")
 }
 
 fn filter(method: Method) -> MethodFilter {
@@ -172,26 +201,27 @@ fn handler(route: &Route) -> Option<Handler> {
 }
 
 async fn answer(
-    service: Arc<Service>,
+    at: (Arc<Service>, Arc<Base>),
     route: &'static Route,
     handler: Handler,
     request: Request,
 ) -> Response {
-    match answered(service, route, handler, request).await {
+    match answered(at, route, handler, request).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
 
 async fn answered(
-    service: Arc<Service>,
+    at: (Arc<Service>, Arc<Base>),
     route: &'static Route,
     handler: Handler,
     request: Request,
 ) -> Answered {
+    let (service, base) = at;
     let (mut parts, body) = request.into_parts();
     let handler = match handler {
-        Handler::Open(handler) => return Ok(handler()),
+        Handler::Open(handler) => return Ok(handler(&base)),
         Handler::Known(handler) => handler,
     };
     let who = service.admit(&parts)?;
@@ -210,7 +240,7 @@ async fn answered(
     let pending = service.writer.pending(&made);
     let caller = who.caller(&made, &pending);
     let (runtime, headers) = (Handle::current(), parts.headers);
-    let call = Call { service, route, caller, made, pending, path, query, headers, body, runtime };
+    let call = Call { service, base, route, caller, made, pending, path, query, headers, body, runtime };
     let answer = move || {
         let _seat = seat;
         handler(&call)
@@ -259,9 +289,9 @@ impl Service {
 async fn read_body(takes: &Takes, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_patch = matches!(takes, Takes::Patch(_)) && sent == "application/merge-patch+json";
-    if sent != "application/json" && !is_patch {
-        return Err(Problem::unsupported("application/json"));
+    let taken = if matches!(takes, Takes::Patch(_)) { MERGE_PATCH } else { JSON };
+    if sent != JSON && sent != taken {
+        return Err(Problem::unsupported(&sent, taken));
     }
     Bytes::from_request(Request::new(body), &())
         .await
@@ -313,15 +343,15 @@ impl Call {
 }
 
 /// Everything that may go wrong, by code.
-fn errors() -> Response {
+fn errors(_: &Base) -> Response {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     json_text(TEXT.get_or_init(|| bytes(&serde_json::json!({"items": code::ALL}))).clone())
 }
 
 /// The description of all this.
-fn document() -> Response {
-    static TEXT: OnceLock<Bytes> = OnceLock::new();
-    json_text(TEXT.get_or_init(|| bytes(&openapi::document())).clone())
+fn document(base: &Base) -> Response {
+    let server = if base.url.is_empty() { "/" } else { &base.url };
+    json_text(base.document.get_or_init(|| bytes(&openapi::document(server))).clone())
 }
 
 /// An answer in JSON.

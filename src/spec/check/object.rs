@@ -65,7 +65,8 @@ impl Checker {
         };
         let mut map = Map::new();
         for (name, entry) in self.named(entries, |_| values.holds_secret()) {
-            if let Some(finding) = control_character(name, entry.key.span, at.name) {
+            if let Some(finding) = control_character(name, entry.key.span, &format!("a key of `{}`", at.name))
+            {
                 self.findings.push(*finding);
             } else if !entry.value.is_null() {
                 let value = self.field(values, name, entry, at);

@@ -12,7 +12,7 @@ pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value,
     let scalar = node.scalar();
     match (&shape.rule, scalar) {
         (Rule::Text { min, max, pattern, lines }, Some(Scalar::String(text))) => {
-            if !lines && let Some(finding) = control_character(text, node.span, name) {
+            if !lines && let Some(finding) = control_character(text, node.span, &format!("`{name}`")) {
                 return Err(finding);
             }
             let length = text.chars().count();
@@ -43,10 +43,10 @@ pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value,
 }
 
 /// A character that is none for people, and that others may take for the end of a value or of a line.
-pub(super) fn control_character(text: &str, span: Span, name: &str) -> Option<Box<Finding>> {
+pub(super) fn control_character(text: &str, span: Span, what: &str) -> Option<Box<Finding>> {
     let letter = text.chars().find(|letter| letter.is_control())?;
     let code = u32::from(letter);
-    let message = format!("`{}` has the control character U+{code:04X}", plain(name));
+    let message = format!("{what} has the control character U+{code:04X}");
     let hint = match letter {
         '\n' | '\r' => "write it on one line",
         _ => "leave it out",
