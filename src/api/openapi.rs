@@ -33,6 +33,14 @@ the rest.
 - Each answer has an id in `X-Request-Id`, which the daemon's log has too.
 - What a caller may not see is answered as what isn't there.";
 
+/// What there is beside kinds of resources.
+const OTHERS: [(&str, &str); 4] = [
+    ("plans", "What is to be done, what a proposal would do, and approvals."),
+    ("events", "What was decided, and what came of it."),
+    ("tokens", "What callers show."),
+    ("api", "What may go wrong, and this description."),
+];
+
 /// The document of an API at an address, or below a path.
 pub fn document(server: &str) -> Value {
     let mut components = Components::default();
@@ -42,6 +50,8 @@ pub fn document(server: &str) -> Value {
         path[route.method.as_str().to_ascii_lowercase()] = operation(route, &mut components);
     }
     let tags = Kind::ALL.map(|kind| json!({"name": kind.plural(), "description": about(kind)}));
+    let others = OTHERS.map(|(name, description)| json!({"name": name, "description": description}));
+    let tags: Vec<Value> = tags.into_iter().chain(others).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -109,9 +119,7 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         "parameters": parameters,
         "responses": responses(route, components),
     });
-    if let Some(kind) = route.kind() {
-        operation["tags"] = json!([kind.plural()]);
-    }
+    operation["tags"] = json!([tag(route)]);
     if route.needs == Needs::Nobody {
         operation["security"] = json!([]);
     }
@@ -119,6 +127,13 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         operation["requestBody"] = body(takes, components);
     }
     operation
+}
+
+/// What a route is listed under.
+fn tag(route: &Route) -> &'static str {
+    let of_path = |name: &str| route.path.starts_with(&format!("/v1/{}", name.trim_end_matches('s')));
+    let other = OTHERS.iter().map(|(name, _)| *name).find(|name| of_path(name));
+    route.kind().map(Kind::plural).or(other).unwrap_or("api")
 }
 
 /// What the caller must be allowed to, for people.

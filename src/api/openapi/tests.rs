@@ -134,3 +134,18 @@ fn every_parameter_of_a_path_is_described() {
         assert_eq!(named, described, "{path}");
     }
 }
+
+/// Programs that make clients make one type of an enumeration, and one for each word otherwise.
+#[test]
+fn words_are_enumerations() {
+    let document = document("/");
+    let access = &document["components"]["schemas"]["Cluster"]["properties"]["advanced_config"]["properties"]
+        ["cluster_access"];
+    assert_eq!(access["enum"], json!(["Internal", "External", "Internal & External"]));
+    let text = access["description"].as_str().unwrap();
+    assert!(
+        text.ends_with("\n- `External`: From outside only.\n- `Internal & External`: From both."),
+        "{text}"
+    );
+    assert!(!document.to_string().contains("{\"const\":\""));
+}

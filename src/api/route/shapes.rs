@@ -61,9 +61,16 @@ fn object(description: &str, properties: Value) -> Value {
     json!({"type": "object", "description": description, "required": names, "properties": properties})
 }
 
+/// A schema under a name of its own.
+fn titled(title: &str, mut schema: Value) -> Value {
+    schema["title"] = title.into();
+    schema
+}
+
 /// A tree of specs that is to be planned.
 pub(super) fn proposal() -> Value {
     json!({
+        "title": "Proposal",
         "type": "object",
         "description": "A tree of specs, as somebody proposes it in place of what there is.",
         "required": ["files"],
@@ -86,7 +93,7 @@ pub(super) fn proposal() -> Value {
 
 /// What came of an approval.
 pub(super) fn approved() -> Value {
-    object(
+    let approved = object(
         "What came of the approval.",
         json!({
             "id": {"type": "string", "description": "What was approved."},
@@ -94,11 +101,12 @@ pub(super) fn approved() -> Value {
             "changes": {"type": ["string", "null"], "description": "What it is for, as `delete cluster acme/orders`."},
             "approved_by": {"type": "string", "description": "Who approved it, now or before."},
         }),
-    )
+    );
+    titled("Approved", approved)
 }
 
 pub(super) fn events() -> Value {
-    page_of(&object(
+    let event = object(
         "A decision, or what came of it.",
         json!({
             "number": {"type": "integer", "minimum": 0, "description": "Greater than that of each event before."},
@@ -119,7 +127,8 @@ pub(super) fn events() -> Value {
             "what": {"type": "string", "description": "What happened, in words: `created`."},
             "why": {"type": "string", "description": "What caused it, what it waits for, or why it failed."},
         }),
-    ))
+    );
+    titled("EventList", page_of(&event))
 }
 
 /// What a token is known by; its secret isn't among it.
@@ -162,12 +171,13 @@ fn access() -> Value {
 }
 
 pub(super) fn tokens() -> Value {
-    page_of(&token())
+    titled("TokenList", page_of(&token()))
 }
 
 /// What a token is made from.
 pub(super) fn new_token() -> Value {
     json!({
+        "title": "TokenNew",
         "type": "object",
         "description": "What the token is to be.",
         "required": ["name", "organization", "access"],
@@ -195,7 +205,7 @@ pub(super) fn new_token() -> Value {
 
 /// A new token, with its secret.
 pub(super) fn shown_token() -> Value {
-    let mut shown = token();
+    let mut shown = titled("TokenShown", token());
     shown["properties"]["token"] =
         json!({"type": "string", "description": "The token itself, which is never shown again."});
     if let Some(names) = shown["required"].as_array_mut() {
@@ -214,7 +224,10 @@ pub(super) fn errors() -> Value {
             "next": {"type": "string", "description": "What to do about it."},
         }),
     );
-    object("Everything that may go wrong.", json!({"items": {"type": "array", "items": code}}))
+    titled(
+        "Errors",
+        object("Everything that may go wrong.", json!({"items": {"type": "array", "items": code}})),
+    )
 }
 
 pub(super) fn openapi() -> Value {
