@@ -26,7 +26,7 @@ the rest.
 
 - A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.
 - `null`, `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every field.
-- Times are UTC, with microseconds and `Z`.
+- Times are UTC and end in `Z`: with microseconds, but in a plan, where they may be finer.
 - A list comes page by page: `next_page_token` of one is the `page_token` of the next, and is null on the last one.
 - `ETag` names the spec as it is. `If-Match` is heard, and `If-None-Match` is not: how a resource stands changes while its tag stays.
 - A refusal is a problem document (RFC 9457). `code` is a word for programs, one of those that `/v1/errors` lists.
