@@ -1,14 +1,13 @@
 //! Behind a proxy: the API is below a path, and says so wherever it names itself.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use serde_json::json;
 
 use super::exchanges::fleet;
 use super::{Api, Reply};
-use crate::service::http::{ask, send};
+use crate::service::http::{announce, ask, send};
 use crate::support::Tree;
 
 const SERVE: &str = "serve --specs tree --config settings.toml";
@@ -68,18 +67,9 @@ fn proposed(api: &Api<'_>, length: usize) -> Reply {
 
 /// What is answered to a body of which only the length is sent.
 fn announced(api: &Api<'_>, what: &str, length: usize) -> Reply {
-    let mut stream = TcpStream::connect(&api.address).unwrap();
-    let head = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", api.token);
-    write!(
-        stream,
-        "{what} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{head}Content-Length: {length}\r\n\r\n"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
-    Reply { status, head: head.to_ascii_lowercase(), body: serde_json::from_str(body).unwrap() }
+    let authorization = format!("Bearer {}", api.token);
+    let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+    Reply::of(announce(&api.address, what, &headers, length))
 }
 
 #[test]
