@@ -2,6 +2,7 @@
 
 mod addresses;
 mod api;
+mod base_url;
 mod operators;
 mod release;
 mod sample;

@@ -372,6 +372,8 @@ impl Process {
 
     fn begin(&mut self, fleet: &FleetKey) -> Result<(), Lost> {
         let Some(round) = &self.round else { return Ok(()) };
+        // Nobody plans then.
+        locked(&self.look).begins(fleet);
         let work = self.work.begin(Arc::clone(round), fleet.clone());
         let (fleet, tell) = (fleet.clone(), self.tell.clone());
         thread("fleet", move || {

@@ -263,20 +263,33 @@ pub fn output_fields(kind: Kind) -> Vec<&'static str> {
     [OF_ALL.to_vec(), own].concat()
 }
 
+/// Texts that the interface has as such, and never as null, are empty where nobody gave them.
+fn give_empty(fields: &mut Map<String, Value>, names: &[&str]) {
+    for (_, value) in
+        fields.iter_mut().filter(|(name, value)| names.contains(&name.as_str()) && value.is_null())
+    {
+        *value = json!("");
+    }
+}
+
 /// The spec as the interface returns it: secrets reduced to a trace, and what the interface derives filled in.
 pub fn spec_fields(spec: &Spec) -> Map<String, Value> {
     let Value::Object(mut fields) = spec.redacted() else { return Map::new() };
     match spec {
         Spec::Fleet(_) => {
             fields.insert("network".into(), Value::Null);
+            give_empty(&mut fields, &["domain"]);
         }
-        Spec::Cluster(cluster) => {
-            // Sent as an empty string on creation and returned as sent.
-            fields.insert(
-                "provisioner_name".into(),
-                json!(cluster.provisioner_name.clone().unwrap_or_default()),
-            );
-            fields.insert("region".into(), json!(cluster.region.clone().unwrap_or_default()));
+        Spec::Cluster(_) => {
+            give_empty(&mut fields, &["provisioner_name", "region", "cloud_provider"]);
+            if let Some(Value::Object(config)) = fields.get_mut("advanced_config") {
+                give_empty(config, &["oauth", "tiered_storage_bucket_name"]);
+                match config.get_mut("tiered_storage_provider") {
+                    Some(Value::Object(provider)) => give_empty(provider, &["cloud_region"]),
+                    Some(provider) => *provider = json!({}),
+                    None => {}
+                }
+            }
         }
         Spec::BaseDomain(domain) => {
             let derived = domain.derived_domain().unwrap_or_else(|| domain.domain.clone());

@@ -5,6 +5,7 @@ mod changes;
 mod exchanges;
 mod foreseen;
 mod parked;
+mod placed;
 mod reads;
 mod roles;
 mod shared;

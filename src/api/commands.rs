@@ -125,7 +125,7 @@ async fn propose(State(desk): State<Arc<Desk>>, uri: Uri, body: Bytes) -> Answer
             |why: String| Problem::new(StatusCode::BAD_REQUEST, format!("the specs that were sent {why}"));
         let proposal: Proposal = serde_json::from_slice(&body)
             .map_err(|error| refused(format!("can't be understood: {error}")))?;
-        let snapshot = proposal.snapshot().ok_or_else(|| refused("are no base64".to_owned()))?;
+        let snapshot = proposal.snapshot().map_err(|_| refused("are no base64".to_owned()))?;
         // Most files are those that are planned all the time.
         Ok(Arc::new(spec::read(&snapshot, Some(&made.documents))))
     };

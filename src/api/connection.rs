@@ -2,7 +2,8 @@
 //!
 //! Where there is no room, whoever has been idle for longest, or still sends a body, gives way ([`Room`]). A head, a body, an answer and a whole
 //! connection have a deadline each, and so has whoever takes nothing of an answer ([`Patient`]). What is sent as two requests by
-//! one reading and as one by another (RFC 9112, section 6.3) is refused by hyper, or ends the connection.
+//! one reading and as one by another (RFC 9112, section 6.3) is refused by hyper; a length beside chunks it leaves out of account, and
+//! ends the connection with the answer (section 6.1).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use super::measured::{Bulk, Cut, Measured};
 use super::patient::Patient;
 use super::problem::{self, Problem};
 use super::proposal;
+use super::rest;
 use super::room::{Chair, Full, Place, Room};
 use super::tls::Handshake;
 use crate::config::ApiConfig;
@@ -59,6 +61,10 @@ pub(super) struct Limits {
     lifetime: Duration,
     /// The largest body, in bytes.
     body: usize,
+    /// The largest body with a tree of specs that is to be planned, in bytes, and how long that may take to come.
+    proposal: (usize, Duration),
+    /// The path below which the API is, without a slash at its end.
+    base: &'static str,
     /// How much all large bodies together may have, in bytes.
     bulk: usize,
 }
@@ -71,6 +77,8 @@ pub(super) const OF_SOCKET: Limits = Limits {
     answer: Duration::from_secs(180),
     lifetime: Duration::from_secs(300),
     body: proposal::LARGEST,
+    proposal: (proposal::LARGEST, Duration::from_secs(60)),
+    base: "",
     bulk: 4 * proposal::LARGEST,
 };
 
@@ -82,6 +90,7 @@ impl Limits {
     /// Whoever reaches the port, of whom nothing is known at first.
     pub fn of_network(config: &ApiConfig) -> Limits {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        let proposal = number(config.max_proposal_mib).max(1) << 20;
         Limits {
             connections: number(config.max_connections),
             of_one_address: number(config.max_connections_per_address),
@@ -90,7 +99,10 @@ impl Limits {
             answer: Duration::from_secs(120),
             lifetime: Duration::from_secs(60),
             body: 1 << 20,
-            bulk: 64 << 20,
+            proposal: (proposal, Duration::from_secs(60)),
+            // It is the same for as long as the process lives.
+            base: config.base_path().to_owned().leak(),
+            bulk: (4 * proposal).max(64 << 20),
         }
     }
 
@@ -98,11 +110,15 @@ impl Limits {
     pub fn around(self, routes: Router) -> Router {
         let within = from_fn_with_state((self, Bulk::new(self.bulk)), within);
         let routes = routes.layer(DefaultBodyLimit::disable()).layer(within);
-        problem::identified(routes)
+        problem::identified(routes, self.base)
     }
 }
 
 async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Request, next: Next) -> Response {
+    let limits = match rest::is_proposal(&request) {
+        true => Limits { body: limits.proposal.0, sending: limits.proposal.1, ..limits },
+        false => limits,
+    };
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > limits.body as u64) {
@@ -148,7 +164,7 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
             Err(full) if handshake.is_none() => {
                 if let Ok(seat) = Arc::clone(&refusals).try_acquire_owned() {
                     tokio::spawn(async move {
-                        refuse(stream, full).await;
+                        refuse(stream, full, limits.base).await;
                         drop(seat);
                     });
                 }
@@ -163,7 +179,7 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
                 match handshake {
                     None => answer(stream, routes, limits, peer, &place).await,
                     Some(handshake) => {
-                        if let Some(stream) = handshake.shake(stream).await {
+                        if let Some(stream) = handshake.shake(stream, limits.base).await {
                             answer(stream, routes, limits, peer, &place).await;
                         }
                     }
@@ -178,12 +194,12 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
 }
 
 /// Says that there is no room.
-async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full) {
+async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
     let why = match full {
         Full::Wholly => "there are as many connections as there may be",
         Full::ForAddress => "there are as many connections from this address as there may be",
     };
-    let answer = Problem::unavailable(why, Duration::from_secs(1)).written();
+    let answer = Problem::unavailable(why, Duration::from_secs(1)).written(base);
     let _ = timeout(REFUSAL, async {
         stream.write_all(&answer).await?;
         stream.shutdown().await
@@ -239,6 +255,8 @@ mod tests {
         answer: Duration::from_secs(60),
         lifetime: Duration::from_secs(60),
         body: 100,
+        proposal: (100, Duration::from_secs(60)),
+        base: "",
         bulk: 100,
     };
 

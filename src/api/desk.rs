@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
@@ -17,6 +17,10 @@ use crate::state::State;
 
 /// How long a plan is waited for: a target that is silent may hold it up.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a plan is current that nothing is known to have overtaken. There is another one every 30 s anyway, unless a target
+/// holds it up.
+const CURRENT: Duration = Duration::from_secs(60);
 
 /// Where those who ask leave their questions.
 pub struct Desk {
@@ -45,6 +49,8 @@ pub struct Made {
     pub round: Arc<Round>,
     /// How many writes of the API the specs have in any case: the [`Writer::mark`] of when they were read.
     pub writes: u64,
+    /// Since when it is there.
+    since: Instant,
     /// What has which id, once somebody asks for one.
     ids: Arc<OnceLock<BTreeMap<Uuid, ResourceKey>>>,
 }
@@ -57,7 +63,7 @@ impl Made {
         round: Arc<Round>,
         writes: u64,
     ) -> Made {
-        Made { installation, documents, round, writes, ids: Arc::default() }
+        Made { installation, documents, round, writes, since: Instant::now(), ids: Arc::default() }
     }
 
     /// What has an id.
@@ -165,6 +171,17 @@ impl Desk {
     pub(super) async fn last(&self) -> Result<Made, Unanswered> {
         let last = locked(&self.last).clone();
         match last {
+            Some(made) => Ok(made),
+            None => self.plan().await,
+        }
+    }
+
+    /// The last plan, where it is current: made a moment ago, of specs that have everything which was written through the API.
+    /// Otherwise one that is made from now on.
+    pub(super) async fn current(&self) -> Result<Made, Unanswered> {
+        let writes = self.writer.as_ref().map_or(0, |writer| writer.mark());
+        let is_current = |made: &Made| made.writes >= writes && made.since.elapsed() < CURRENT;
+        match self.made().filter(is_current) {
             Some(made) => Ok(made),
             None => self.plan().await,
         }

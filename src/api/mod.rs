@@ -21,6 +21,7 @@ mod rest;
 mod room;
 pub mod route;
 pub mod socket;
+pub mod tags;
 mod tls;
 pub mod tokens;
 mod webhook;
@@ -44,7 +45,7 @@ use crate::config::ApiConfig;
 use crate::vitals::Vitals;
 use connection::{Limits, OF_SOCKET};
 use problem::Plain;
-use rest::Service;
+use rest::{Base, Service};
 use socket::Socket;
 use tls::{Handshake, Tls};
 
@@ -135,9 +136,10 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     let closed = |source| Closed::Socket { path: path.clone(), source };
     let (socket, listener) = socket::listen(&path).map_err(closed)?;
     let is_admitted = socket.admits();
-    let rest =
-        Service::of(&desk, &config).map(|service| rest::routes(&Arc::new(service))).unwrap_or_default();
-    let routes = probes(Arc::clone(&vitals)).merge(rest.clone()).nest("/commands", commands::routes(desk));
+    let service = Service::of(&desk, &config).map(Arc::new);
+    let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
+    let commands = commands::routes(desk);
+    let routes = probes(Arc::clone(&vitals)).merge(rest(Base::default())).nest("/commands", commands);
     tracing::debug!(socket = %path, "answers commands");
     runtime.spawn(connection::accept(
         listener,
@@ -161,7 +163,8 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
     tracing::info!(%address, tls = tls.is_some(), "answers over HTTP");
-    let routes = probes(vitals).merge(hook.map(webhook::routes).unwrap_or_default()).merge(rest);
+    let routes =
+        probes(vitals).merge(hook.map(webhook::routes).unwrap_or_default()).merge(rest(Base::of(&config)));
     let limits = Limits::of_network(&config);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
         Some((Remote(*address), Some(address.ip())))

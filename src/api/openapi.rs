@@ -14,7 +14,8 @@ use crate::names::Kind;
 use crate::spec::schema::Sent;
 use components::{Components, named};
 
-const JSON: &str = "application/json";
+/// What bodies and answers are sent as.
+pub const JSON: &str = "application/json";
 
 /// What merge patches are sent as (RFC 7396).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -25,13 +26,23 @@ the rest.
 
 - A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.
 - `null`, `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every field.
-- Times are UTC, with microseconds and `Z`.
+- Times are UTC and end in `Z`: with microseconds, but in a plan, where they may be finer.
+- A list comes page by page: `next_page_token` of one is the `page_token` of the next, and is null on the last one.
+- `ETag` names the spec as it is. `If-Match` is heard, and `If-None-Match` is not: how a resource stands changes while its tag stays.
 - A refusal is a problem document (RFC 9457). `code` is a word for programs, one of those that `/v1/errors` lists.
 - Each answer has an id in `X-Request-Id`, which the daemon's log has too.
 - What a caller may not see is answered as what isn't there.";
 
-/// The document.
-pub fn document() -> Value {
+/// What there is beside kinds of resources.
+const OTHERS: [(&str, &str); 4] = [
+    ("plans", "What is to be done, what a proposal would do, and approvals."),
+    ("events", "What was decided, and what came of it."),
+    ("tokens", "What callers show."),
+    ("api", "What may go wrong, and this description."),
+];
+
+/// The document of an API at an address, or below a path.
+pub fn document(server: &str) -> Value {
     let mut components = Components::default();
     let mut paths = Map::new();
     for route in ROUTES {
@@ -39,6 +50,8 @@ pub fn document() -> Value {
         path[route.method.as_str().to_ascii_lowercase()] = operation(route, &mut components);
     }
     let tags = Kind::ALL.map(|kind| json!({"name": kind.plural(), "description": about(kind)}));
+    let others = OTHERS.map(|(name, description)| json!({"name": name, "description": description}));
+    let tags: Vec<Value> = tags.into_iter().chain(others).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -47,7 +60,7 @@ pub fn document() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": server}],
         "security": [{"token": []}],
         "tags": tags,
         "paths": paths,
@@ -94,8 +107,9 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         parameters.push(json!({
             "name": "If-Match",
             "in": "header",
-            "description": "The `ETag` of what is to be changed: it is refused where that was changed since.",
-            "schema": {"type": "string", "maxLength": 200},
+            "description": "The `ETag` of what is to be changed: it is refused where that was changed since. Several are a list with \
+                            commas, of which one has to hold, and `*` stands for whatever is there. A weak tag never holds.",
+            "schema": {"type": "string", "maxLength": 2000},
         }));
     }
     let mut operation = json!({
@@ -105,9 +119,7 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         "parameters": parameters,
         "responses": responses(route, components),
     });
-    if let Some(kind) = route.kind() {
-        operation["tags"] = json!([kind.plural()]);
-    }
+    operation["tags"] = json!([tag(route)]);
     if route.needs == Needs::Nobody {
         operation["security"] = json!([]);
     }
@@ -115,6 +127,13 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         operation["requestBody"] = body(takes, components);
     }
     operation
+}
+
+/// What a route is listed under.
+fn tag(route: &Route) -> &'static str {
+    let of_path = |name: &str| route.path.starts_with(&format!("/v1/{}", name.trim_end_matches('s')));
+    let other = OTHERS.iter().map(|(name, _)| *name).find(|name| of_path(name));
+    route.kind().map(Kind::plural).or(other).unwrap_or("api")
 }
 
 /// What the caller must be allowed to, for people.
@@ -261,7 +280,7 @@ fn refusal(status: u16) -> Value {
         });
     }
     let example = codes.clone().next().map(|code| {
-        let document = Problem::new(code, "why it is refused, in a sentence").document(None);
+        let document = Problem::new(code, "why it is refused, in a sentence").document(None, "");
         serde_json::from_slice::<Value>(&document).unwrap_or_default()
     });
     json!({

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use super::connection::Remote;
 use super::limiter::{Address, Told};
-use crate::problem::Problem as Mistake;
+use crate::problem::{Problem as Mistake, plain};
 use crate::state::looks_like_token;
 use code::Code;
 
@@ -156,9 +156,12 @@ impl Problem {
     }
 
     /// It was sent as something that isn't taken.
-    pub fn unsupported(taken: &str) -> Problem {
-        Problem::new(&code::UNSUPPORTED, "the body isn't sent as what is taken here")
-            .hint(format!("send it with a header `Content-Type: {taken}`"))
+    pub fn unsupported(sent: &str, taken: &str) -> Problem {
+        let why = match sent {
+            "" => "the body is sent without a `Content-Type`".to_owned(),
+            sent => format!("the body is sent as `{}`, which isn't taken here", plain(sent)),
+        };
+        Problem::new(&code::UNSUPPORTED, why).hint(format!("send it with a header `Content-Type: {taken}`"))
     }
 
     /// It was understood, and is wrong.
@@ -193,10 +196,10 @@ impl Problem {
         Problem { hint: Some(hint.into()), ..self }
     }
 
-    /// The document, for a request.
-    pub fn document(&self, id: Option<RequestId>) -> Vec<u8> {
+    /// The document, for a request, of an API below a path.
+    pub fn document(&self, id: Option<RequestId>, base: &str) -> Vec<u8> {
         let document = Document {
-            r#type: format!("/v1/errors#{}", self.kind.word),
+            r#type: format!("{base}/v1/errors#{}", self.kind.word),
             title: self.kind.title,
             status: self.status.as_u16(),
             code: self.kind.word,
@@ -210,8 +213,8 @@ impl Problem {
     }
 
     /// A whole answer, for whoever can't be answered otherwise. The connection ends with it.
-    pub(super) fn written(&self) -> Vec<u8> {
-        let document = self.document(None);
+    pub(super) fn written(&self, base: &str) -> Vec<u8> {
+        let document = self.document(None, base);
         let retry = self.retry_after.map(|pause| format!("Retry-After: {}\r\n", seconds(pause)));
         let head = format!(
             "HTTP/1.1 {}\r\nContent-Type: {PROBLEM}\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n",
@@ -222,8 +225,8 @@ impl Problem {
         [head.into_bytes(), document].concat()
     }
 
-    fn answered(self, id: Option<RequestId>) -> Response {
-        let mut response = Response::new(Body::from(self.document(id)));
+    fn answered(self, id: Option<RequestId>, base: &str) -> Response {
+        let mut response = Response::new(Body::from(self.document(id, base)));
         *response.status_mut() = self.status;
         self.say_beside(response.headers_mut());
         response.extensions_mut().insert(self);
@@ -252,7 +255,7 @@ fn seconds(pause: Duration) -> u64 {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        self.answered(None)
+        self.answered(None, "")
     }
 }
 
@@ -270,21 +273,25 @@ impl From<&Mistake> for FieldError {
     }
 }
 
-/// Has [`identify`] go around routes, and around what the router itself refuses.
-pub fn identified(routes: Router) -> Router {
+/// Has [`identify`] go around routes, and around what the router itself refuses, of an API below a path.
+pub fn identified(routes: Router, base: &'static str) -> Router {
     let told = Arc::new(Told::default());
-    Router::new().fallback_service(routes).layer(from_fn_with_state(told, identify))
+    Router::new().fallback_service(routes).layer(from_fn_with_state((base, told), identify))
 }
 
 /// Gives a request its id, has it answered, and sees to it that a refusal is a problem document. It goes around everything else.
-async fn identify(State(told): State<Arc<Told>>, mut request: Request, next: Next) -> Response {
+async fn identify(
+    State((base, told)): State<(&'static str, Arc<Told>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let (id, begin) = (RequestId(Uuid::now_v7()), Instant::now());
     let from = request.extensions().get::<Remote>().map(|remote| Address::from(remote.0.ip()));
     request.extensions_mut().insert(id);
     let (method, path) = (request.method().clone(), without_tokens(request.uri().path()));
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let answered = answered.unwrap_or_else(|_| Problem::internal().into_response());
-    let mut response = refused(answered, id);
+    let mut response = refused(answered, id, base);
     let status = response.status();
     let millis = begin.elapsed().as_millis();
     let request = id.0;
@@ -316,12 +323,12 @@ fn is_told(status: StatusCode, from: Option<Address>, told: &Told) -> bool {
 }
 
 /// Puts the request's id into a problem, and makes problems of other refusals.
-fn refused(mut response: Response, id: RequestId) -> Response {
+fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
     let status = response.status();
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         let (mut parts, _) = response.into_parts();
         parts.headers.remove(CONTENT_LENGTH);
-        return Response::from_parts(parts, Body::from(problem.document(Some(id))));
+        return Response::from_parts(parts, Body::from(problem.document(Some(id), base)));
     }
     let is_refused = status.is_client_error() || status.is_server_error();
     let is_told = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == PROBLEM)
@@ -331,18 +338,19 @@ fn refused(mut response: Response, id: RequestId) -> Response {
     }
     let allow = response.headers().get(ALLOW).and_then(|allow| allow.to_str().ok()).map(str::to_owned);
     let problem = match status {
-        StatusCode::NOT_FOUND => unknown(),
+        StatusCode::NOT_FOUND => unknown(base),
         StatusCode::METHOD_NOT_ALLOWED => Problem::method_not_allowed(allow.unwrap_or_default()),
         StatusCode::REQUEST_TIMEOUT => Problem::late("it took longer than it may"),
         status => Problem::new(code::of(status), "it can't be answered as it was asked for"),
     };
     // What the code stands for may be less than what was meant.
-    Problem { status, ..problem }.answered(Some(id))
+    Problem { status, ..problem }.answered(Some(id), base)
 }
 
-/// There is nothing at a path.
-pub fn unknown() -> Problem {
-    Problem::not_found("there is nothing at this path").hint("`/openapi.json` has every path that there is")
+/// There is nothing at a path, and there is an API below another.
+fn unknown(base: &str) -> Problem {
+    Problem::not_found("there is nothing at this path")
+        .hint(format!("`{base}/openapi.json` has every path that there is"))
 }
 
 #[cfg(test)]

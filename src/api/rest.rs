@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, FromRequestParts as _, RawPathParams, Request};
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH, LOCATION};
+use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -33,11 +33,12 @@ use super::caller::Caller;
 use super::connection::Remote;
 use super::desk::{Desk, Made, Unanswered};
 use super::gate::Gate;
-use super::openapi;
+use super::openapi::{self, JSON, MERGE_PATCH};
 use super::problem::{Problem, code};
 use super::query::Query;
 use super::route::{Method, Needs, ROUTES, Route, Takes};
 use super::socket::Peer;
+use super::tags::{NoTags, Tags};
 use super::writing::{Writer, Written};
 use crate::config::ApiConfig;
 use crate::names::{Digest, Identifier, ResourceKey};
@@ -53,9 +54,28 @@ type Answered = Result<Response, Problem>;
 #[derive(Clone, Copy)]
 enum Handler {
     /// It is the same for everybody.
-    Open(fn() -> Response),
+    Open(fn(&Base) -> Response),
     /// It depends on who asks.
     Known(fn(&Call) -> Answered),
+}
+
+/// Where callers find the API.
+#[derive(Default)]
+pub(super) struct Base {
+    /// As clients are told it: an address, or a path.
+    url: String,
+    /// The path below which everything is, without a slash at its end.
+    path: String,
+    /// The description of the API there, once somebody asks for it.
+    document: OnceLock<Bytes>,
+}
+
+impl Base {
+    /// As the settings have it.
+    pub fn of(config: &ApiConfig) -> Base {
+        let url = config.base_url.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
+        Base { url, path: config.base_path().to_owned(), document: OnceLock::new() }
+    }
 }
 
 /// What requests are answered with.
@@ -111,6 +131,7 @@ impl Seats {
 /// A request, of a caller who may make it as far as the route alone can tell.
 pub(super) struct Call {
     service: Arc<Service>,
+    base: Arc<Base>,
     route: &'static Route,
     caller: Caller,
     /// The last plan.
@@ -124,17 +145,26 @@ pub(super) struct Call {
     runtime: Handle,
 }
 
-/// The router of everything in the table.
-pub(super) fn routes(service: &Arc<Service>) -> Router {
-    ROUTES.iter().fold(Router::new(), |router, route| {
+/// The router of everything in the table, below a path.
+pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
+    let base = Arc::new(base);
+    let routes = ROUTES.iter().fold(Router::new(), |router, route| {
         let Some(handler) = handler(route) else { return router };
-        let service = Arc::clone(service);
-        let answer = move |request: Request| answer(service, route, handler, request);
+        let at = (Arc::clone(service), Arc::clone(&base));
+        let answer = move |request: Request| answer(at, route, handler, request);
         let slashed = format!("{}/", route.path);
         router
             .route(route.path, on(filter(route.method), answer.clone()))
             .route(&slashed, on(filter(route.method), answer))
-    })
+    });
+    if base.path.is_empty() { routes } else { Router::new().nest(&base.path, routes) }
+}
+
+/// Whether this proposes a tree of specs, which is larger than other bodies.
+pub(super) fn is_proposal(request: &Request) -> bool {
+    let path = request.uri().path();
+    request.method() == axum::http::Method::POST
+        && path.strip_suffix('/').unwrap_or(path).ends_with("/v1/plans")
 }
 
 fn filter(method: Method) -> MethodFilter {
@@ -172,26 +202,27 @@ fn handler(route: &Route) -> Option<Handler> {
 }
 
 async fn answer(
-    service: Arc<Service>,
+    at: (Arc<Service>, Arc<Base>),
     route: &'static Route,
     handler: Handler,
     request: Request,
 ) -> Response {
-    match answered(service, route, handler, request).await {
+    match answered(at, route, handler, request).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
 
 async fn answered(
-    service: Arc<Service>,
+    at: (Arc<Service>, Arc<Base>),
     route: &'static Route,
     handler: Handler,
     request: Request,
 ) -> Answered {
+    let (service, base) = at;
     let (mut parts, body) = request.into_parts();
     let handler = match handler {
-        Handler::Open(handler) => return Ok(handler()),
+        Handler::Open(handler) => return Ok(handler(&base)),
         Handler::Known(handler) => handler,
     };
     let who = service.admit(&parts)?;
@@ -211,7 +242,7 @@ async fn answered(
     who.still_holds(&service.state)?;
     let caller = who.caller(&made, &pending);
     let (runtime, headers) = (Handle::current(), parts.headers);
-    let call = Call { service, route, caller, made, pending, path, query, headers, body, runtime };
+    let call = Call { service, base, route, caller, made, pending, path, query, headers, body, runtime };
     let answer = move || {
         let _seat = seat;
         handler(&call)
@@ -270,9 +301,9 @@ impl Service {
 async fn read_body(takes: &Takes, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_patch = matches!(takes, Takes::Patch(_)) && sent == "application/merge-patch+json";
-    if sent != "application/json" && !is_patch {
-        return Err(Problem::unsupported("application/json"));
+    let taken = if matches!(takes, Takes::Patch(_)) { MERGE_PATCH } else { JSON };
+    if sent != JSON && sent != taken {
+        return Err(Problem::unsupported(&sent, taken));
     }
     Bytes::from_request(Request::new(body), &())
         .await
@@ -297,22 +328,12 @@ impl Call {
         Ok(asked.unwrap_or_default())
     }
 
-    /// The content that the caller expects; none where any will do.
-    fn expected(&self) -> Result<Option<Digest>, Problem> {
-        let mut given = self.headers.get_all(IF_MATCH).iter();
-        let (Some(tag), None) = (given.next(), given.next()) else {
-            return match self.headers.contains_key(IF_MATCH) {
-                true => Err(bad_tag()),
-                false => Ok(None),
-            };
-        };
-        let tag = tag.to_str().map_err(|_| bad_tag())?.trim();
-        if tag == "*" {
-            return Ok(None);
-        }
-        let digest = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
-        let digest = digest.and_then(|digest| serde_json::from_value(digest.into()).ok());
-        digest.map(Some).ok_or_else(bad_tag)
+    /// What the caller expects the resource to say; none where anything will do.
+    fn expected(&self) -> Result<Option<Tags>, Problem> {
+        Tags::expected(&self.headers).map_err(|NoTags| {
+            Problem::malformed("`If-Match` is neither `*` nor a list of tags as `ETag` gives them")
+                .hint("send the `ETag` of the record that was read, with its quotes, or leave the header out")
+        })
     }
 
     /// Whether the caller may do that here; otherwise, why not. Who may not even look hears that nothing is there.
@@ -358,21 +379,16 @@ fn forbidden((why, hint): (String, &'static str)) -> Problem {
     Problem::forbidden(why).hint(hint)
 }
 
-fn bad_tag() -> Problem {
-    Problem::malformed("`If-Match` is none of the tags that `ETag` gives")
-        .hint("send the `ETag` of the record that was read, with its quotes, or leave the header out")
-}
-
 /// Everything that may go wrong, by code.
-fn errors() -> Response {
+fn errors(_: &Base) -> Response {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     json_text(TEXT.get_or_init(|| bytes(&serde_json::json!({"items": code::ALL}))).clone())
 }
 
 /// The description of all this.
-fn document() -> Response {
-    static TEXT: OnceLock<Bytes> = OnceLock::new();
-    json_text(TEXT.get_or_init(|| bytes(&openapi::document())).clone())
+fn document(base: &Base) -> Response {
+    let server = if base.url.is_empty() { "/" } else { &base.url };
+    json_text(base.document.get_or_init(|| bytes(&openapi::document(server))).clone())
 }
 
 /// An answer in JSON.

@@ -277,7 +277,8 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Get,
             path: "/v1/plan",
             id: "read_plan",
-            summary: "Plan now, and see what is to be done and what waits",
+            summary: "See what is to be done and what waits, by the last plan. It is at most a minute old, as its `created_at` says, \
+                      and has everything that was written through the API before",
             needs: Needs::Read,
             query: &[],
             takes: None,
@@ -315,6 +316,11 @@ pub static ROUTES: &[Route] = table! {
                     name: "since",
                     schema: shapes::time,
                     text: "Only what happened from this time on is given.",
+                },
+                Query {
+                    name: "order",
+                    schema: shapes::order,
+                    text: "Whether the oldest or the newest comes first. What happens while pages are asked for moves nothing on them.",
                 },
                 PAGE_SIZE,
                 PAGE_TOKEN,

@@ -262,14 +262,14 @@ impl Handshake {
     }
 
     /// The stream inside; none where there is none in time. Whoever speaks HTTP in the clear is told that it takes TLS.
-    pub async fn shake<S>(&self, stream: Patient<S>) -> Option<TlsStream<Patient<S>>>
+    pub async fn shake<S>(&self, stream: Patient<S>, base: &str) -> Option<TlsStream<Patient<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        timeout(HANDSHAKE, self.shaken(stream)).await.ok().flatten()
+        timeout(HANDSHAKE, self.shaken(stream, base)).await.ok().flatten()
     }
 
-    async fn shaken<S>(&self, mut stream: Patient<S>) -> Option<TlsStream<Patient<S>>>
+    async fn shaken<S>(&self, mut stream: Patient<S>, base: &str) -> Option<TlsStream<Patient<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -280,7 +280,7 @@ impl Handshake {
         }
         // A method of HTTP is in upper case; a handshake begins with 22.
         if stream.look().await.ok()?.is_ascii_uppercase() {
-            refuse(stream).await;
+            refuse(stream, base).await;
             return None;
         }
         self.acceptor.accept(stream).await.ok()
@@ -288,10 +288,10 @@ impl Handshake {
 }
 
 /// Says in the clear that the port speaks TLS.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Patient<S>) {
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Patient<S>, base: &str) {
     let problem = Problem::malformed("this port speaks TLS, and the request came without")
         .hint("ask for the same address with `https://`");
-    let answer = problem.written();
+    let answer = problem.written(base);
     let told = async {
         stream.write_all(&answer).await?;
         stream.shutdown().await?;

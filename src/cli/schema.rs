@@ -50,7 +50,7 @@ fn find(name: &str) -> Result<Value, Failure> {
         (Some(kind), _) => Ok(spec::schema::document(kind)),
         (None, CONFIG) => Ok(crate::config::schema()),
         (None, PLAN) => Ok(crate::plan::schema()),
-        (None, OPENAPI) => Ok(crate::api::openapi::document()),
+        (None, OPENAPI) => Ok(crate::api::openapi::document("/")),
         _ => Err(unknown_name("there is no schema of", name, names())),
     }
 }

@@ -6,8 +6,13 @@ use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::base_url;
+
 /// The longest e-mail address (RFC 5321, section 4.5.3.1.3, without its brackets).
 const LONGEST_EMAIL: usize = 254;
+
+/// How much of a wrong address is shown.
+const LONGEST_SHOWN: usize = 200;
 
 /// Whether and where `serve` answers over HTTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +23,11 @@ pub struct ApiConfig {
     /// address reads how many fleets and clusters there are and how they are, and no names.
     #[schemars(with = "Option<String>", example = &"127.0.0.1:3000")]
     pub listen: Option<SocketAddr>,
+    /// Where callers find the API, where that isn't the root of `listen`, as behind a proxy: an address, or its path alone. It is
+    /// answered below that path only, so let the proxy pass the path on as it is; `/healthz`, `/readyz`, `/metrics`, `/webhook`
+    /// and the socket stay where they are.
+    #[schemars(with = "Option<String>", example = &"https://kafka.example.com/streamfleet")]
+    pub base_url: Option<String>,
     /// The file of the certificate that `listen` shows, in PEM, followed by the intermediate ones. It and `tls_key_file` may
     /// be credentials of the systemd service. When the files change, or on SIGHUP, they are read anew. By default there is
     /// no TLS, and whoever is on the way reads everything.
@@ -33,6 +43,10 @@ pub struct ApiConfig {
     /// How many of them there may be from one address, so that nobody takes all. Raise it where a proxy stands in front.
     #[schemars(range(min = 1, max = 65536))]
     pub max_connections_per_address: u32,
+    /// The largest tree of specs that `POST /v1/plans` takes on `listen`, in mebibytes: its files in base64, as they are sent.
+    /// Of large bodies, four times this and at least 64 MiB are held at a time. Any other is a mebibyte at most.
+    #[schemars(range(min = 1, max = 256))]
+    pub max_proposal_mib: u32,
     /// The file of the socket on which commands such as `plan` and `approve` ask a running `serve`. Only the user that it
     /// runs as, and root, may. By default `socket` in the folder of the state.
     #[schemars(with = "Option<String>", example = &"/run/streamfleet/socket")]
@@ -92,10 +106,12 @@ impl Default for ApiConfig {
     fn default() -> Self {
         Self {
             listen: None,
+            base_url: None,
             tls_cert_file: None,
             tls_key_file: None,
             max_connections: 512,
             max_connections_per_address: 128,
+            max_proposal_mib: 16,
             socket: None,
             super_user_emails: Vec::new(),
             requests_per_owner: 6000,
@@ -115,12 +131,29 @@ impl ApiConfig {
         if let Some((key, value)) = number {
             return Some(format!("`api.{key}` is {value}, and it has to be from 1 to 65536"));
         }
+        if !(1..=256).contains(&self.max_proposal_mib) {
+            let value = self.max_proposal_mib;
+            return Some(format!("`api.max_proposal_mib` is {value}, and it has to be from 1 to 256"));
+        }
+        if let Some(wrong) = self.base_url.as_ref().filter(|base_url| base_url::path(base_url).is_none()) {
+            let shown: String =
+                wrong.chars().filter(|letter| !letter.is_control()).take(LONGEST_SHOWN).collect();
+            return Some(format!(
+                "`api.base_url` is `{shown}`, and it has to be an address such as `https://kafka.example.com/streamfleet`, \
+                 or a path such as `/streamfleet`, with nothing in the path but letters, digits, `-`, `.`, `_`, `~` and `/`"
+            ));
+        }
         let half = match (&self.tls_cert_file, &self.tls_key_file) {
             (Some(_), None) => ("tls_cert_file", "`api.tls_key_file`, the certificate's private key"),
             (None, Some(_)) => ("tls_key_file", "`api.tls_cert_file`, the certificate of that key"),
             _ => return self.callers_out_of_bounds(),
         };
         Some(format!("`api.{}` takes {}, and it is not set", half.0, half.1))
+    }
+
+    /// The path below which the API is answered, without a slash at its end; empty where it is the root.
+    pub fn base_path(&self) -> &str {
+        self.base_url.as_deref().and_then(base_url::path).unwrap_or_default()
     }
 
     /// What is likely not meant, each as a sentence.
@@ -159,6 +192,8 @@ mod tests {
                 "max_connections_per_address = 65537",
                 "`api.max_connections_per_address` is 65537, and it has to be from 1 to 65536",
             ),
+            ("max_proposal_mib = 0", "`api.max_proposal_mib` is 0, and it has to be from 1 to 256"),
+            ("max_proposal_mib = 257", "`api.max_proposal_mib` is 257, and it has to be from 1 to 256"),
             (
                 "tls_cert_file = \"a\"",
                 "`api.tls_cert_file` takes `api.tls_key_file`, the certificate's private key, and it is not set",
@@ -169,6 +204,19 @@ mod tests {
             ),
         ] {
             assert_eq!(parsed(text).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn a_base_address_that_is_none_is_refused() {
+        let expected = "`api.base_url` is `kafka.example.com`, and it has to be an address such as \
+                        `https://kafka.example.com/streamfleet`, or a path such as `/streamfleet`, with nothing in the path but \
+                        letters, digits, `-`, `.`, `_`, `~` and `/`";
+        assert_eq!(parsed("base_url = \"kafka.example.com\"").unwrap_err(), expected);
+        for (text, path) in
+            [("base_url = \"http://localhost:3000/x/\"", "/x"), ("base_url = \"/\"", ""), ("", "")]
+        {
+            assert_eq!(parsed(text).unwrap().base_path(), path, "{text}");
         }
     }
 

@@ -17,8 +17,8 @@ pub(super) struct Log {
     has_begun: bool,
     /// What waits.
     waiting: Waits<Asked>,
-    /// What was decided and is perhaps not begun yet, since other fleets come first.
-    decided: BTreeMap<ResourceKey, String>,
+    /// What was decided and is not begun yet, since other fleets come first.
+    decided: BTreeMap<ResourceKey, (Option<FleetKey>, String)>,
     problems: String,
     unknown: Vec<String>,
     /// How fleets and clusters are: the word, and why.
@@ -84,20 +84,25 @@ impl Log {
         self.told.insert(resource, (*to, reason.clone()));
     }
 
+    /// What was decided of a fleet begins to be done. To do the same once more is another decision.
+    pub(super) fn begins(&mut self, begun: &FleetKey) {
+        self.decided.retain(|_, (fleet, _)| fleet.as_ref() != Some(begun));
+    }
+
     /// What is done from now on.
     fn decided(&mut self, plan: &Plan) {
         let mut before = std::mem::take(&mut self.decided);
-        for (fleet, change) in plan.placed_changes().filter(|(_, change)| change.is_ready()) {
+        for (on, change) in plan.placed_changes().filter(|(_, change)| change.is_ready()) {
             let why = why(change);
-            if before.remove(&change.resource).as_ref() != Some(&why) {
+            if before.remove(&change.resource).is_none_or(|(_, told)| told != why) {
                 let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
-                    Fields::of(plan, fleet, change);
+                    Fields::of(plan, on, change);
                 tracing::info!(
                     fleet, %resource, %verb, cause, by, file, line, plan, commit, author,
                     "decided to {verb} {resource}: {why}"
                 );
             }
-            self.decided.insert(change.resource.clone(), why);
+            self.decided.insert(change.resource.clone(), (on.cloned(), why));
         }
     }
 

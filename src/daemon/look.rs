@@ -12,6 +12,7 @@ use super::schedule::Ready;
 use super::{Event, Lost, Outlook, Planned, until};
 use crate::api::{Desk, Given, Made, Question, Unanswered, Wants};
 use crate::execute::{Progress, Report};
+use crate::names::FleetKey;
 use crate::plan::{Change, FleetPlan, LONG, Verb, Waiting};
 use crate::round::{Approved, Clerk, Installation, Memory, Round, Waits};
 use crate::spec::{self, Documents};
@@ -77,6 +78,11 @@ impl Look {
             folders,
             waits,
         }
+    }
+
+    /// What the last plan says of a fleet begins to be done.
+    pub(super) fn begins(&mut self, fleet: &FleetKey) {
+        self.log.begins(fleet);
     }
 
     /// Plans, and does what is no fleet's matter.

@@ -109,6 +109,7 @@ impl Process {
     /// Does what the last plan says of a fleet, and gives what is to be done then.
     fn work_on(&mut self, name: &str) -> Vec<Order> {
         let round = self.round.clone().unwrap();
+        self.look.lock().unwrap().begins(&fleet(name));
         self.work.begin(round, fleet(name)).run();
         self.orders(Event::Ended { fleet: fleet(name) })
     }
@@ -185,4 +186,42 @@ fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
     assert!(place.has("eu", "orders"));
     process.tell.send(Event::Stop).unwrap();
     while process.step().unwrap() {}
+}
+
+/// What is logged in this thread meanwhile.
+fn logged(does: impl FnOnce()) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let to = Arc::new(file.reopen().unwrap());
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(to).finish();
+    tracing::subscriber::with_default(log, does);
+    std::fs::read_to_string(file.path()).unwrap()
+}
+
+#[test]
+fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
+    let place = Place::new();
+    let mut process = place.process(Duration::ZERO);
+    process.orders(Event::Due);
+    process.planned();
+    process.work_on("eu");
+    process.work_on("us");
+    let folder = place.root.join("output/acme/eu/kafka-acme--orders");
+    let mut decided = || {
+        let mut files: Vec<_> =
+            folder.read_dir_utf8().unwrap().map(|file| file.unwrap().into_path()).collect();
+        files.sort();
+        std::fs::remove_file(&files[0]).unwrap();
+        let log = logged(|| drop(process.planned()));
+        // As long as it isn't begun, it is told once.
+        assert!(!logged(|| drop(process.planned())).contains("decided to"));
+        process.work_on("eu");
+        log.lines().filter_map(|line| Some(line.split_once("decided to ")?.1.to_owned())).collect::<Vec<_>>()
+    };
+    let first = decided();
+    assert_eq!(first.len(), 1, "{first:?}");
+    assert!(first[0].starts_with("update cluster acme/orders: "), "{first:?}");
+    // Nothing was planned in between.
+    let text = |line: &str| line.split(" fleet=").next().unwrap().to_owned();
+    let second = decided();
+    assert_eq!(second.iter().map(|line| text(line)).collect::<Vec<_>>(), [text(&first[0])]);
 }

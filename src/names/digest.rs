@@ -22,6 +22,12 @@ impl Digest {
         Self::of(value.to_string())
     }
 
+    /// The digest that a text is; none where it is none.
+    pub fn named(text: &str) -> Option<Self> {
+        let is_one = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_one.then(|| Self(text.to_owned()))
+    }
+
     /// All 64 characters.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::names::Identifier;
-use crate::plan::{Plan, Summary, summary};
+use crate::plan::{Inputs, OrganizationPlan, Plan, Summary, summary};
 use crate::problem::{Location, Problem};
 use crate::spec::SourceId;
 
@@ -11,15 +11,29 @@ impl Plan {
     /// What a plan says of some organizations, with numbers that count nothing else. `unchanged` is how many resources of
     /// theirs there should be. Mistakes in files outside of their folders are nobody's but the administrators'.
     pub fn only(&self, sees: impl Fn(&Identifier) -> bool, resources: usize) -> Plan {
-        let mut plan = self.clone();
-        plan.organizations.retain(|part| sees(&part.organization));
-        plan.fleets.retain(|part| sees(&part.fleet.organization));
-        // Others may have committed, and where the specs are is for those to know who run this.
-        plan.inputs.commit = None;
-        plan.inputs.source = SourceId("the specs of this installation".to_owned());
-        plan.inputs.observed.retain(|fleet, _| sees(&fleet.organization));
-        plan.remember.retain(|resource, _| sees(&resource.organization));
-        plan.problems.retain(|problem| is_theirs(problem, &sees));
+        let Plan { format, id, created_at, inputs, organizations, fleets, remember, problems, summary: _ } =
+            self;
+        let of_theirs = |part: &&OrganizationPlan| sees(&part.organization);
+        let organizations: Vec<_> = organizations.iter().filter(of_theirs).cloned().collect();
+        let fleets = fleets.iter().filter(|part| sees(&part.fleet.organization)).cloned().collect();
+        let remember = remember.iter().filter(|(resource, _)| sees(&resource.organization));
+        let remember = remember.map(|(resource, record)| (resource.clone(), record.clone())).collect();
+        let problems = problems.iter().filter(|problem| is_theirs(problem, &sees)).cloned().collect();
+        let Inputs { source: _, revision, commit: _, software, recorded, settings, observed } = inputs;
+        let observed = observed.iter().filter(|(fleet, _)| sees(&fleet.organization));
+        let inputs = Inputs {
+            // Others may have committed, and where the specs are is for those to know who run this.
+            commit: None,
+            source: SourceId("the specs of this installation".to_owned()),
+            revision: revision.clone(),
+            software: software.clone(),
+            recorded: recorded.clone(),
+            settings: settings.clone(),
+            observed: observed.map(|(fleet, digest)| (fleet.clone(), digest.clone())).collect(),
+        };
+        let (format, id, created_at, summary) = (*format, id.clone(), *created_at, Summary::default());
+        let mut plan =
+            Plan { format, id, created_at, inputs, organizations, fleets, remember, problems, summary };
         let changed: BTreeSet<_> = plan.changes().map(|change| &change.resource).collect();
         let unchanged = resources.saturating_sub(changed.len());
         plan.summary = Summary {

@@ -16,7 +16,7 @@ pub struct BaseDomain {
     #[schemars(example = &"kafka.example.com")]
     pub domain: Domain,
     /// The certificate in PEM, followed by the intermediate ones in the order in which they sign.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("x-lines" = true))]
     pub tls_cert: String,
     /// The certificate's private key in PEM, not encrypted.
     pub tls_key: SecretValue,

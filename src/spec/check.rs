@@ -310,7 +310,9 @@ impl Shape {
     /// A copy of a text's shape, for one use.
     fn text(of: &Shape) -> Shape {
         let rule = match &of.rule {
-            Rule::Text { min, max, pattern } => Rule::Text { min: *min, max: *max, pattern: pattern.clone() },
+            Rule::Text { min, max, pattern, lines } => {
+                Rule::Text { min: *min, max: *max, pattern: pattern.clone(), lines: *lines }
+            }
             _ => Rule::Anything,
         };
         Shape { rule, expected: of.expected.clone(), secret: of.secret }

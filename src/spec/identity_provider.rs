@@ -37,5 +37,6 @@ pub struct IdentityProvider {
     pub groups_claim: Option<String>,
     /// The certificates, in PEM, that the issuer's own may be signed by. By default the public ones.
     #[serde(default)]
+    #[schemars(extend("x-lines" = true))]
     pub ca_cert: Option<String>,
 }

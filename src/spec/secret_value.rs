@@ -91,7 +91,7 @@ impl JsonSchema for SecretValue {
         let form = |key: &str, pattern: &str, expected: &str, description: &str| {
             serde_json::json!({
                 "type": "object",
-                "properties": {key: {"type": "string", "pattern": pattern, "x-expected": expected, "description": description}},
+                "properties": {key: {"type": "string", "pattern": pattern, "x-expected": expected, "x-lines": key == "encrypted", "description": description}},
                 "required": [key],
                 "additionalProperties": false,
             })
@@ -101,7 +101,7 @@ impl JsonSchema for SecretValue {
             "x-secret": true,
             "x-expected": "a secret: a string, {from_file: NAME}, {from_env: NAME} or {encrypted: AGE ARMOUR}",
             "oneOf": [
-                {"type": "string", "minLength": 1, "description": "The value itself."},
+                {"type": "string", "minLength": 1, "x-lines": true, "description": "The value itself."},
                 form("from_file", "^[A-Za-z0-9_][-A-Za-z0-9_.]*$", "the name of a file in the secrets folder, without `/`",
                      "A file in the organization's folder of the configured secrets folder."),
                 form("from_env", "^[A-Z][A-Z0-9_]*$", "the end of a variable's name, in upper case",

@@ -31,6 +31,8 @@ pub enum Rule {
         max: usize,
         /// The form, searched for.
         pattern: Option<Regex>,
+        /// Whether it may have several lines. Nothing else has any control character.
+        lines: bool,
     },
     /// An integer within bounds, both included.
     Integer {
@@ -145,6 +147,7 @@ fn rule(schema: &Value) -> Rule {
             min: size("minLength").unwrap_or(0),
             max: size("maxLength").unwrap_or(usize::MAX),
             pattern: schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok()),
+            lines: schema["x-lines"] == true,
         },
         Some("integer") => Rule::Integer {
             min: schema["minimum"].as_i64().unwrap_or(i64::MIN),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Table;
 use super::records::StatusRecord;
-use super::{Event, Follower, State, StateError, text};
+use super::{Event, EventMark, State, StateError, text};
 use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
@@ -82,13 +82,23 @@ impl State {
     /// # Errors
     /// When the file can't be read.
     pub fn events_from(&self, number: u64) -> Result<Vec<Event>, StateError> {
-        // Who follows asks again and again, and there is mostly nothing new.
-        if number >= locked(&self.events).next() {
-            return Ok(Vec::new());
-        }
-        let mut follower = Follower::of(self.lock.dir());
-        follower.skip(number);
-        follower.news()
+        let part = locked(&self.events).from(number)?;
+        part.read()
+    }
+
+    /// The numbers of the events that are wanted, the oldest first. None is read for that.
+    pub fn find_events(&self, wanted: impl Fn(&EventMark) -> bool) -> Vec<u64> {
+        let events = locked(&self.events);
+        events.marks().iter().filter(|mark| wanted(mark)).map(|mark| mark.number).collect()
+    }
+
+    /// The events of these numbers, in this order; those that are gone by now are left out.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn events(&self, numbers: &[u64]) -> Result<Vec<Event>, StateError> {
+        let part = locked(&self.events).numbered(numbers)?;
+        part.read()
     }
 
     /// Adds what a person did to the audit trail, waits until it is on disk, and records it among the events.

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lines::{Lines, whole_length};
 use super::{AuditEntry, StateError, folder, records};
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{FleetKey, Identifier, ResourceKey};
 use crate::plan::Verb;
 use crate::spec::Commit;
 
@@ -102,13 +102,43 @@ impl From<&AuditEntry> for Event {
     }
 }
 
+impl Event {
+    /// Whose organization it happened in; none where it is about the installation.
+    pub fn organization(&self) -> Option<&Identifier> {
+        let fleet = self.fleet.as_ref().map(|fleet| &fleet.organization);
+        self.resource.as_ref().map(|resource| &resource.organization).or(fleet)
+    }
+}
+
+/// What is known of an event without reading it.
+#[derive(Debug, Clone)]
+pub struct EventMark {
+    /// Its number.
+    pub number: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// Whose organization it happened in; none where it is about the installation.
+    pub organization: Option<Identifier>,
+    /// Where its line begins, and how long that is.
+    place: (u64, usize),
+}
+
 /// The file, open for writing.
 pub(super) struct Events {
     lines: Lines,
-    /// How many there are in it.
+    /// How many lines there are in it.
     count: usize,
     /// The number of the next.
     next: u64,
+    /// Every event in it, the oldest first.
+    marks: Vec<EventMark>,
+}
+
+/// A part of the file, to be read without holding up whoever writes.
+pub(super) struct Part {
+    path: Utf8PathBuf,
+    file: File,
+    places: Vec<(u64, usize)>,
 }
 
 impl Events {
@@ -121,13 +151,14 @@ impl Events {
         }
         let whole = &bytes[..whole];
         let count = whole.iter().filter(|&&byte| byte == b'\n').count();
-        let next = parse(whole).last().map_or(0, |event| event.number + 1);
-        Ok((Events { lines, count, next }, exposed))
+        let marks = marks(whole);
+        let next = marks.last().map_or(0, |mark| mark.number + 1);
+        Ok((Events { lines, count, next, marks }, exposed))
     }
 
-    /// The number of the event that comes next.
-    pub(super) fn next(&self) -> u64 {
-        self.next
+    /// The events that are in it, the oldest first.
+    pub(super) fn marks(&self) -> &[EventMark] {
+        &self.marks
     }
 
     /// Adds events, which get their numbers here.
@@ -140,7 +171,13 @@ impl Events {
         if self.count + events.len() > 2 * EVENTS_KEPT {
             return self.begin_anew(events);
         }
-        self.lines.append(&events.iter().map(records::with_version).collect::<Vec<_>>())?;
+        let texts: Vec<String> = events.iter().map(records::with_version).collect();
+        let mut begin = self.lines.length();
+        self.lines.append(&texts)?;
+        for (event, text) in events.iter().zip(&texts) {
+            self.marks.push(mark(event, (begin, text.len())));
+            begin += text.len() as u64 + 1;
+        }
         self.count += events.len();
         self.next += events.len() as u64;
         Ok(())
@@ -161,9 +198,60 @@ impl Events {
         let (mut lines, ..) = Lines::open_unsynced(aside.clone())?;
         lines.append(&[text.trim_end().to_owned()])?;
         fs::rename(&aside, &path).map_err(failed)?;
-        *self = Events { lines: Lines::open_unsynced(path)?.0, count: kept.len(), next };
+        let marks = marks(text.as_bytes());
+        *self = Events { lines: Lines::open_unsynced(path)?.0, count: kept.len(), next, marks };
         Ok(())
     }
+
+    /// The events of these numbers, which grow or fall, in this order. Those that are gone by now are left out.
+    pub(super) fn numbered(&self, numbers: &[u64]) -> Result<Part, StateError> {
+        let place = |number: &u64| {
+            let index = self.marks.binary_search_by_key(number, |mark| mark.number).ok()?;
+            self.marks.get(index).map(|mark| mark.place)
+        };
+        self.part(numbers.iter().filter_map(place).collect())
+    }
+
+    /// The events from this number on.
+    pub(super) fn from(&self, number: u64) -> Result<Part, StateError> {
+        let first = self.marks.partition_point(|mark| mark.number < number);
+        let begin = self.marks.get(first).map(|mark| mark.place.0);
+        let length = begin.and_then(|begin| usize::try_from(self.lines.length() - begin).ok());
+        self.part(begin.zip(length).into_iter().collect())
+    }
+
+    fn part(&self, places: Vec<(u64, usize)>) -> Result<Part, StateError> {
+        Ok(Part { path: self.lines.path().to_owned(), file: self.lines.reader()?, places })
+    }
+}
+
+impl Part {
+    /// The events in it.
+    pub(super) fn read(self) -> Result<Vec<Event>, StateError> {
+        let Part { path, file, places } = self;
+        let (mut events, mut bytes) = (Vec::new(), Vec::new());
+        for (begin, length) in places {
+            bytes.resize(length, 0);
+            file.read_exact_at(&mut bytes, begin).map_err(StateError::io("read", &path))?;
+            events.extend(parse(&bytes));
+        }
+        Ok(events)
+    }
+}
+
+fn marks(bytes: &[u8]) -> Vec<EventMark> {
+    let mut begin = 0;
+    let lines = bytes.split_inclusive(|&byte| byte == b'\n').filter_map(|line| {
+        let place = (begin, line.len());
+        begin += line.len() as u64;
+        Some(mark(&serde_json::from_slice(line).ok()?, place))
+    });
+    lines.collect()
+}
+
+fn mark(event: &Event, place: (u64, usize)) -> EventMark {
+    let organization = event.organization().cloned();
+    EventMark { number: event.number, at: event.at, organization, place }
 }
 
 /// Follows the events of a state folder, which another process may use.

@@ -80,11 +80,6 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// The folder.
-    pub(super) fn dir(&self) -> &Utf8Path {
-        &self.dir
-    }
-
     /// Makes sure that the file that is locked is still the one in the folder.
     pub(super) fn still_there(&self) -> Result<(), StateError> {
         let path = self.dir.join(LOCK);

@@ -52,6 +52,16 @@ impl Lines {
         &self.path
     }
 
+    /// How long it is, as far as it is known to be whole.
+    pub(super) fn length(&self) -> u64 {
+        self.whole
+    }
+
+    /// The file to read from, which goes on being what it is when another takes its place.
+    pub(super) fn reader(&self) -> Result<File, StateError> {
+        self.file.try_clone().map_err(StateError::io("read", &self.path))
+    }
+
     /// Cuts off what lies beyond `length`.
     pub(super) fn truncate(&mut self, length: u64) -> Result<(), StateError> {
         let cut = self.file.set_len(length).and_then(|()| self.file.sync_data());

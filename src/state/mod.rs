@@ -62,7 +62,7 @@ pub use activity::{AuditEntry, JournalEntry};
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
-pub use events::{EVENTS_KEPT, Event, Follower, Outcome};
+pub use events::{EVENTS_KEPT, Event, EventMark, Follower, Outcome};
 pub use kubeconfigs::KeptKubeconfig;
 pub use last_used::LastUsed;
 pub use restore::{NotRestored, Restored, finish_restore, restore};

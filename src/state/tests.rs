@@ -312,6 +312,13 @@ fn events_are_numbered_bounded_and_followed_by_others() {
     let state = State::open(&path).unwrap();
     state.record_events(vec![event(0)]);
     assert_eq!(numbers(&follower.news().unwrap()), [2]);
+    // The owner finds them without reading, and reads those that it wants.
+    let found =
+        |state: &State| state.find_events(|mark| mark.organization.as_ref() == Some(&fleet().organization));
+    assert_eq!(found(&state), [0, 1, 2]);
+    assert_eq!(state.events(&[2, 0]).unwrap(), [event(2), event(0)]);
+    assert_eq!(state.events_from(1).unwrap(), [event(1), event(2)]);
+    assert_eq!(state.events_from(3).unwrap(), []);
 
     // When there are twice as many as are kept, the older half goes, and who follows misses nothing.
     for first in (3..2 * EVENTS_KEPT as u64).step_by(1000) {
@@ -326,6 +333,10 @@ fn events_are_numbered_bounded_and_followed_by_others() {
     assert_eq!(numbers(&follower.news().unwrap()), [last + 1]);
     let left: Vec<_> = std::fs::read_dir(&path).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name == "events.new"), "{left:?}");
+    let kept = found(&state);
+    assert_eq!((kept.first(), kept.last()), (all.first(), Some(&(last + 1))));
+    assert_eq!(numbers(&state.events(&[last + 1, last, 0]).unwrap()), [last + 1, last]);
+    assert_eq!(numbers(&state.events_from(0).unwrap()), kept);
 }
 
 #[test]

@@ -116,8 +116,18 @@ fn what_was_read_can_be_changed_and_put_back_and_a_stale_one_cannot() {
     api.call_as(&api.token, &put, &[("If-Match", "W/5")], json!({})).refused(
         400,
         "malformed",
-        "`If-Match` is none of the tags that `ETag` gives",
+        "`If-Match` is neither `*` nor a list of tags as `ETag` gives them",
     );
+    // A list holds where one of its tags does, in one header or in several; a weak tag never does.
+    let put_as = |headers: &[(&str, &str)]| api.call_as(&api.token, &put, headers, changed.body.clone());
+    let now = changed.header("etag").unwrap();
+    put_as(&[("If-Match", &format!("{tag}, {now}"))]).expect(200);
+    put_as(&[("If-Match", &tag), ("If-Match", &now)]).expect(200);
+    put_as(&[("If-Match", "*")]).expect(200);
+    for none in [format!("{tag}, \"other\""), format!("W/{now}")] {
+        let stale = put_as(&[("If-Match", &none)]);
+        stale.refused(412, "stale", "it says something else by now than `If-Match` names");
+    }
     let again = api.get(ORDERS).expect(200);
     assert_eq!(again.header("etag"), changed.header("etag"));
 

@@ -231,10 +231,11 @@ fn a_cluster_is_created_with_every_field_of_its_table() {
     ] {
         assert_eq!(config[field], value, "{field}");
     }
+    // Given back as they were sent, and never null.
     for field in
         ["oauth", "tiered_storage_bucket_name", "tiered_storage_provider", "tiered_storage_create_bucket"]
     {
-        assert!(config.get(field).is_some(), "{field} in {config:#}");
+        assert_eq!(config[field], cluster()["advanced_config"][field], "{field}");
     }
     assert_eq!(record["status"], "Pending");
     assert_eq!(record["provisioner_name"], "");

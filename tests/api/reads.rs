@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Api;
 use super::exchanges::cluster;
+use super::{Api, new_token};
 use crate::support::Tree;
 
 #[test]
@@ -85,5 +85,76 @@ fn plans_errors_and_the_description_are_given() {
     let document = api.get("/openapi.json").expect(200).body;
     assert_eq!(document["openapi"], "3.1.0");
     assert!(document["paths"]["/v1/clusters/{id}"]["patch"].is_object());
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn a_plan_is_read_again_and_again_without_another_being_made() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let made = || api.get("/v1/plan").expect(200).body["created_at"].as_str().unwrap().to_owned();
+    // One may be made at any time for other reasons.
+    api.serve.until("the same plan is given twice", || (made() == made()).then_some(()));
+    // What was written is in the plan that is given next.
+    let written = api.call("POST /v1/clusters", cluster()).expect(201).body;
+    let time = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
+    assert!(time(&made()) >= time(written["created_at"].as_str().unwrap()));
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn events_come_in_either_order_page_by_page_while_others_happen() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let page = |words: &str| {
+        let page = api.get(&format!("/v1/events?{words}")).expect(200).body;
+        let numbers = page["items"].as_array().unwrap().iter().map(|event| event["number"].as_u64().unwrap());
+        (numbers.collect::<Vec<u64>>(), page["next_page_token"].as_str().map(str::to_owned))
+    };
+    let (oldest_first, _) = page("page_size=200&order=asc");
+    assert_eq!(page("page_size=200").0[..oldest_first.len()], oldest_first);
+    assert!(oldest_first.len() > 4 && oldest_first.is_sorted());
+    let (mut newest_first, mut next) = page("order=desc&page_size=2");
+    let mut others = 0;
+    while let Some(token) = next {
+        let mut another = cluster();
+        another["identifier"] = json!(format!("another-{others}"));
+        if others < 2 {
+            api.call("POST /v1/clusters", another).expect(201);
+        }
+        others += 1;
+        let (numbers, following) = page(&format!("order=desc&page_size=2&page_token={token}"));
+        newest_first.extend(numbers);
+        next = following;
+    }
+    let expected: Vec<u64> = (0..=newest_first[0]).rev().collect();
+    assert_eq!(newest_first, expected);
+    api.get("/v1/events?order=up").refused(
+        400,
+        "malformed",
+        "`order` is `up`, and has to be `asc` or `desc`",
+    );
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn where_things_are_on_the_host_is_for_those_who_run_it() {
+    let tree = Tree::example("quickstart");
+    let members = tree
+        .read("organizations.yaml")
+        .replace("members:", "members:\n  - {email: v@x.example, role: viewer}");
+    tree.write("organizations.yaml", members);
+    let api = Api::start(&tree);
+    api.settle();
+    let viewer = new_token(&tree, "v@x.example", "acme", "read");
+    let path = |token: &str| {
+        let read = api.call_as(token, "GET /v1/clusters/orders", &[], Value::Null).expect(200);
+        read.body["storage_manifests_file_path"].as_str().unwrap().to_owned()
+    };
+    let below = "acme/eu/kafka-acme--orders";
+    assert_eq!(path(&viewer), below);
+    assert_eq!(path(&api.token), tree.beside("output").join(below).to_str().unwrap());
     assert_eq!(api.serve.stop(), Some(0));
 }

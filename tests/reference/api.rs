@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
 use streamfleet::api::openapi::{MERGE_PATCH, needs, refused};
 use streamfleet::api::problem::code;
 use streamfleet::api::route::{Gives, ROUTES, Route, Takes};
@@ -19,7 +20,13 @@ the same to programs, with every field, and `/openapi.json` of a running `serve`
 strings, and shown in the answer to the call that created them alone.
 - A patch is a merge patch (RFC 7396): it has the fields that change.
 - With `?dry_run=true`, nothing is changed, and the answer is the plan of what would be done.
-- `ETag` names the spec as it is; with `If-Match`, a change is refused where the spec was changed since.";
+- `ETag` names the spec as it is; with `If-Match`, a change is refused where the spec was changed since. It may list several \
+tags, of which one has to hold, and `*` stands for whatever is there. `If-None-Match` is not heard: how a resource stands changes \
+while its tag stays.
+- A list comes page by page: `next_page_token` of one is the `page_token` of the next, and is null on the last one. What comes or \
+goes meanwhile neither repeats nor hides anything else.
+- A body has a mebibyte at most, and a tree that is proposed what `api.max_proposal_mib` says.
+- With `api.base_url`, all of this is below its path on the port, and stays where it is on the socket.";
 
 pub fn page() -> String {
     let mut page = format!("{WRITTEN}\n\n# The API\n\n{HEAD}\n");
@@ -33,7 +40,8 @@ pub fn page() -> String {
     page += &section("Everything else", "", |route| route.kind().is_none());
     page += "\n## What may go wrong\n\nA refusal is a problem document (RFC 9457), sent as `application/problem+json`: `type`, \
              `title`, `status`, `code`, `detail`, `hint`, `errors` (each with `pointer`, `detail`, `hint`, `file` and `line`) and \
-             `request_id`, which the header `X-Request-Id` and the daemon's log have too.\n\n\
+             `request_id`, which the header `X-Request-Id` and the daemon's log have too. What is no request of HTTP at all, or has a \
+             head of more than 16 KiB or 100 headers, is answered 400 or 431 without one, and the connection ends.\n\n\
              | status | code | what it means | what to do |\n|---|---|---|---|\n";
     for code in code::ALL {
         writeln!(page, "| {} | `{}` | {} | {} |", code.status, code.word, text(code.title), text(code.next))
@@ -63,10 +71,13 @@ fn entry(route: &Route) -> String {
     );
     let mut facts = Vec::new();
     for query in route.query {
-        facts.push(format!("`?{}`: {}", query.name, text(query.text)));
+        facts.push(format!("`?{}`: {}{}", query.name, text(query.text), values(&(query.schema)())));
     }
     if let Some(takes) = route.takes {
         facts.push(format!("takes {}", taken(takes)));
+    }
+    if let Some(Takes::Schema(schema)) = route.takes {
+        facts.extend(parts(&schema()).into_iter().map(|part| format!("  {part}")));
     }
     let given: Vec<String> =
         route.gives.iter().map(|(status, gives)| format!("{status}, {}", given(*gives, route))).collect();
@@ -74,8 +85,43 @@ fn entry(route: &Route) -> String {
     let refused: Vec<String> = refused(route).iter().map(u16::to_string).collect();
     facts.push(format!("refuses with {}", refused.join(", ")));
     entry += "\n";
-    facts.iter().for_each(|fact| writeln!(entry, "- {fact}").unwrap());
+    facts.iter().for_each(|fact| match fact.strip_prefix("  ") {
+        Some(part) => writeln!(entry, "  - {part}").unwrap(),
+        None => writeln!(entry, "- {fact}").unwrap(),
+    });
     entry
+}
+
+/// What each field of an object is, and which have to be given.
+fn parts(schema: &Value) -> Vec<String> {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let part = |(name, field): (&String, &Value)| {
+        let needed = if required.iter().any(|it| it == name) { " (has to be given)" } else { "" };
+        let what = text(field["description"].as_str().unwrap_or_default());
+        format!("`{name}`{needed}: {what}{}", values(field))
+    };
+    schema["properties"].as_object().into_iter().flatten().map(part).collect()
+}
+
+/// Which values a schema takes, as a sentence behind another; nothing where there is nothing to say.
+fn values(schema: &Value) -> String {
+    let bounds = match (&schema["minimum"], &schema["maximum"]) {
+        (Value::Number(least), Value::Number(greatest)) => Some(format!("from {least} to {greatest}")),
+        _ => None,
+    };
+    let words = schema["enum"].as_array().map(|words| {
+        let words: Vec<String> =
+            words.iter().filter_map(|word| Some(format!("`{}`", word.as_str()?))).collect();
+        format!("one of {}", words.join(", "))
+    });
+    let boolean = (schema["type"] == "boolean").then(|| "`true` or `false`".to_owned());
+    let default = match &schema["default"] {
+        Value::Null => None,
+        Value::String(default) => Some(format!("by default `{default}`")),
+        default => Some(format!("by default {default}")),
+    };
+    let all: Vec<String> = [bounds, words, boolean, default].into_iter().flatten().collect();
+    if all.is_empty() { String::new() } else { format!(" It is {}.", all.join(", ")) }
 }
 
 fn taken(takes: Takes) -> String {
@@ -131,7 +177,7 @@ fn given(gives: Gives, route: &Route) -> String {
 }
 
 /// What an object holds, by the names of its fields; of a page of a list, what each of its items does.
-fn fields(schema: &serde_json::Value) -> String {
+fn fields(schema: &Value) -> String {
     let item = &schema["properties"]["items"]["items"];
     if item.is_object() {
         return format!("`items`, each {}", fields(item));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::http::{address, ask, send};
+use super::http::{address, announce, ask};
 use super::limits::raw;
 use super::quiet;
 use crate::support::Tree;
@@ -121,7 +121,7 @@ fn what_is_refused_is_a_problem_document_with_the_id_of_the_request() {
     let head = refused(ask(address, "DELETE /healthz"), 405, "method_not_allowed", not_done);
     assert!(head.contains("allow: get,head"), "{head}");
     let large = "the body is larger than 1048576 bytes, which is the most that is taken";
-    refused(send(address, "POST /webhook", &[], &"x".repeat(1 << 20 | 1)), 413, "too_large", large);
+    refused(announce(address, "POST /webhook", &[], 1 << 20 | 1), 413, "too_large", large);
     let told = |text: &str| {
         let answer = raw(address, text);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -44,6 +44,20 @@ pub fn send(address: &str, what: &str, headers: &[(&str, &str)], body: &str) -> 
     let length = body.len();
     let head = format!("Host: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}");
     write!(stream, "{what} HTTP/1.1\r\n{head}\r\n{body}").unwrap();
+    answered(stream)
+}
+
+/// What is answered to a body of which only the length is sent: who sends one that is too large may be cut off meanwhile.
+pub fn announce(address: &str, what: &str, headers: &[(&str, &str)], length: usize) -> Answer {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!("Host: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}");
+    write!(stream, "{what} HTTP/1.1\r\n{head}\r\n").unwrap();
+    answered(stream)
+}
+
+fn answered(mut stream: TcpStream) -> Answer {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -39,7 +39,9 @@ pub(super) fn named(name: &str) -> Value {
 impl Components {
     /// All of them.
     pub fn schemas(self) -> Value {
-        Value::Object(self.0)
+        let mut schemas = Value::Object(self.0);
+        enumerate(&mut schemas);
+        schemas
     }
 
     /// The record of a kind.
@@ -83,6 +85,35 @@ impl Components {
         self.0.insert(title.clone(), schema);
         named(&title)
     }
+}
+
+/// Makes an enumeration of words that are described one by one: what makes clients from this document makes a type of it.
+fn enumerate(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let ways = fields.get("oneOf").and_then(Value::as_array);
+            let words: Option<Vec<(&str, &str)>> = ways.and_then(|ways| ways.iter().map(word).collect());
+            if let Some(words) = words {
+                let told = words.iter().filter(|(_, what)| !what.is_empty());
+                let told = told.map(|(word, what)| format!("- `{word}`: {what}"));
+                let head = fields.get("description").and_then(Value::as_str).map(|text| format!("{text}\n"));
+                let told: Vec<String> = head.into_iter().chain(told).collect();
+                let words: Vec<Value> = words.iter().map(|(word, _)| (*word).into()).collect();
+                fields.remove("oneOf");
+                fields.insert("type".to_owned(), "string".into());
+                fields.insert("enum".to_owned(), words.into());
+                fields.insert("description".to_owned(), told.join("\n").into());
+            }
+            fields.values_mut().for_each(enumerate);
+        }
+        Value::Array(items) => items.iter_mut().for_each(enumerate),
+        _ => {}
+    }
+}
+
+/// A word with what it means; none where a schema is for anything else.
+fn word(way: &Value) -> Option<(&str, &str)> {
+    Some((way.get("const")?.as_str()?, way["description"].as_str().unwrap_or_default()))
 }
 
 /// Puts a schema of draft-07 into the words of draft 2020-12. What a definition is called from now on is told by `place`.

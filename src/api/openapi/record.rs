@@ -14,6 +14,9 @@ pub(super) const SECRET: &str = "Secret";
 pub(super) fn schema(kind: Kind) -> Value {
     let mut schema = given(fields_of(kind));
     schema["title"] = kind.as_str().into();
+    if kind == Kind::Cluster {
+        never_null(&mut schema["properties"]["advanced_config"]["properties"]);
+    }
     let optional: &[&str] = if kind == Kind::BaseDomain { &["cloud_account"] } else { &[] };
     if let Some(fields) = schema["properties"].as_object_mut() {
         fields.extend(outputs(kind).into_iter().map(|(name, schema)| (name.to_owned(), schema)));
@@ -22,6 +25,26 @@ pub(super) fn schema(kind: Kind) -> Value {
         schema["required"] = names.into();
     }
     schema
+}
+
+/// Puts what the interface has as texts, and as an object, in place of what may be null in a spec.
+fn never_null(config: &mut Value) {
+    for name in ["oauth", "tiered_storage_bucket_name"] {
+        config[name] = text(config[name]["description"].as_str().unwrap_or_default());
+    }
+    let provider = &mut config["tiered_storage_provider"];
+    provider["properties"]["cloud_region"] =
+        text(provider["properties"]["cloud_region"]["description"].as_str().unwrap_or_default());
+    if let Some(provider) = provider.as_object_mut() {
+        provider.insert("type".to_owned(), "object".into());
+        // It is empty where nobody gave one.
+        provider.remove("required");
+    }
+}
+
+/// A text that is empty where nobody gave one.
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": format!("{description} Empty where none is given.")})
 }
 
 /// What a record has beside its spec, or otherwise than it.
@@ -44,6 +67,7 @@ fn outputs(kind: Kind) -> Vec<(&'static str, Value)> {
             outputs.extend(names.into_iter().chain(endpoints).map(|name| (name, maybe(later))));
             outputs.push(("advanced_properties", json!({"type": "object"})));
             outputs.push(("metadata", json!({"type": "object"})));
+            outputs.push(("domain", text("The base domain of its clusters.")));
             outputs.push(("network", json!({"description": "Nothing is known of it."})));
             outputs.push(("loadbalancer_dns", maybe("The address at which the fleet lets clients in.")));
         }
@@ -51,7 +75,8 @@ fn outputs(kind: Kind) -> Vec<(&'static str, Value)> {
             let names = ["destroyer_name", "version_updater_name", "console_url"];
             outputs.extend(names.map(|name| (name, maybe("Nothing is known of it."))));
             outputs.push(("provisioner_name", json!({"type": "string", "description": "As it was sent."})));
-            outputs.push(("region", json!({"type": "string", "description": "A label for people."})));
+            outputs.push(("region", text("A label for people.")));
+            outputs.push(("cloud_provider", text("The `infra_type` of its fleet.")));
             outputs.push((
                 "client_properties",
                 json!({"type": ["object", "null"], "description": "What clients connect with, without any secret."}),
@@ -62,7 +87,10 @@ fn outputs(kind: Kind) -> Vec<(&'static str, Value)> {
             ));
             outputs.push((
                 "storage_manifests_file_path",
-                maybe("Where its manifests are, where they are files."),
+                maybe(
+                    "Where its manifests are, where they are files: for super users the folder on the daemon's host, for others \
+                     the same below the folder of all manifests.",
+                ),
             ));
         }
         Kind::BaseDomain => outputs.push((

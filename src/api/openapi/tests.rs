@@ -27,7 +27,7 @@ fn whole(schema: &Value, document: &Value) -> Value {
 
 #[test]
 fn every_reference_leads_somewhere_and_nothing_is_named_in_vain() {
-    let document = document();
+    let document = document("/");
     let mut found = BTreeSet::new();
     references(&document, &mut found);
     for reference in &found {
@@ -41,7 +41,7 @@ fn every_reference_leads_somewhere_and_nothing_is_named_in_vain() {
 
 #[test]
 fn schemas_are_schemas_of_their_draft() {
-    let document = document();
+    let document = document("/");
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
         jsonschema::draft202012::meta::validate(schema).unwrap_or_else(|error| panic!("{name}: {error}"));
         jsonschema::draft202012::new(&whole(schema, &document))
@@ -55,7 +55,7 @@ fn schemas_are_schemas_of_their_draft() {
 
 #[test]
 fn every_example_is_valid() {
-    let document = document();
+    let document = document("/");
     let mut seen = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
@@ -78,11 +78,11 @@ fn every_example_is_valid() {
 
 #[test]
 fn problems_are_as_they_are_described() {
-    let document = document();
+    let document = document("/");
     let schema = whole(&document["components"]["schemas"]["Problem"], &document);
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     for code in code::ALL {
-        let written = Problem::new(code, "why").hint("what next").document(None);
+        let written = Problem::new(code, "why").hint("what next").document(None, "");
         let errors = validator.iter_errors(&serde_json::from_slice(&written).unwrap()).count();
         assert_eq!(errors, 0, "{}", code.word);
     }
@@ -90,7 +90,7 @@ fn problems_are_as_they_are_described() {
 
 #[test]
 fn what_is_taken_is_what_a_document_has_without_its_head() {
-    let document = document();
+    let document = document("/");
     let taken = |name: &str, value: Value| {
         let schema = json!({"$ref": format!("#/components/schemas/{name}")});
         jsonschema::draft202012::is_valid(&whole(&schema, &document), &value)
@@ -125,7 +125,7 @@ fn what_is_taken_is_what_a_document_has_without_its_head() {
 
 #[test]
 fn every_parameter_of_a_path_is_described() {
-    for (path, operations) in document()["paths"].as_object().unwrap() {
+    for (path, operations) in document("/")["paths"].as_object().unwrap() {
         let named: Vec<&str> =
             path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
         let described = operations["parameters"].as_array();
@@ -133,4 +133,19 @@ fn every_parameter_of_a_path_is_described() {
             described.into_iter().flatten().map(|parameter| parameter["name"].as_str().unwrap()).collect();
         assert_eq!(named, described, "{path}");
     }
+}
+
+/// Programs that make clients make one type of an enumeration, and one for each word otherwise.
+#[test]
+fn words_are_enumerations() {
+    let document = document("/");
+    let access = &document["components"]["schemas"]["Cluster"]["properties"]["advanced_config"]["properties"]
+        ["cluster_access"];
+    assert_eq!(access["enum"], json!(["Internal", "External", "Internal & External"]));
+    let text = access["description"].as_str().unwrap();
+    assert!(
+        text.ends_with("\n- `External`: From outside only.\n- `Internal & External`: From both."),
+        "{text}"
+    );
+    assert!(!document.to_string().contains("{\"const\":\""));
 }

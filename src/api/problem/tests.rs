@@ -9,7 +9,7 @@ use super::*;
 
 async fn asked(routes: Router, method: &str, path: &str) -> (Response<()>, Value) {
     let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-    let response = identified(routes).oneshot(request).await.unwrap();
+    let response = identified(routes, "").oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     (Response::from_parts(parts, ()), serde_json::from_slice(&bytes).unwrap_or_default())

@@ -1,5 +1,8 @@
 //! What was decided lately, and what came of it.
 
+use std::cmp::Reverse;
+use std::str::FromStr;
+
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,31 +11,54 @@ use super::page::Page;
 use super::{Answered, Call, written};
 use crate::api::problem::Problem;
 use crate::interface::timestamp;
-use crate::names::Identifier;
-use crate::state::Event;
+use crate::state::{Event, EventMark};
 
-/// The events of organizations that the caller may see, the oldest first.
+/// The events of organizations that the caller may see, the oldest first or the newest. Only those on the page are read.
 pub(super) fn list(call: &Call) -> Answered {
     let organization = call.query.get("organization").map(|named| call.organization(named)).transpose()?;
     let since: Option<Timestamp> =
         call.query.parsed("since", "a time such as 2026-01-31T12:00:00Z").map_err(Problem::malformed)?;
-    let is_wanted = |event: &Event| {
-        let sees = match organization_of(event) {
+    let order: Option<Order> = call.query.parsed("order", "`asc` or `desc`").map_err(Problem::malformed)?;
+    let is_wanted = |event: &EventMark| {
+        let sees = match &event.organization {
             Some(of) => call.caller.sees(of) && organization.as_ref().is_none_or(|wanted| wanted == of),
             // What is about the installation is for those who have all of it.
             None => call.caller.is_super() && organization.is_none(),
         };
         sees && since.is_none_or(|since| event.at >= since)
     };
-    let events = call.service.state.events_from(0).map_err(Problem::from)?;
-    let page = Page::of(&call.query, events.into_iter().filter(is_wanted).collect(), |event| event.number)?;
-    Ok(written(StatusCode::OK, &page.answer(page.items.iter().map(|event| shown(call, event)).collect())))
+    let state = &call.service.state;
+    let mut numbers = state.find_events(is_wanted);
+    let page = match order {
+        None | Some(Order::Asc) => Page::of(&call.query, numbers, |number| *number)?,
+        Some(Order::Desc) => {
+            numbers.reverse();
+            Page::of(&call.query, numbers, |number| Reverse(*number))?
+        }
+    };
+    let events = state.events(&page.items).map_err(Problem::from)?;
+    Ok(written(StatusCode::OK, &page.answer(events.iter().map(|event| shown(call, event)).collect())))
 }
 
-/// Whose organization something happened in; none where it is about the installation.
-fn organization_of(event: &Event) -> Option<&Identifier> {
-    let fleet = event.fleet.as_ref().map(|fleet| &fleet.organization);
-    event.resource.as_ref().map(|resource| &resource.organization).or(fleet)
+/// Which events come first.
+#[derive(Clone, Copy)]
+enum Order {
+    /// The oldest.
+    Asc,
+    /// The newest.
+    Desc,
+}
+
+impl FromStr for Order {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "asc" => Ok(Order::Asc),
+            "desc" => Ok(Order::Desc),
+            _ => Err(()),
+        }
+    }
 }
 
 fn shown(call: &Call, event: &Event) -> Value {

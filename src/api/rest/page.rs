@@ -1,6 +1,8 @@
 //! Lists, page by page. A page begins behind the last thing of the one before, so that nothing is left out or given twice
 //! because something else comes or goes meanwhile.
 
+use std::cmp::Reverse;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -86,6 +88,16 @@ impl Place for u64 {
     }
 }
 
+/// The same from the greatest on.
+impl Place for Reverse<u64> {
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok().map(Reverse)
+    }
+}
+
 /// By organization, and by name within it: resources of one kind.
 impl Place for ResourceKey {
     fn text(&self) -> String {
@@ -135,6 +147,19 @@ mod tests {
         let next = page("/?page_size=2", vec![1, 2, 3, 4]).unwrap().next.unwrap();
         let second = page(&format!("/?page_size=2&page_token={next}"), vec![0, 1, 3, 4]).unwrap();
         assert_eq!((second.items, second.next), (vec![3, 4], None));
+    }
+
+    #[test]
+    fn what_comes_meanwhile_moves_nothing_where_the_newest_is_first() {
+        let page = |uri: &str, all: Vec<u64>| {
+            let query = Query::strict(&uri.parse::<Uri>().unwrap(), ["page_size", "page_token"]).unwrap();
+            Page::of(&query, all, |item| Reverse(*item)).unwrap()
+        };
+        let first = page("/?page_size=2", vec![4, 3, 2, 1]);
+        assert_eq!(first.items, [4, 3]);
+        let second =
+            page(&format!("/?page_size=2&page_token={}", first.next.unwrap()), vec![6, 5, 4, 3, 2, 1]);
+        assert_eq!((second.items, second.next), (vec![2, 1], None));
     }
 
     #[test]

@@ -1,36 +1,27 @@
 //! Plans: what would be done now, what somebody's tree would do in place of the one that there is, and approvals.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::{Answered, Call, forbidden, written};
 use crate::api::problem::{FieldError, Problem, code};
-use crate::names::{Digest, SpecPath};
+use crate::api::proposal::Proposal;
 use crate::plan::{FleetPlan, Plan};
 use crate::problem::plain;
 use crate::round::{Approved, Installation, Round};
-use crate::spec::{self, Documents, Entry, Snapshot};
+use crate::spec::{self, Documents};
 use crate::state::Access;
 
-/// A tree of specs that is to be planned.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Proposed {
-    files: BTreeMap<String, String>,
-    #[serde(default)]
-    revision: Option<String>,
-}
+/// How many mistakes of a proposal are told at once.
+const MOST_FAULTS: usize = 100;
 
-/// Plans now.
+/// What is to be done, as of a moment ago: who looks again and again has nothing planned for it.
 pub(super) fn read(call: &Call) -> Answered {
-    let made = call.runtime.block_on(call.service.desk.plan())?;
+    let made = call.runtime.block_on(call.service.desk.current())?;
     Ok(written(StatusCode::OK, &call.visible(&made.round)))
 }
 
@@ -40,33 +31,20 @@ pub(super) fn propose(call: &Call) -> Answered {
     if !call.caller.is_super() && !organizations.any(|it| call.caller.may(it, Access::Write)) {
         return Err(forbidden(call.caller.lacks_everywhere(&call.doing(), Access::Write)));
     }
-    let proposed: Proposed = serde_json::from_value(call.json()?).map_err(|error| {
-        Problem::invalid(
-            format!("no tree can be read from the body: {}", plain(&error.to_string())),
-            Vec::new(),
-        )
-    })?;
-    let snapshot = snapshot(call, proposed)?;
+    let source = call.made.documents.source.clone();
+    let snapshot = Proposal::posted(call.json()?, source).and_then(Proposal::snapshot).map_err(refused)?;
     let documents = Arc::new(spec::read(&snapshot, Some(&call.made.documents)));
     call.planned(documents)
 }
 
-fn snapshot(call: &Call, Proposed { files, revision }: Proposed) -> Result<Snapshot, Problem> {
-    let mut entries = BTreeMap::new();
-    for (name, text) in files {
-        let refused = |detail: String| {
-            let pointer = Some(format!("/files/{}", name.replace('~', "~0").replace('/', "~1")));
-            Problem::invalid(detail.clone(), vec![FieldError { pointer, detail, ..FieldError::default() }])
-        };
-        let path: SpecPath = name
-            .parse()
-            .map_err(|_| refused(format!("`{}` is no relative path inside a tree", plain(&name))))?;
-        let bytes = STANDARD.decode(text).map_err(|_| refused(format!("`{}` is no base64", plain(&name))))?;
-        entries.insert(path, Entry::File { digest: Digest::of(&bytes), bytes: bytes.into() });
-    }
-    let source = call.made.documents.source.clone();
-    let revision = revision.unwrap_or_else(|| "proposed".to_owned());
-    Ok(Snapshot { source, revision, commit: None, skipped: BTreeMap::new(), entries })
+/// What is wrong with what somebody proposes.
+fn refused(mut faults: Vec<FieldError>) -> Problem {
+    let detail = match faults.as_slice() {
+        [fault] => fault.detail.clone(),
+        faults => format!("{} things are wrong with it", faults.len()),
+    };
+    faults.truncate(MOST_FAULTS);
+    Problem::invalid(detail, faults)
 }
 
 /// Approves what waits for that, where the caller is an administrator of the organization whose fleet it is on.
@@ -108,12 +86,12 @@ impl Call {
     }
 
     /// A plan, as far as the caller may see it.
-    fn visible(&self, round: &Round) -> Plan {
+    fn visible<'r>(&self, round: &'r Round) -> Cow<'r, Plan> {
         if self.caller.is_super() {
-            return round.plan.clone();
+            return Cow::Borrowed(&round.plan);
         }
         let resources = round.checked.catalog.resources.keys();
         let resources = resources.filter(|key| self.caller.sees(&key.organization)).count();
-        round.plan.only(|organization| self.caller.sees(organization), resources)
+        Cow::Owned(round.plan.only(|organization| self.caller.sees(organization), resources))
     }
 }

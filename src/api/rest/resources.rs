@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
+use camino::Utf8Path;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -164,16 +165,30 @@ impl Call {
         let resource = records::find(round, &key);
         let Some(written) = self.pending.get(&key) else {
             let resource = resource?;
-            let record = records::record(round, &resource, &self.standing(&key));
+            let record = self.record(&resource, &self.standing(&key));
             let tag = self.tag(&resource);
             return Some(Shown { key, record, tag });
         };
         let record = match (&written.resource, resource) {
             (Some(_), _) => self.as_written(written),
-            (None, Some(resource)) => records::record(round, &resource, &self.standing(&key)),
+            (None, Some(resource)) => self.record(&resource, &self.standing(&key)),
             (None, None) => return None,
         };
         Some(Shown { key, record, tag: written.etag.clone() })
+    }
+
+    /// All fields of a resource that stands so. Where things are on this host is for those to know who run it; others are
+    /// told where below the folder of all manifests.
+    fn record(&self, resource: &Resource, standing: &Standing) -> Value {
+        let mut record = records::record(&self.made.round, resource, standing);
+        if !self.caller.is_super()
+            && let Some(path) = record.get_mut("storage_manifests_file_path")
+        {
+            let below = path.as_str().map(Utf8Path::new);
+            let below = below.and_then(|path| path.strip_prefix(&self.made.installation.output_dir).ok());
+            *path = below.map(Utf8Path::as_str).into();
+        }
+        record
     }
 
     /// The tag of what a resource's document says; none where no document can be read that names it.
@@ -197,7 +212,7 @@ impl Call {
                 standing => standing,
             },
         };
-        let mut record = records::record(round, resource, &standing);
+        let mut record = self.record(resource, &standing);
         let at: Value = timestamp(written.at).into();
         record["id"] = written.id.to_string().into();
         if record["created_at"].is_null() {

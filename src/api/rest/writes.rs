@@ -54,7 +54,7 @@ pub(super) fn create(call: &Call) -> Answered {
     }
     let written = call.write(&wish)?;
     let mut shown = call.as_written(&written);
-    let place = place(&written);
+    let place = call.base.path.clone() + &place(&written);
     echo(kind, &mut shown, &body);
     Ok(record(StatusCode::CREATED, &shown, written.etag.as_ref(), Some(&place)))
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::proposal::LONGEST_REVISION;
 use crate::catalog::Status;
 use crate::names::Identifier;
 
@@ -25,6 +26,10 @@ pub(super) fn time() -> Value {
 
 pub(super) fn page_size() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": USUAL_PAGE})
+}
+
+pub(super) fn order() -> Value {
+    json!({"type": "string", "enum": ["asc", "desc"], "default": "asc"})
 }
 
 pub(super) fn status() -> Value {
@@ -56,9 +61,16 @@ fn object(description: &str, properties: Value) -> Value {
     json!({"type": "object", "description": description, "required": names, "properties": properties})
 }
 
+/// A schema under a name of its own.
+fn titled(title: &str, mut schema: Value) -> Value {
+    schema["title"] = title.into();
+    schema
+}
+
 /// A tree of specs that is to be planned.
 pub(super) fn proposal() -> Value {
     json!({
+        "title": "Proposal",
         "type": "object",
         "description": "A tree of specs, as somebody proposes it in place of what there is.",
         "required": ["files"],
@@ -66,12 +78,13 @@ pub(super) fn proposal() -> Value {
         "properties": {
             "files": {
                 "type": "object",
-                "description": "The files by their paths in the tree, each in base64.",
+                "description": "The files by their paths in the tree, such as `acme/clusters/orders.yaml`, each in base64. All of \
+                                the tree is given: what is left out is taken to be removed.",
                 "additionalProperties": {"type": "string", "contentEncoding": "base64"},
             },
             "revision": {
-                "type": "string",
-                "maxLength": 200,
+                "type": ["string", "null"],
+                "maxLength": LONGEST_REVISION,
                 "description": "What names this state of the tree, such as the id of a commit.",
             },
         },
@@ -80,7 +93,7 @@ pub(super) fn proposal() -> Value {
 
 /// What came of an approval.
 pub(super) fn approved() -> Value {
-    object(
+    let approved = object(
         "What came of the approval.",
         json!({
             "id": {"type": "string", "description": "What was approved."},
@@ -88,11 +101,12 @@ pub(super) fn approved() -> Value {
             "changes": {"type": ["string", "null"], "description": "What it is for, as `delete cluster acme/orders`."},
             "approved_by": {"type": "string", "description": "Who approved it, now or before."},
         }),
-    )
+    );
+    titled("Approved", approved)
 }
 
 pub(super) fn events() -> Value {
-    page_of(&object(
+    let event = object(
         "A decision, or what came of it.",
         json!({
             "number": {"type": "integer", "minimum": 0, "description": "Greater than that of each event before."},
@@ -113,7 +127,8 @@ pub(super) fn events() -> Value {
             "what": {"type": "string", "description": "What happened, in words: `created`."},
             "why": {"type": "string", "description": "What caused it, what it waits for, or why it failed."},
         }),
-    ))
+    );
+    titled("EventList", page_of(&event))
 }
 
 /// What a token is known by; its secret isn't among it.
@@ -156,12 +171,13 @@ fn access() -> Value {
 }
 
 pub(super) fn tokens() -> Value {
-    page_of(&token())
+    titled("TokenList", page_of(&token()))
 }
 
 /// What a token is made from.
 pub(super) fn new_token() -> Value {
     json!({
+        "title": "TokenNew",
         "type": "object",
         "description": "What the token is to be.",
         "required": ["name", "organization", "access"],
@@ -189,7 +205,7 @@ pub(super) fn new_token() -> Value {
 
 /// A new token, with its secret.
 pub(super) fn shown_token() -> Value {
-    let mut shown = token();
+    let mut shown = titled("TokenShown", token());
     shown["properties"]["token"] =
         json!({"type": "string", "description": "The token itself, which is never shown again."});
     shown["properties"]["warnings"] = json!({
@@ -213,7 +229,10 @@ pub(super) fn errors() -> Value {
             "next": {"type": "string", "description": "What to do about it."},
         }),
     );
-    object("Everything that may go wrong.", json!({"items": {"type": "array", "items": code}}))
+    titled(
+        "Errors",
+        object("Everything that may go wrong.", json!({"items": {"type": "array", "items": code}})),
+    )
 }
 
 pub(super) fn openapi() -> Value {

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::*;
+use crate::api::tags::Tags;
 use crate::catalog::{self, LastGood, RecordedResource, Resource};
 use crate::config::Config;
 use crate::interface;
@@ -423,7 +424,10 @@ fn a_stale_tag_is_refused() {
     let first = tag(&world);
     let patch = |world: &World, units: u32, tag: &crate::names::Digest| {
         let what = What::Patch(json!({"kafka_units": units}));
-        world.write(&Wish { if_match: Some(tag.clone()), ..wish("Cluster/acme/orders", what) })
+        world.write(&Wish {
+            if_match: Some(Tags::These(vec![tag.clone()])),
+            ..wish("Cluster/acme/orders", what)
+        })
     };
     let written = patch(&world, 3, &first).unwrap();
     let second = written.etag.clone().unwrap();

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::api::tags::Tags;
 use crate::catalog::Resource;
 use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
@@ -17,8 +18,8 @@ pub struct Wish {
     pub key: ResourceKey,
     /// What.
     pub what: What,
-    /// What the resource has to say before, as its tag; none where anything will do.
-    pub if_match: Option<Digest>,
+    /// What the resource has to say before; none where anything will do, and where it isn't there.
+    pub if_match: Option<Tags>,
     /// Whether the limits of an organization may be others afterwards: they are for those to set who run the installation.
     pub may_limit: bool,
     /// The resource's record as it was given last: what a body gives back of it unchanged is no mistake.

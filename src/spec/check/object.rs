@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::scalar::nearest;
+use super::scalar::{control_character, nearest};
 use super::{At, Checker, Finding, explain, place};
 use crate::problem::plain;
 use crate::spec::HEADER;
@@ -65,7 +65,10 @@ impl Checker {
         };
         let mut map = Map::new();
         for (name, entry) in self.named(entries, |_| values.holds_secret()) {
-            if !entry.value.is_null() {
+            if let Some(finding) = control_character(name, entry.key.span, &format!("a key of `{}`", at.name))
+            {
+                self.findings.push(*finding);
+            } else if !entry.value.is_null() {
                 let value = self.field(values, name, entry, at);
                 map.extend(value.map(|value| (name.to_owned(), value)));
             }

@@ -5,13 +5,16 @@ use serde_json::Value;
 use super::{Finding, found};
 use crate::problem::plain;
 use crate::spec::shape::{self, Rule, Shape};
-use crate::spec::yaml::{Content, Node, Scalar};
+use crate::spec::yaml::{Content, Node, Scalar, Span};
 
 /// The exact form of a scalar, or what is wrong with it.
 pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value, Box<Finding>> {
     let scalar = node.scalar();
     match (&shape.rule, scalar) {
-        (Rule::Text { min, max, pattern }, Some(Scalar::String(text))) => {
+        (Rule::Text { min, max, pattern, lines }, Some(Scalar::String(text))) => {
+            if !lines && let Some(finding) = control_character(text, node.span, &format!("`{name}`")) {
+                return Err(finding);
+            }
             let length = text.chars().count();
             let fits = (*min..=*max).contains(&length) && pattern.as_ref().is_none_or(|p| p.is_match(text));
             if fits {
@@ -39,6 +42,18 @@ pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value,
     }
 }
 
+/// A character that is none for people, and that others may take for the end of a value or of a line.
+pub(super) fn control_character(text: &str, span: Span, what: &str) -> Option<Box<Finding>> {
+    let letter = text.chars().find(|letter| letter.is_control())?;
+    let code = u32::from(letter);
+    let message = format!("{what} has the control character U+{code:04X}");
+    let hint = match letter {
+        '\n' | '\r' => "write it on one line",
+        _ => "leave it out",
+    };
+    Some(Box::new(Finding::new(span, "control-character", message).hint(hint)))
+}
+
 fn unexpected(code: &'static str, shape: &Shape, node: &Node<'_>, name: &str) -> Box<Finding> {
     let message = format!("`{name}`: expected {}, found {}", shape.expected, found(node, shape.secret));
     Box::new(Finding::new(node.span, code, message))
@@ -46,7 +61,7 @@ fn unexpected(code: &'static str, shape: &Shape, node: &Node<'_>, name: &str) ->
 
 /// A string of the wrong form or length. Where only the length is wrong, the numbers say more than the form.
 fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<Finding> {
-    let Rule::Text { min, max, pattern } = &shape.rule else {
+    let Rule::Text { min, max, pattern, .. } = &shape.rule else {
         return unexpected("wrong-format", shape, node, name);
     };
     let by_length = pattern.is_none() || (length > *max && *max < usize::MAX);
