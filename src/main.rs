@@ -2,6 +2,13 @@
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
+
+/// Rounds of large installations make and drop millions of small pieces of memory on several threads, which the system's own
+/// allocator keeps apart badly: a create took more than twice as long with it at 10,000 clusters, and memory was a quarter more.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 /// How long a git server may take to accept a connection, and how long it may be silent, in milliseconds. A fetch has a
 /// deadline of its own; this ends the thread that waits.
 const GIT_CONNECTS_WITHIN: i32 = 10_000;

@@ -76,31 +76,14 @@ fn entry(route: &Route) -> String {
     if let Some(takes) = route.takes {
         facts.push(format!("takes {}", taken(takes)));
     }
-    if let Some(Takes::Schema(schema)) = route.takes {
-        facts.extend(parts(&schema()).into_iter().map(|part| format!("  {part}")));
-    }
     let given: Vec<String> =
         route.gives.iter().map(|(status, gives)| format!("{status}, {}", given(*gives, route))).collect();
     facts.push(format!("answers {}", given.join("; ")));
     let refused: Vec<String> = refused(route).iter().map(u16::to_string).collect();
     facts.push(format!("refuses with {}", refused.join(", ")));
     entry += "\n";
-    facts.iter().for_each(|fact| match fact.strip_prefix("  ") {
-        Some(part) => writeln!(entry, "  - {part}").unwrap(),
-        None => writeln!(entry, "- {fact}").unwrap(),
-    });
+    facts.iter().for_each(|fact| writeln!(entry, "- {fact}").unwrap());
     entry
-}
-
-/// What each field of an object is, and which have to be given.
-fn parts(schema: &Value) -> Vec<String> {
-    let required = schema["required"].as_array().cloned().unwrap_or_default();
-    let part = |(name, field): (&String, &Value)| {
-        let needed = if required.iter().any(|it| it == name) { " (has to be given)" } else { "" };
-        let what = text(field["description"].as_str().unwrap_or_default());
-        format!("`{name}`{needed}: {what}{}", values(field))
-    };
-    schema["properties"].as_object().into_iter().flatten().map(part).collect()
 }
 
 /// Which values a schema takes, as a sentence behind another; nothing where there is nothing to say.
