@@ -12,7 +12,7 @@ use crate::problem::Problem;
 
 /// Says of every recorded resource that no document names why that is, and keeps those that may only be missing.
 pub(super) fn classify(draft: &mut Draft) {
-    let (renamed, gone) = (renames(draft), suspicion::clusters_gone(draft));
+    let (renamed, gone) = (renames(draft), suspicion::Gone::from(draft));
     let recorded = draft.recorded;
     for (key, record) in &recorded.resources {
         if !is_gone(draft, key) {
@@ -20,7 +20,7 @@ pub(super) fn classify(draft: &mut Draft) {
         }
         let absence = match renamed.get(key) {
             Some(to) => Absence::Renamed { to: to.clone() },
-            None => judge(draft, key, record, gone),
+            None => judge(draft, key, record, &gone),
         };
         match &absence {
             Absence::Removed => {}
@@ -59,7 +59,7 @@ pub(super) fn reconsider(draft: &mut Draft) {
     }
 }
 
-fn judge(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: usize) -> Absence {
+fn judge(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: &suspicion::Gone) -> Absence {
     if let Some(unreadable) = draft.unreadable_for(&key.organization) {
         return Absence::Unknown { unreadable: unreadable.clone() };
     }

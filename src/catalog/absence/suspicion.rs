@@ -1,7 +1,7 @@
 //! What makes an absence look like a mistake, as the end of a sentence for whoever has to approve the deletion: in the past
 //! tense, since it is remembered, and may be read long after it could be seen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -9,15 +9,15 @@ use serde_json::Value;
 use crate::catalog::RecordedResource;
 use crate::catalog::absence::is_gone;
 use crate::catalog::draft::{Claim, Draft};
-use crate::names::{FleetKey, Kind, ResourceKey, SpecPath};
+use crate::names::{FleetKey, Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 use crate::spec::ParsedFile;
 
 /// The fields of a spec that say which it is, and where.
 const IDENTITY: [&str; 3] = ["organization", "identifier", "infrastructure"];
 
-/// Why the absence of a resource is likely a mistake; none where it is clean. `gone` is how many clusters are.
-pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: usize) -> Option<String> {
+/// Why the absence of a resource is likely a mistake; none where it is clean.
+pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: &Gone) -> Option<String> {
     if let Some(last) = changed_source(draft) {
         return Some(format!(
             "the spec tree was {last} before, and {} when it went missing",
@@ -166,22 +166,50 @@ pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
     Some(format!("the error at {path}:{line} may be about it"))
 }
 
-/// How many clusters are gone that nothing unreadable may describe.
-pub(super) fn clusters_gone(draft: &Draft) -> usize {
-    let gone = draft.recorded.resources.iter().filter(|(key, record)| {
-        // What one organization's files hide concerns nobody else.
-        let is_told = || draft.unreadable_for(&key.organization).is_none();
-        key.kind == Kind::Cluster && !record.deleting && is_gone(draft, key) && is_told()
-    });
-    gone.count()
+/// The clusters that are gone and that nothing unreadable may describe.
+pub(super) struct Gone<'d> {
+    /// How many of each organization.
+    own: BTreeMap<&'d Identifier, usize>,
+    /// How many of them all nobody knew of before.
+    new: BTreeMap<&'d Identifier, usize>,
+}
+
+impl<'d> Gone<'d> {
+    /// Which are gone of a tree.
+    pub(super) fn from(draft: &Draft<'d>) -> Self {
+        let mut gone = Self { own: BTreeMap::new(), new: BTreeMap::new() };
+        for (key, record) in &draft.recorded.resources {
+            let is_meant = key.kind == Kind::Cluster && !record.deleting && is_gone(draft, key);
+            // What one organization's files hide concerns nobody else.
+            if !is_meant || draft.unreadable_for(&key.organization).is_some() {
+                continue;
+            }
+            *gone.own.entry(&key.organization).or_default() += 1;
+            *gone.new.entry(&key.organization).or_default() += usize::from(record.suspicion.is_none());
+        }
+        gone
+    }
+
+    /// How many of an organization are, and how many that were gone at once with them: what another organization is still to
+    /// approve holds nobody up.
+    fn with(&self, organization: &Identifier) -> (usize, usize) {
+        let own = self.own.get(organization).copied().unwrap_or(0);
+        let others = self.new.iter().filter(|(other, _)| **other != organization);
+        (own, own + others.map(|(_, new)| new).sum::<usize>())
+    }
 }
 
 /// More than the policy allows in an hour, all at once: that is taken for a mistake as a whole.
-fn too_many(draft: &Draft, key: &ResourceKey, gone: usize) -> Option<String> {
+fn too_many(draft: &Draft, key: &ResourceKey, gone: &Gone) -> Option<String> {
     let allowed = draft.config.policy.cluster_deletions_per_hour;
-    let are_too_many =
-        lives_on_a_fleet(key) && gone > 1 && u32::try_from(gone).is_ok_and(|gone| gone > allowed);
-    are_too_many.then(|| format!("{gone} clusters were gone at once"))
+    let are_too_many = |gone: usize| gone > 1 && u32::try_from(gone).is_ok_and(|gone| gone > allowed);
+    let (own, all) = gone.with(&key.organization);
+    match lives_on_a_fleet(key) && are_too_many(all) {
+        true if are_too_many(own) => Some(format!("{own} clusters were gone at once")),
+        // How many another organization has is not for everybody.
+        true => Some("clusters of several organizations were gone at once".to_owned()),
+        false => None,
+    }
 }
 
 /// More than a file is gone: all that ran for an organization, a fleet with its clusters, or a folder.

@@ -1,6 +1,7 @@
 //! What the absence of a recorded resource means.
 
 use super::*;
+use crate::names::Kind;
 
 fn applied() -> World {
     let mut world = World::new();
@@ -183,4 +184,29 @@ fn a_rename_is_refused_where_the_name_stands() {
         ),
         "{text}"
     );
+}
+
+#[test]
+fn what_another_organization_is_still_to_approve_holds_nobody_up() {
+    let mut world = applied();
+    world.put("acme/sales.yaml", &cluster("acme", "sales", 1, ""));
+    world.apply();
+    world.remove("acme/orders.yaml").remove("globex/stock.yaml");
+    let at_once = "clusters of several organizations were gone at once";
+    world.check(&format!(
+        "held cluster acme/orders: absent, rendered
+         held cluster globex/stock: absent, rendered
+         absent cluster acme/orders: suspicious: {at_once}
+         absent cluster globex/stock: suspicious: {at_once}"
+    ));
+    // In a later round, the one is known to be gone, and the other goes.
+    world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us"));
+    let orders = ResourceKey::at(Kind::Cluster, "acme/orders").unwrap();
+    world.recorded.resources.get_mut(&orders).unwrap().suspicion = Some("it was seen before".to_owned());
+    world.remove("globex/stock.yaml");
+    world.check(&format!(
+        "held cluster acme/orders: absent, rendered
+         absent cluster acme/orders: suspicious: {at_once}
+         absent cluster globex/stock: removed"
+    ));
 }
