@@ -51,8 +51,7 @@ impl Neighbours {
     }
 
     /// What was applied, without the clusters that a tree's part leaves out.
-    pub fn recorded(&self, documents: &Documents, recorded: &Recorded) -> Recorded {
-        let part = self.documents(documents);
+    pub fn recorded(documents: &Documents, part: &Documents, recorded: &Recorded) -> Recorded {
         let is_left_out =
             |path: &SpecPath| documents.files.contains_key(path) && !part.files.contains_key(path);
         let others = recorded.resources.keys().filter(|key| key.kind != Kind::Cluster);

@@ -27,8 +27,11 @@ impl<'r> Scope<'r> {
             }
             _ => None,
         };
-        let part = around.as_ref().map(|around| Cow::Owned(around.recorded(tree, recorded)));
-        Self { around, recorded: part.unwrap_or(Cow::Borrowed(recorded)) }
+        let recorded = match &around {
+            Some(around) => Cow::Owned(Neighbours::recorded(tree, &around.documents(tree), recorded)),
+            None => Cow::Borrowed(recorded),
+        };
+        Self { around, recorded }
     }
 
     /// The part of a tree, resolved as `resolve` does it.

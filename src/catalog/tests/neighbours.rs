@@ -6,7 +6,8 @@ use crate::names::Kind;
 fn kept(world: &World, organization: &str) -> (Vec<String>, Vec<String>) {
     let documents = world.documents();
     let around = Neighbours::of(&organization.parse().unwrap(), &documents, &world.recorded).unwrap();
-    let (part, recorded) = (around.documents(&documents), around.recorded(&documents, &world.recorded));
+    let part = around.documents(&documents);
+    let recorded = Neighbours::recorded(&documents, &part, &world.recorded);
     let files = part.files.into_keys().map(|path| path.to_string()).collect();
     let clusters = recorded.resources.keys().filter(|key| key.kind == Kind::Cluster);
     (files, clusters.map(ResourceKey::path).collect())

@@ -140,7 +140,8 @@ proptest! {
         let whole = resolve(&documents, &world.recorded);
         for organization in ["acme", "globex"].map(|name| name.parse().unwrap()) {
             let Some(around) = Neighbours::of(&organization, &documents, &world.recorded) else { continue };
-            let (left, recorded) = (around.documents(&documents), around.recorded(&documents, &world.recorded));
+            let left = around.documents(&documents);
+            let recorded = Neighbours::recorded(&documents, &left, &world.recorded);
             let part = resolve(&left, &recorded);
             let own = |catalog: &Catalog| {
                 let is_own = |key: &ResourceKey| {
