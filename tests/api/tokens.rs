@@ -59,7 +59,7 @@ fn a_token_that_has_expired_is_refused_and_the_log_says_why() {
     for what in ["GET /v1/clusters", "DELETE /v1/clusters/orders", "DELETE /v1/tokens/none"] {
         let answer = api.call_as(&over, what, &[], Value::Null);
         answer.refused(401, "unauthenticated", "the token is unknown, has expired or was revoked");
-        assert_eq!(answer.header("www-authenticate").as_deref(), Some("Bearer"), "{}", answer.head);
+        assert_eq!(answer.header("www-authenticate").as_deref(), Some("bearer"), "{}", answer.head);
     }
     api.call_as(&good, "GET /v1/clusters", &[], Value::Null).expect(200);
     api.serve.says(&["a request is refused: ", "expired at 2026-01-02T00:00:00"]);
