@@ -176,7 +176,7 @@ mod tests {
             drop(first);
             assert!((&mut others).now_or_never().is_none(), "who came first goes first");
             assert_eq!(waits.await, [true; 8]);
-            others.await.unwrap();
+            drop(others.await.unwrap());
             assert!(locked(&seats.turn.waiting).is_empty() && locked(&seats.proposals.waiting).is_empty());
         }
     }
