@@ -139,7 +139,7 @@ async fn beside(
     documents: impl FnOnce() -> Result<Arc<Documents>, Problem> + Send + 'static,
     at: Timestamp,
 ) -> Answered {
-    let seat = Arc::clone(&desk.room).acquire_owned().await;
+    let seat = Arc::clone(&desk.proposals).acquire_owned().await;
     let (desk, runtime) = (Arc::clone(desk), Handle::current());
     let plan = move || {
         let _seat = seat;

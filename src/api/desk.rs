@@ -31,7 +31,7 @@ pub struct Desk {
     /// What writes specs for those who call; none where nobody may.
     pub(super) writer: Option<Arc<Writer>>,
     /// Lets one at a time plan what nobody carries out: a plan takes memory.
-    pub(super) room: Arc<Semaphore>,
+    pub(super) proposals: Arc<Semaphore>,
     last: Mutex<Option<Made>>,
     /// None when no answer will be given any more.
     questions: Mutex<Option<Vec<Question>>>,
@@ -124,9 +124,9 @@ impl Desk {
         memory: Arc<Memory>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Desk {
-        let room = Arc::new(Semaphore::new(1));
+        let proposals = Arc::new(Semaphore::new(1));
         let (last, questions) = (Mutex::default(), Mutex::new(Some(Vec::new())));
-        Desk { state, memory, writer: None, room, last, questions, wake: Box::new(wake) }
+        Desk { state, memory, writer: None, proposals, last, questions, wake: Box::new(wake) }
     }
 
     /// The same where specs can be written.

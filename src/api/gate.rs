@@ -3,13 +3,17 @@
 //!
 //! To look a token up takes as long as to count, so nobody is refused for what others behind the same address do. Somebody who
 //! guesses is told nothing more once their address has failed too often, and writes nothing into the log; that one guess in 2^256
-//! would be heard all the same is no help to them.
+//! would be heard all the same is no help to them. What takes no token is counted in the same way, so that nobody asks for that
+//! without end either.
+//!
+//! Whoever uses a stolen token until its owner is over the limit doesn't keep them from revoking it.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, Uri};
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use super::authenticate::{Unauthenticated, authenticate};
 use super::limiter::{Address, Limiter, Told, TooMany};
@@ -17,12 +21,18 @@ use super::problem::Problem;
 use crate::config::ApiConfig;
 use crate::state::{State, Token};
 
+/// How many requests a minute to revoke something one token is good for beyond what its owner may ask for.
+const REVOKING: u32 = 10;
+
 /// What is remembered of who asked how often.
 pub struct Gate {
     /// Those that failed.
     by_address: Limiter<Address>,
     /// Those that were let in, by the e-mail address in lower case: one owner may have many tokens.
     by_owner: Limiter<String>,
+    /// Those to revoke something that came when there were too many of their owner, by the token that was shown and whether it
+    /// is to revoke itself: who uses a stolen one has that wait for nobody but themselves.
+    by_token: Limiter<(Uuid, bool)>,
     told: Told,
 }
 
@@ -44,6 +54,7 @@ impl Gate {
         Gate {
             by_address: Limiter::per_minute(*requests_per_address),
             by_owner: Limiter::per_minute(*requests_per_owner),
+            by_token: Limiter::per_minute(REVOKING),
             told: Told::default(),
         }
     }
@@ -57,19 +68,53 @@ impl Gate {
         (headers, uri, from): (&HeaderMap, &Uri, IpAddr),
         state: &State,
         (now, clock): (Timestamp, Instant),
+        revokes: bool,
     ) -> Result<Token, Refused> {
         let token = authenticate(headers, uri, state, now).map_err(|why| {
-            let address = Address::from(from);
-            if let Err(many) = self.by_address.count(address, clock) {
-                return Refused::Address(many);
+            if let Err(refused) = self.stranger(from, clock) {
+                return refused;
             }
-            if self.told.has_room(Some(address), clock) {
+            if self.told.has_room(Some(Address::from(from)), clock) {
                 why.log(Some(from));
             }
             Refused::Unauthenticated(why)
         })?;
-        self.by_owner.count(token.owner.to_ascii_lowercase(), clock).map_err(Refused::Owner)?;
+        match self.owner(&token, clock) {
+            Err(_) if revokes => {
+                let is_own = uri.path().split('/').any(|part| part.parse() == Ok(token.id));
+                self.by_token.count((token.id, is_own), clock).map_err(Refused::Owner)?;
+            }
+            counted => counted?,
+        }
         Ok(token)
+    }
+
+    /// Lets a request pass that has to show nothing. It counts for whose token it shows all the same, or for its address.
+    ///
+    /// # Errors
+    /// When there were too many.
+    pub fn pass(
+        &self,
+        (headers, uri, from): (&HeaderMap, &Uri, IpAddr),
+        state: Option<&State>,
+        (now, clock): (Timestamp, Instant),
+    ) -> Result<(), Refused> {
+        match state.and_then(|state| authenticate(headers, uri, state, now).ok()) {
+            Some(token) => self.owner(&token, clock),
+            None => self.stranger(from, clock),
+        }
+    }
+
+    /// Counts a request from an address that shows nothing which holds.
+    ///
+    /// # Errors
+    /// When there were too many.
+    pub fn stranger(&self, from: IpAddr, clock: Instant) -> Result<(), Refused> {
+        self.by_address.count(Address::from(from), clock).map_err(Refused::Address)
+    }
+
+    fn owner(&self, token: &Token, clock: Instant) -> Result<(), Refused> {
+        self.by_owner.count(token.owner.to_ascii_lowercase(), clock).map_err(Refused::Owner)
     }
 }
 
@@ -95,7 +140,7 @@ mod tests {
     use secrecy::ExposeSecret as _;
 
     use super::*;
-    use crate::state::{Access, NoToken, Reach, TokenOrder};
+    use crate::state::{Access, NewToken, NoToken, Reach, TokenOrder};
 
     #[test]
     fn who_guesses_is_held_by_address_and_who_shows_tokens_by_their_owner() {
@@ -113,7 +158,7 @@ mod tests {
         let ask = |secret: &str, from: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, format!("Bearer {secret}").parse().unwrap());
-            gate.admit((&headers, &Uri::from_static("/"), from.parse().unwrap()), &state, (now, clock))
+            gate.admit((&headers, &Uri::from_static("/"), from.parse().unwrap()), &state, (now, clock), false)
         };
         let [good, another, others] = [&one, &two, &other].map(|made| made.secret.expose_secret());
         let bad = "sf_no";
@@ -138,5 +183,58 @@ mod tests {
             assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
             assert_eq!(response.headers()[RETRY_AFTER], after);
         }
+    }
+
+    #[test]
+    fn a_token_that_is_used_without_end_is_revoked_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(Utf8Path::from_path(dir.path()).unwrap()).unwrap();
+        let (now, clock) = (Timestamp::UNIX_EPOCH, Instant::now());
+        let make = |_| {
+            let (name, owner) = ("ci".to_owned(), "ada@example.com".to_owned());
+            let order = TokenOrder { name, owner, organization: Reach::All, access: Access::Read, days: 1 };
+            state.add_token(order, "ann", now).unwrap()
+        };
+        let [stolen, other] = [0, 1].map(make);
+        let config = ApiConfig { requests_per_owner: 5, ..ApiConfig::default() };
+        let gate = Gate::of(&config);
+        let ask = |by: &NewToken, uri: &str, revokes: bool| {
+            let mut headers = HeaderMap::new();
+            let shown = format!("Bearer {}", by.secret.expose_secret());
+            headers.insert(AUTHORIZATION, shown.parse().unwrap());
+            let (uri, from) = (uri.parse().unwrap(), "192.0.2.1".parse().unwrap());
+            gate.admit((&headers, &uri, from), &state, (now, clock), revokes).is_ok()
+        };
+        while ask(&stolen, "/v1/clusters", false) {}
+        // Who has it revokes what isn't there, too.
+        let none = format!("/v1/tokens/{}", Uuid::nil());
+        assert_eq!((0..100).filter(|_| ask(&stolen, &none, true)).count(), 10);
+        assert!(!ask(&other, "/v1/clusters", false), "nothing else is let in");
+        let named = format!("/v1/tokens/{}", stolen.token.id);
+        assert!(ask(&other, &named, true) && ask(&stolen, &named, true));
+    }
+
+    #[test]
+    fn what_takes_no_token_is_counted_by_what_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(Utf8Path::from_path(dir.path()).unwrap()).unwrap();
+        let (now, clock) = (Timestamp::UNIX_EPOCH, Instant::now());
+        let (name, owner) = ("ci".to_owned(), "ada@example.com".to_owned());
+        let order = TokenOrder { name, owner, organization: Reach::All, access: Access::Read, days: 1 };
+        let made = state.add_token(order, "ann", now).unwrap();
+        let config = ApiConfig { requests_per_address: 3, requests_per_owner: 5, ..ApiConfig::default() };
+        let gate = Gate::of(&config);
+        let ask = |shown: &str, from: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, format!("Bearer {shown}").parse().unwrap());
+            let from = from.parse().unwrap();
+            gate.pass((&headers, &Uri::from_static("/openapi.json"), from), Some(&state), (now, clock))
+        };
+        let count = |shown: &str, from: &str| (0..20).filter(|_| ask(shown, from).is_ok()).count();
+        assert_eq!(count("sf_no", "192.0.2.1"), 3);
+        assert_eq!(count(made.secret.expose_secret(), "192.0.2.1"), 5);
+        assert_eq!(count("sf_no", "192.0.2.2"), 3, "others are heard");
+        let held = Refused::Address(TooMany { retry_after: 20 });
+        assert_eq!(gate.stranger("192.0.2.1".parse().unwrap(), clock), Err(held));
     }
 }

@@ -1,7 +1,9 @@
-//! What a running process answers over HTTP: probes, metrics and webhooks where the settings have it listen, and what
-//! commands ask for on a socket of this host ([`commands`]).
+//! What a running process answers over HTTP: probes, metrics, webhooks and the API ([`rest`]) where the settings have it listen,
+//! and the API and what commands ask for on a socket of this host ([`commands`]).
 //!
-//! Nothing here decides or changes anything: what is asked for is laid on the [`Desk`], from where whoever makes plans takes it.
+//! What callers ask for changes specs and tokens: who may do what is decided here, files and commits are written ([`writing`]),
+//! and tokens made and revoked. Nothing here touches a cluster. What takes a plan that is carried out, as an approval does, is laid on
+//! the [`Desk`], from where whoever makes plans takes it.
 
 pub mod answer;
 pub mod authenticate;
@@ -44,6 +46,7 @@ use tokio::runtime::Handle;
 use crate::config::ApiConfig;
 use crate::vitals::Vitals;
 use connection::{Limits, OF_SOCKET};
+use gate::Gate;
 use problem::Plain;
 use rest::{Base, Service};
 use socket::Socket;
@@ -136,7 +139,8 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     let closed = |source| Closed::Socket { path: path.clone(), source };
     let (socket, listener) = socket::listen(&path).map_err(closed)?;
     let is_admitted = socket.admits();
-    let service = Service::of(&desk, &config).map(Arc::new);
+    let (gate, state) = (Arc::new(Gate::of(&config)), desk.state.clone());
+    let service = Service::of(&desk, Arc::clone(&gate)).map(Arc::new);
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
     let commands = commands::routes(desk);
     let routes = probes(Arc::clone(&vitals)).merge(rest(Base::default())).nest("/commands", commands);
@@ -163,8 +167,9 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
     tracing::info!(%address, tls = tls.is_some(), "answers over HTTP");
-    let routes =
-        probes(vitals).merge(hook.map(webhook::routes).unwrap_or_default()).merge(rest(Base::of(&config)));
+    let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&gate))).unwrap_or_default();
+    let routes = probes(vitals).merge(hook).merge(rest(Base::of(&config)));
+    let routes = rest::counted(routes, &gate, state.as_ref());
     let limits = Limits::of_network(&config);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
         Some((Remote(*address), Some(address.ip())))

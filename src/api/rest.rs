@@ -5,10 +5,12 @@ mod json;
 mod page;
 mod plans;
 mod resources;
+mod seats;
 mod tokens;
 mod writes;
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -18,15 +20,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, FromRequestParts as _, RawPathParams, Request};
 use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 
 use super::authenticate::Unauthenticated;
 use super::caller::Caller;
@@ -36,16 +36,14 @@ use super::gate::Gate;
 use super::openapi::{self, JSON, MERGE_PATCH};
 use super::problem::{Problem, code};
 use super::query::Query;
-use super::route::{Method, Needs, ROUTES, Route, Takes};
+use super::route::{Method, Needs, ROUTES, Route, Seat, Takes};
 use super::socket::Peer;
 use super::tags::{NoTags, Tags};
 use super::writing::{Writer, Written};
 use crate::config::ApiConfig;
 use crate::names::{Digest, Identifier, ResourceKey};
 use crate::state::{Access, State, StateError, Token};
-
-/// How long somebody stands in line before they are sent away.
-const LINE: Duration = Duration::from_secs(30);
+use seats::{Party, Seats};
 
 /// What comes of a request.
 type Answered = Result<Response, Problem>;
@@ -87,45 +85,9 @@ pub(super) struct Service {
     /// What writes specs.
     writer: Arc<Writer>,
     /// Who is let in.
-    gate: Gate,
+    gate: Arc<Gate>,
     /// How many are answered at a time.
     seats: Seats,
-}
-
-/// How many requests are answered at a time, each on a thread. Who looks doesn't wait for those whose answers take long, and
-/// those whose requests change something wait in line.
-struct Seats {
-    /// For those who look.
-    light: Arc<Semaphore>,
-    /// For those who have something planned or searched.
-    heavy: Arc<Semaphore>,
-    /// For who changes something.
-    turn: Arc<Semaphore>,
-}
-
-impl Seats {
-    fn new() -> Seats {
-        let [light, heavy, turn] = [32, 8, 1].map(|seats| Arc::new(Semaphore::new(seats)));
-        Seats { light, heavy, turn }
-    }
-
-    /// The seat for a request. It is kept as long as the answer is worked on, whether or not anybody waits for it.
-    async fn of(&self, route: &Route, query: &Query, desk: &Desk) -> Result<OwnedSemaphorePermit, Problem> {
-        let changes = route.kind().is_some() && route.method != Method::Get;
-        let seats = match (changes, route.id) {
-            (true, _) if query.get("dry_run") == Some("true") => &desk.room,
-            (true, _) => &self.turn,
-            (false, "propose_plan") => &desk.room,
-            (false, "read_plan" | "approve_plan" | "list_events" | "create_token" | "revoke_token") => {
-                &self.heavy
-            }
-            (false, _) => &self.light,
-        };
-        match timeout(LINE, Arc::clone(seats).acquire_owned()).await {
-            Ok(Ok(seat)) => Ok(seat),
-            _ => Err(Problem::unavailable("too many others are being answered", Duration::from_secs(5))),
-        }
-    }
 }
 
 /// A request, of a caller who may make it as far as the route alone can tell.
@@ -222,10 +184,13 @@ async fn answered(
     let (service, base) = at;
     let (mut parts, body) = request.into_parts();
     let handler = match handler {
-        Handler::Open(handler) => return Ok(handler(&base)),
+        Handler::Open(handler) => {
+            service.pass(&parts)?;
+            return Ok(handler(&base));
+        }
         Handler::Known(handler) => handler,
     };
-    let who = service.admit(&parts)?;
+    let who = service.admit(&parts, route)?;
     let query =
         Query::strict(&parts.uri, route.query.iter().map(|query| query.name)).map_err(Problem::malformed)?;
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
@@ -235,7 +200,8 @@ async fn answered(
         Some(takes) => read_body(takes, &parts.headers, body).await?,
         None => Bytes::new(),
     };
-    let seat = service.seats.of(route, &query, &service.desk).await?;
+    let is_dry_run = query.get("dry_run") == Some("true");
+    let seat = service.seats.of(route.seat, is_dry_run, who.party()).await?;
     // The newest, which knows of all that was written before. Before the first plan nobody knows who may do what.
     let made = service.desk.last().await?;
     let pending = service.writer.pending(&made);
@@ -268,6 +234,14 @@ impl Asker {
         })
     }
 
+    /// For whom they stand in line.
+    fn party(&self) -> Party {
+        match self {
+            Asker::Peer(peer) => Party::User(peer.uid),
+            Asker::Token(token) => Party::Owner(token.owner.to_ascii_lowercase()),
+        }
+    }
+
     fn caller(&self, made: &Made, pending: &BTreeMap<ResourceKey, Arc<Written>>) -> Caller {
         match self {
             Asker::Peer(peer) => Caller::of_peer(peer.uid),
@@ -278,23 +252,54 @@ impl Asker {
 
 impl Service {
     /// What answers with what is laid on a desk; none where nothing is recorded, or nothing can be written.
-    pub(super) fn of(desk: &Arc<Desk>, config: &ApiConfig) -> Option<Service> {
+    pub(super) fn of(desk: &Arc<Desk>, gate: Arc<Gate>) -> Option<Service> {
         let (state, writer) = (desk.state.clone()?, desk.writer()?);
-        Some(Service { desk: Arc::clone(desk), state, writer, gate: Gate::of(config), seats: Seats::new() })
+        let seats = Seats::new(Arc::clone(&desk.proposals));
+        Some(Service { desk: Arc::clone(desk), state, writer, gate, seats })
     }
 
     /// Lets in who asks on the socket, which admits nobody else, and who shows a token that holds.
-    fn admit(&self, parts: &Parts) -> Result<Asker, Problem> {
+    fn admit(&self, parts: &Parts, route: &Route) -> Result<Asker, Problem> {
         if let Some(peer) = parts.extensions.get::<Peer>() {
             return Ok(Asker::Peer(*peer));
         }
-        let from = parts
-            .extensions
-            .get::<Remote>()
-            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |remote| remote.0.ip());
         let now = (Timestamp::now(), Instant::now());
-        Ok(Asker::Token(self.gate.admit((&parts.headers, &parts.uri, from), &self.state, now)?))
+        let revokes = route.seat == Seat::Revoking;
+        Ok(Asker::Token(self.gate.admit(asked(parts), &self.state, now, revokes)?))
     }
+
+    /// Lets everybody ask for what is the same for all, as often as they may.
+    fn pass(&self, parts: &Parts) -> Result<(), Problem> {
+        if parts.extensions.get::<Peer>().is_some() {
+            return Ok(());
+        }
+        Ok(self.gate.pass(asked(parts), Some(&self.state), (Timestamp::now(), Instant::now()))?)
+    }
+}
+
+/// What a request shows, and the address from which it came.
+fn asked(parts: &Parts) -> (&HeaderMap, &Uri, IpAddr) {
+    let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let from = parts.extensions.get::<Remote>().map_or(unknown, |remote| remote.0.ip());
+    (&parts.headers, &parts.uri, from)
+}
+
+/// Has those counted who ask for what isn't there, beside what is.
+pub(super) fn counted(routes: Router, gate: &Arc<Gate>, state: Option<&Arc<State>>) -> Router {
+    let missing = |status: StatusCode| {
+        let (gate, state) = (Arc::clone(gate), state.cloned());
+        move |request: Request| {
+            let (parts, _) = request.into_parts();
+            let now = (Timestamp::now(), Instant::now());
+            ready(match gate.pass(asked(&parts), state.as_deref(), now) {
+                Ok(()) => status.into_response(),
+                Err(refused) => Problem::from(refused).into_response(),
+            })
+        }
+    };
+    routes
+        .fallback(missing(StatusCode::NOT_FOUND))
+        .method_not_allowed_fallback(missing(StatusCode::METHOD_NOT_ALLOWED))
 }
 
 /// All of a body, in JSON.
@@ -348,7 +353,7 @@ impl Call {
         if self.caller.may(organization, access) {
             return Ok(());
         }
-        Err(forbidden(self.caller.lacks(&self.doing(), organization, access)))
+        Err(forbidden(self.caller.lacks(self.route.doing, organization, access)))
     }
 
     /// Whether the caller may do what only super users may.
@@ -356,22 +361,7 @@ impl Call {
         if self.caller.is_super() {
             return Ok(());
         }
-        Err(forbidden(self.caller.lacks_super(&self.doing())))
-    }
-
-    /// What is asked for, as the subject of a sentence.
-    fn doing(&self) -> String {
-        let verb = match self.route.method {
-            Method::Get => "reading",
-            Method::Post => "creating",
-            Method::Put | Method::Patch => "changing",
-            Method::Delete => "deleting",
-        };
-        match self.route.kind() {
-            Some(kind) => format!("{verb} {}s", kind.noun()),
-            None if self.route.id == "approve_plan" => "approving".to_owned(),
-            None => "planning a tree that is sent".to_owned(),
-        }
+        Err(forbidden(self.caller.lacks_super(self.route.doing)))
     }
 }
 

@@ -22,8 +22,12 @@ pub struct Route {
     pub id: &'static str,
     /// What it does, in a few words.
     pub summary: &'static str,
+    /// What it does, as the subject of a sentence: `changing clusters`.
+    pub doing: &'static str,
     /// What the caller must be allowed to.
     pub needs: Needs,
+    /// Where it waits until it is answered.
+    pub seat: Seat,
     /// What may stand behind the `?`.
     pub query: &'static [Query],
     /// What is sent with it; none where nothing is.
@@ -60,6 +64,25 @@ pub enum Needs {
     Admin,
     /// What only super users may.
     Super,
+}
+
+/// Where a request waits until it is answered: nobody waits for those who wait elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Seat {
+    /// Nowhere: what it answers is the same for everybody, and is there.
+    Open,
+    /// Among those who look.
+    Light,
+    /// Among those for whom something is planned or searched, which may take a minute.
+    Heavy,
+    /// Among those who list and make tokens.
+    Tokens,
+    /// Among those who revoke tokens, who are in a hurry.
+    Revoking,
+    /// In the line of those who change specs, one at a time; with `dry_run`, in that of proposals.
+    Turn,
+    /// In the line of those who have another tree planned than there is, one at a time.
+    Proposal,
 }
 
 /// A word behind the `?`.
@@ -166,7 +189,7 @@ const STATUS: Query =
 /// The six routes of each kind, and then all others.
 macro_rules! table {
     (
-        kinds: { $($kind:ident: $one:literal, $many:literal, $noun:literal, $nouns:literal at $path:literal / $id:literal,
+        kinds: { $($kind:ident: $one:literal, $many:literal, $noun:literal, $nouns:literal, $plain:literal at $path:literal / $id:literal,
             lists by $filters:expr, finds by [$($finds:expr),*], needs $create:ident $change:ident $delete:ident;)* }
         others: [$($other:expr,)*]
     ) => {
@@ -177,7 +200,9 @@ macro_rules! table {
                     path: $path,
                     id: concat!("list_", $many),
                     summary: concat!("List ", $nouns),
+                    doing: concat!("reading ", $plain),
                     needs: Needs::Read,
+                    seat: Seat::Light,
                     query: $filters,
                     takes: None,
                     gives: &[(200, Gives::List(Kind::$kind))],
@@ -187,7 +212,9 @@ macro_rules! table {
                     path: $path,
                     id: concat!("create_", $one),
                     summary: concat!("Create ", $noun),
+                    doing: concat!("creating ", $plain),
                     needs: Needs::$create,
+                    seat: Seat::Turn,
                     query: &[DRY_RUN],
                     takes: Some(Takes::Create(Kind::$kind)),
                     gives: &[(201, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
@@ -197,7 +224,9 @@ macro_rules! table {
                     path: concat!($path, "/", $id),
                     id: concat!("read_", $one),
                     summary: concat!("Read ", $noun),
+                    doing: concat!("reading ", $plain),
                     needs: Needs::Read,
+                    seat: Seat::Light,
                     query: &[$($finds),*],
                     takes: None,
                     gives: &[(200, Gives::Record(Kind::$kind))],
@@ -207,7 +236,9 @@ macro_rules! table {
                     path: concat!($path, "/", $id),
                     id: concat!("replace_", $one),
                     summary: concat!("Replace ", $noun),
+                    doing: concat!("changing ", $plain),
                     needs: Needs::$change,
+                    seat: Seat::Turn,
                     query: &[$($finds,)* DRY_RUN],
                     takes: Some(Takes::Replace(Kind::$kind)),
                     gives: &[(200, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
@@ -217,7 +248,9 @@ macro_rules! table {
                     path: concat!($path, "/", $id),
                     id: concat!("patch_", $one),
                     summary: concat!("Change fields of ", $noun),
+                    doing: concat!("changing ", $plain),
                     needs: Needs::$change,
+                    seat: Seat::Turn,
                     query: &[$($finds,)* DRY_RUN],
                     takes: Some(Takes::Patch(Kind::$kind)),
                     gives: &[(200, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
@@ -227,7 +260,9 @@ macro_rules! table {
                     path: concat!($path, "/", $id),
                     id: concat!("delete_", $one),
                     summary: concat!("Delete ", $noun),
+                    doing: concat!("deleting ", $plain),
                     needs: Needs::$delete,
+                    seat: Seat::Turn,
                     query: &[$($finds,)* DRY_RUN],
                     takes: None,
                     gives: &[(202, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
@@ -241,23 +276,25 @@ macro_rules! table {
 /// Everything that can be asked for.
 pub static ROUTES: &[Route] = table! {
     kinds: {
-    Organization: "organization", "organizations", "an organization", "organizations"
+    Organization: "organization", "organizations", "an organization", "organizations", "organizations"
         at "/organizations" / "{organization}",
         lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Super Admin Super;
-    Fleet: "fleet", "fleets", "a fleet", "the fleets of an organization"
+    Fleet: "fleet", "fleets", "a fleet", "the fleets of an organization", "fleets"
         at "/organizations/{organization}/infrastructure" / "{id}",
         lists by &[STATUS, PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
-    BaseDomain: "base_domain", "base_domains", "a base domain", "the base domains of an organization"
+    BaseDomain: "base_domain", "base_domains", "a base domain", "the base domains of an organization",
+        "base domains"
         at "/organizations/{organization}/base-domains" / "{id}",
         lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
     IdentityProvider: "identity_provider", "identity_providers", "an identity provider",
-        "the identity providers of an organization"
+        "the identity providers of an organization", "identity providers"
         at "/organizations/{organization}/identity-providers" / "{id}",
         lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
-    CloudAccount: "cloud_account", "cloud_accounts", "a cloud account", "the cloud accounts of an organization"
+    CloudAccount: "cloud_account", "cloud_accounts", "a cloud account", "the cloud accounts of an organization",
+        "cloud accounts"
         at "/organizations/{organization}/cloud-accounts" / "{id}",
         lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
-    Cluster: "cluster", "clusters", "a cluster", "clusters"
+    Cluster: "cluster", "clusters", "a cluster", "clusters", "clusters"
         at "/v1/clusters" / "{id}",
         lists by &[
             OF_ORGANIZATION,
@@ -279,7 +316,9 @@ pub static ROUTES: &[Route] = table! {
             id: "read_plan",
             summary: "See what is to be done and what waits, by the last plan. It is at most a minute old, as its `created_at` says, \
                       and has everything that was written through the API before",
+            doing: "reading the plan",
             needs: Needs::Read,
+            seat: Seat::Heavy,
             query: &[],
             takes: None,
             gives: &[(200, Gives::Schema(crate::plan::schema))],
@@ -289,7 +328,9 @@ pub static ROUTES: &[Route] = table! {
             path: "/v1/plans",
             id: "propose_plan",
             summary: "Plan a tree of specs that is sent, and change nothing",
+            doing: "planning a tree that is sent",
             needs: Needs::Write,
+            seat: Seat::Proposal,
             query: &[],
             takes: Some(Takes::Schema(shapes::proposal)),
             gives: &[(200, Gives::Schema(crate::plan::schema))],
@@ -299,7 +340,9 @@ pub static ROUTES: &[Route] = table! {
             path: "/v1/plans/{id}/approve",
             id: "approve_plan",
             summary: "Approve what waits for that under an id, once",
+            doing: "approving",
             needs: Needs::Admin,
+            seat: Seat::Heavy,
             query: &[],
             takes: None,
             gives: &[(200, Gives::Schema(shapes::approved))],
@@ -309,7 +352,9 @@ pub static ROUTES: &[Route] = table! {
             path: "/v1/events",
             id: "list_events",
             summary: "See what was decided lately, and what came of it",
+            doing: "reading events",
             needs: Needs::Read,
+            seat: Seat::Heavy,
             query: &[
                 OF_ORGANIZATION,
                 Query {
@@ -333,7 +378,9 @@ pub static ROUTES: &[Route] = table! {
             path: "/v1/tokens",
             id: "list_tokens",
             summary: "List tokens: the caller's own, and for a super user everybody's",
+            doing: "listing tokens",
             needs: Needs::Read,
+            seat: Seat::Tokens,
             query: &[PAGE_SIZE, PAGE_TOKEN],
             takes: None,
             gives: &[(200, Gives::Schema(shapes::tokens))],
@@ -343,7 +390,9 @@ pub static ROUTES: &[Route] = table! {
             path: "/v1/tokens",
             id: "create_token",
             summary: "Create a token, for no more than the caller's own is for. It is shown this once",
+            doing: "making a token",
             needs: Needs::Read,
+            seat: Seat::Tokens,
             query: &[],
             takes: Some(Takes::Schema(shapes::new_token)),
             gives: &[(201, Gives::Schema(shapes::shown_token))],
@@ -353,7 +402,9 @@ pub static ROUTES: &[Route] = table! {
             path: "/v1/tokens/{id}",
             id: "revoke_token",
             summary: "Revoke a token of the caller's, and as a super user anybody's",
+            doing: "revoking a token",
             needs: Needs::Read,
+            seat: Seat::Revoking,
             query: &[],
             takes: None,
             gives: &[(204, Gives::Nothing)],
@@ -363,7 +414,9 @@ pub static ROUTES: &[Route] = table! {
             path: "/v1/errors",
             id: "list_errors",
             summary: "List the codes of errors, what they mean and what to do",
+            doing: "listing errors",
             needs: Needs::Nobody,
+            seat: Seat::Open,
             query: &[],
             takes: None,
             gives: &[(200, Gives::Schema(shapes::errors))],
@@ -373,7 +426,9 @@ pub static ROUTES: &[Route] = table! {
             path: "/openapi.json",
             id: "read_openapi",
             summary: "Read this description of the API",
+            doing: "reading the description",
             needs: Needs::Nobody,
+            seat: Seat::Open,
             query: &[],
             takes: None,
             gives: &[(200, Gives::Schema(shapes::openapi))],
@@ -412,6 +467,17 @@ mod tests {
             assert!(
                 !route.gives.is_empty() && route.gives.iter().all(|(status, _)| (200..300).contains(status))
             );
+        }
+    }
+
+    #[test]
+    fn a_route_waits_where_those_wait_who_ask_for_the_like() {
+        for route in ROUTES {
+            let changes = route.kind().is_some() && route.method != Method::Get;
+            assert_eq!(route.seat == Seat::Turn, changes, "{}", route.id);
+            assert_eq!(route.seat == Seat::Open, route.needs == Needs::Nobody, "{}", route.id);
+            assert_eq!(route.seat == Seat::Revoking, route.id == "revoke_token");
+            assert!(route.kind().is_none_or(|kind| route.doing.ends_with(&format!(" {}s", kind.noun()))));
         }
     }
 

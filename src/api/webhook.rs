@@ -1,15 +1,19 @@
 //! What git servers tell of pushes.
 
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::problem::Plain;
+use super::connection::Remote;
+use super::gate::Gate;
+use super::problem::{Plain, Problem};
 use crate::parallel::locked;
 use crate::source::git::webhook::{Notice, Refusal, judge};
 
@@ -50,15 +54,16 @@ impl Hook {
     }
 }
 
-pub(super) fn routes(hook: Arc<Hook>) -> Router {
-    Router::new().route("/webhook", post(webhook)).with_state(hook)
+pub(super) fn routes(hook: Arc<Hook>, gate: Arc<Gate>) -> Router {
+    Router::new().route("/webhook", post(webhook)).with_state((hook, gate))
 }
 
 async fn webhook(
-    State(hook): State<Arc<Hook>>,
+    State((hook, gate)): State<(Arc<Hook>, Arc<Gate>)>,
+    Extension(Remote(from)): Extension<Remote>,
     headers: HeaderMap,
     body: Bytes,
-) -> (StatusCode, Extension<Plain>, &'static str) {
+) -> Response {
     let secret = locked(&hook.secret).clone();
     let judged = judge(&headers, &body, &secret);
     hook.tell(judged.as_ref().err().copied());
@@ -70,8 +75,12 @@ async fn webhook(
         }
         Ok(_) => (StatusCode::OK, "nothing has to be fetched for that\n"),
         Err(Refusal::Body) => (StatusCode::BAD_REQUEST, ""),
-        Err(_) => (StatusCode::UNAUTHORIZED, ""),
+        // The signature is looked at first: who sends what is wrong keeps nobody out who sends from behind the same address.
+        Err(_) => match gate.stranger(from.ip(), Instant::now()) {
+            Ok(()) => (StatusCode::UNAUTHORIZED, ""),
+            Err(refused) => return Problem::from(refused).into_response(),
+        },
     };
     // Who sent it hears no more.
-    (status, Extension(Plain), told)
+    (status, Extension(Plain), told).into_response()
 }

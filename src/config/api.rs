@@ -56,12 +56,14 @@ pub struct ApiConfig {
     #[schemars(inner(length(max = 254)))]
     pub super_user_emails: Vec<String>,
     /// How many requests a minute all tokens of one owner are good for together, and at once after a pause. More are answered
-    /// 429.
+    /// 429, but for 10 a minute of each token that revoke one. So is what would be more than 8 requests of one owner that wait at
+    /// a time for their turn to change something, or to have something planned.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_owner: u32,
-    /// How many requests a minute that show no token which holds are answered 401 to one address, and at once after a pause; of
-    /// IPv6, all addresses that have their first 64 bits in common are one. More are answered 429, and stand in no log. A
-    /// request that shows a token which holds is not held by that.
+    /// How many requests a minute that show no token which holds are heard from one address, and at once after a pause; of
+    /// IPv6, all addresses that have their first 64 bits in common are one. More are answered 429, and stand in no log. Those for
+    /// what is open to all or isn't there are among them, and webhooks with a wrong signature; probes are not. A request that
+    /// shows a token which holds is not held by that.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_address: u32,
 }

@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use super::{Api, git, push};
+use super::{Api, Reply, git, push};
 use crate::support::ssh::{Server, make_key};
 use crate::support::{Tree, files};
 
@@ -158,18 +158,26 @@ fn writers_that_wait_for_a_repository_that_hangs_are_all_answered_and_hold_up_no
         };
         let writers: Vec<_> = (0..WRITERS).map(|number| scope.spawn(move || write(number))).collect();
         let (mut reads, mut slowest, mut most) = (0, Duration::ZERO, 0);
-        while reads < 200 || !door.holds_somebody() {
+        let waiting = || writers.iter().filter(|writer| !writer.is_finished()).count();
+        while reads < 200 || !door.holds_somebody() || waiting() > 9 {
             let begun = Instant::now();
             assert_eq!(api.get(ORDERS).expect(200).body["region"], "before");
             (reads, slowest) = (reads + 1, slowest.max(begun.elapsed()));
             most = most.max(api.serve.memory());
         }
-        assert!(writers.iter().all(|writer| !writer.is_finished()), "they wait");
+        assert_eq!(waiting(), 9, "one has its turn, and as many wait as one owner may have in line");
         assert!(slowest < Duration::from_secs(5), "the slowest read took {slowest:?}");
         assert!(most < memory + (64 << 20), "{memory} bytes became {most}");
         door.set(State::Shut);
-        for writer in writers {
-            let answer = writer.join().unwrap();
+        let answers = writers.into_iter().map(|writer| writer.join().unwrap());
+        let (many, waited): (Vec<Reply>, Vec<Reply>) = answers.partition(|answer| answer.status == 429);
+        assert_eq!((many.len(), waited.len()), (WRITERS - 9, 9));
+        for answer in many {
+            let why = "8 requests of this owner wait in line already, which is as many as may";
+            answer.refused(429, "too_many", why);
+            assert_eq!(answer.header("retry-after").as_deref(), Some("2"), "{}", answer.head);
+        }
+        for answer in waited {
             answer.refused(
                 503,
                 "unavailable",

@@ -42,6 +42,31 @@ fn a_revoked_token_ends_what_is_on_its_way() {
 }
 
 #[test]
+fn a_token_that_has_expired_is_refused_and_the_log_says_why() {
+    let tree = Tree::example("quickstart");
+    std::fs::write(tree.beside("settings.toml"), "state_dir = \"state\"\noutput_dir = \"output\"\n").unwrap();
+    let [over, good] = ["*", "acme"].map(|organization| new_token(&tree, ROOT, organization, "admin"));
+    // Nobody waits for a day: the first was made for one that is long over.
+    let file = tree.beside("state/tokens.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (first, others) = text.split_once('\n').unwrap();
+    let mut first: Value = serde_json::from_str(first).unwrap();
+    first["created_at"] = "2026-01-01T00:00:00Z".into();
+    first["expires_at"] = "2026-01-02T00:00:00Z".into();
+    std::fs::write(&file, format!("{first}\n{others}")).unwrap();
+    let api = Api::start(&tree);
+    api.settle();
+    for what in ["GET /v1/clusters", "DELETE /v1/clusters/orders", "DELETE /v1/tokens/none"] {
+        let answer = api.call_as(&over, what, &[], Value::Null);
+        answer.refused(401, "unauthenticated", "the token is unknown, has expired or was revoked");
+        assert_eq!(answer.header("www-authenticate").as_deref(), Some("bearer"), "{}", answer.head);
+    }
+    api.call_as(&good, "GET /v1/clusters", &[], Value::Null).expect(200);
+    api.serve.says(&["a request is refused: ", "expired at 2026-01-02T00:00:00"]);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
 fn a_token_in_the_address_is_refused_and_stands_in_no_log() {
     let tree = Tree::example("quickstart");
     let api = Api::start(&tree);

@@ -84,8 +84,69 @@ fn who_guesses_is_sent_away_and_keeps_nobody_else_behind_their_address_out() {
 }
 
 #[test]
+fn a_token_that_somebody_uses_without_end_is_revoked_all_the_same() {
+    let tree = limited("requests_per_owner = 5\n");
+    let stolen = new_token(&tree);
+    let list = tree.run("token list tree --config settings.toml --format json").expect(0).out;
+    let id = serde_json::from_str::<Value>(&list).unwrap()[0]["id"].as_str().unwrap().to_owned();
+    let serve = Serve::start(&tree, SERVE);
+    serve.has_made(&["cluster acme/sandbox"]);
+    let address = &address(&serve);
+    let revoke = |token: &str, id: &str| {
+        let bearer = format!("Bearer {token}");
+        send(address, &format!("DELETE /v1/tokens/{id}"), &[("Authorization", &bearer)], "")
+    };
+    let is_over = || (0..200).any(|_| show(address, &stolen).status == 429);
+    assert!(is_over());
+    // Who has it sends what only whoever is in a hurry may.
+    let none = "01a20489-87dc-713a-9565-d4f3af63f552";
+    let statuses: Vec<u16> = (0..60).map(|_| revoke(&stolen, none).status).collect();
+    assert!(statuses.starts_with(&[404; 10]) && statuses.ends_with(&[429]), "{statuses:?}");
+    let own = new_token(&tree);
+    assert!(is_over());
+    assert_eq!(revoke(&own, &id).status, 204);
+    assert_eq!(show(address, &stolen).status, 401);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn what_takes_no_token_is_counted_by_address_and_probes_are_not() {
+    let tree = quiet();
+    fs::write(tree.beside("secret"), "hunter2").unwrap();
+    let settings = "state_dir = \"state\"\noutput_dir = \"output\"\n[source]\ngit = \"gone.git\"\n\
+                    webhook_secret_file = \"secret\"\n[api]\nlisten = \"127.0.0.1:0\"\nrequests_per_address = 20\n";
+    fs::write(tree.beside("settings.toml"), settings).unwrap();
+    let serve = Serve::start(&tree, "serve --config settings.toml");
+    let address = &address(&serve);
+    let hook = |secret: &str| {
+        let headers = [("X-Gitlab-Event", "Tag Push Hook"), ("X-Gitlab-Token", secret)];
+        send(address, "POST /webhook", &headers, "{}")
+    };
+    let each = || {
+        let asked = ["GET /openapi.json", "GET /v1/errors", "GET /nowhere", "POST /metrics"];
+        asked.map(|what| ask(address, what)).into_iter().chain([hook("*******")])
+    };
+    let first: Vec<u16> = each().map(|answer| answer.status).collect();
+    assert_eq!(first, [200, 200, 404, 405, 401]);
+    // As many as the settings say, and one more for every three seconds that this takes.
+    serve.until("there were too many", || each().all(|answer| answer.status == 429).then_some(()));
+    let many: Vec<Answer> = each().filter(|answer| answer.status == 429).collect();
+    assert!(!many.is_empty());
+    for answer in many {
+        assert_eq!(detail(&answer), "too many requests without a token that holds came from this address");
+        assert!(answer.head.contains("retry-after: "), "{}", answer.head);
+    }
+    for _ in 0..50 {
+        assert_eq!(["GET /healthz", "GET /metrics"].map(|what| ask(address, what).status), [200; 2]);
+        // Who signs what they send is heard, from wherever it comes.
+        assert_eq!(hook("hunter2").status, 200);
+    }
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
 fn who_shows_no_token_does_not_fill_the_log() {
-    let tree = limited("");
+    let tree = limited("requests_per_address = 1000000\n");
     let serve = Serve::start(&tree, SERVE);
     let address = &address(&serve);
     let mut stream = TcpStream::connect(address).unwrap();

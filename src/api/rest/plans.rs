@@ -29,7 +29,7 @@ pub(super) fn read(call: &Call) -> Answered {
 pub(super) fn propose(call: &Call) -> Answered {
     let mut organizations = call.made.round.checked.catalog.capacity.keys();
     if !call.caller.is_super() && !organizations.any(|it| call.caller.may(it, Access::Write)) {
-        return Err(forbidden(call.caller.lacks_everywhere(&call.doing(), Access::Write)));
+        return Err(forbidden(call.caller.lacks_everywhere(call.route.doing, Access::Write)));
     }
     let source = call.made.documents.source.clone();
     let snapshot = Proposal::posted(call.json()?, source).and_then(Proposal::snapshot).map_err(refused)?;
