@@ -11,7 +11,7 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use streamfleet::api::Made;
-use streamfleet::api::writing::{Place, Refused, What, Wish, Writer, Written};
+use streamfleet::api::writing::{Mark, Place, Refused, What, Wish, Writer, Written};
 use streamfleet::config::Config;
 use streamfleet::names::ResourceKey;
 use streamfleet::round::{Installation, Memory};
@@ -54,13 +54,13 @@ impl World {
         Writer::new(place, Arc::clone(&self.memory), || {})
     }
 
-    /// Plans what was read after so many writes.
-    fn plan(&self, snapshot: &Snapshot, writes: u64) -> Made {
+    /// Plans what was read after a mark.
+    fn plan(&self, snapshot: &Snapshot, mark: Mark) -> Made {
         let documents = Arc::new(spec::read(snapshot, None));
         let now = Timestamp::now();
         let round = self.installation.plan(&documents, now, self.runtime.handle(), Some(&self.memory));
         let installation = Arc::clone(&self.installation);
-        Made::new(installation, documents, Arc::new(round.unwrap()), writes)
+        Made::new(installation, documents, Arc::new(round.unwrap()), mark)
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::writing::Writer;
+use super::writing::{Mark, Writer};
 use crate::names::ResourceKey;
 use crate::parallel::locked;
 use crate::round::{Approved, Installation, Memory, Round};
@@ -47,8 +47,8 @@ pub struct Made {
     pub documents: Arc<Documents>,
     /// The plan.
     pub round: Arc<Round>,
-    /// How many writes of the API the specs have in any case: the [`Writer::mark`] of when they were read.
-    pub writes: u64,
+    /// What the specs have in any case: the [`Writer::mark`] of when they were read.
+    pub mark: Mark,
     /// Since when it is there.
     since: Instant,
     /// What has which id, once somebody asks for one.
@@ -56,14 +56,14 @@ pub struct Made {
 }
 
 impl Made {
-    /// A plan of specs that have so many writes.
+    /// A plan of specs that have all of what was before a mark.
     pub fn new(
         installation: Arc<Installation>,
         documents: Arc<Documents>,
         round: Arc<Round>,
-        writes: u64,
+        mark: Mark,
     ) -> Made {
-        Made { installation, documents, round, writes, since: Instant::now(), ids: Arc::default() }
+        Made { installation, documents, round, mark, since: Instant::now(), ids: Arc::default() }
     }
 
     /// What has an id.
@@ -179,8 +179,8 @@ impl Desk {
     /// The last plan, where it is current: made a moment ago, of specs that have everything which was written through the API.
     /// Otherwise one that is made from now on.
     pub(super) async fn current(&self) -> Result<Made, Unanswered> {
-        let writes = self.writer.as_ref().map_or(0, |writer| writer.mark());
-        let is_current = |made: &Made| made.writes >= writes && made.since.elapsed() < CURRENT;
+        let writes = self.writer.as_ref().map_or(0, |writer| writer.mark().writes);
+        let is_current = |made: &Made| made.mark.writes >= writes && made.since.elapsed() < CURRENT;
         match self.made().filter(is_current) {
             Some(made) => Ok(made),
             None => self.plan().await,

@@ -204,7 +204,7 @@ async fn answered(
     let seat = service.seats.of(route.seat, is_dry_run, who.party()).await?;
     // The newest, which knows of all that was written before. Before the first plan nobody knows who may do what.
     let made = service.desk.last().await?;
-    let pending = service.writer.pending(&made);
+    let (made, pending) = service.writer.newest(|| service.desk.made().unwrap_or(made));
     who.still_holds(&service.state)?;
     let caller = who.caller(&made, &pending);
     let (runtime, headers) = (Handle::current(), parts.headers);

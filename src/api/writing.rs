@@ -19,7 +19,7 @@ mod scope;
 mod tests;
 mod wish;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::sleep;
 use std::time::Duration;
@@ -27,12 +27,12 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::desk::Made;
-use crate::catalog::Neighbours;
+use crate::catalog::{Neighbours, Records};
 use crate::names::{ResourceKey, SpecPath};
 use crate::parallel::locked;
 use crate::round::{Memory, Round};
 use crate::source::directory::write::{self as folder, NotWritten};
-use crate::source::directory::{Unfinished, scan};
+use crate::source::directory::{Heard, Scanner, Unfinished, Watch, scan};
 use crate::source::git::Mirror;
 use crate::source::git::write::WriteError;
 use crate::source::{Author, Change};
@@ -48,6 +48,9 @@ pub use wish::{What, Wish, Written};
 
 /// How often a file is read and edited anew that somebody else changes at the same time.
 const TRIES: u32 = 5;
+
+/// What an edit is refused with whose place in the file is gone.
+const NOT_THERE: &str = "edit-not-there";
 
 /// How long is waited for somebody who writes a file.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -66,17 +69,37 @@ pub struct Writer {
     memory: Arc<Memory>,
     /// Says that there are other specs.
     wake: Box<dyn Fn() + Send + Sync>,
-    /// The files of a folder that somebody writes and has not closed yet.
-    unfinished: OnceLock<Unfinished>,
+    /// What is told of a folder.
+    watched: OnceLock<Watched>,
     /// Whose turn it is to write, with what is known of the tree that was written last.
     turn: Mutex<Option<Known>>,
     book: Mutex<Book>,
+}
+
+/// A folder that is watched.
+struct Watched {
+    /// What was told of it.
+    heard: Heard,
+    /// The files that somebody writes and has not closed yet.
+    unfinished: Unfinished,
+    /// What knows the files that are as they were.
+    scanner: Arc<Mutex<Scanner>>,
+}
+
+/// A moment: how often anything was written by then, and told of a folder.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mark {
+    /// How often anything was written.
+    pub writes: u64,
+    heard: Option<u64>,
 }
 
 /// A tree that was resolved, and what was found to be wrong with it.
 struct Known {
     /// The plan whose record it was resolved against.
     round: Arc<Round>,
+    /// That record, with what was applied since.
+    records: Records,
     documents: Arc<Documents>,
     /// The part of it that was resolved; none for the whole.
     around: Option<Neighbours>,
@@ -88,38 +111,44 @@ struct Known {
 struct Book {
     /// How often anything was written.
     number: u64,
-    /// What no plan is known to have read, each with its number.
-    written: Vec<(u64, Arc<Written>)>,
+    /// What no plan is known to have read, by what it is about: the last word of each, with its number.
+    written: BTreeMap<ResourceKey, (u64, Arc<Written>)>,
 }
 
 impl Writer {
     /// Of specs in a place. Whoever makes plans is woken when there are others, and has this memory.
     pub fn new(place: Place, memory: Arc<Memory>, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let (turn, book) = (Mutex::default(), Mutex::default());
-        Self { place, memory, wake: Box::new(wake), unfinished: OnceLock::new(), turn, book }
+        Self { place, memory, wake: Box::new(wake), watched: OnceLock::new(), turn, book }
     }
 
-    /// From now on, no file is written that somebody else is writing.
-    pub fn heed(&self, unfinished: Unfinished) {
+    /// The folder is watched from now on, and scanned by this: no file is written that somebody else is writing, and the tree is
+    /// not read again as long as nothing was told of it.
+    pub fn heed(&self, watch: &Watch, scanner: Arc<Mutex<Scanner>>) {
+        let watched = Watched { heard: watch.heard(), unfinished: watch.unfinished(), scanner };
         // It is told once, by who watches the folder.
-        let _ = self.unfinished.set(unfinished);
+        let _ = self.watched.set(watched);
     }
 
-    /// How often anything was written: whoever reads the specs from now on reads all of that.
-    pub fn mark(&self) -> u64 {
-        locked(&self.book).number
+    /// This moment: whoever reads the specs from now on reads all that was written by then.
+    pub fn mark(&self) -> Mark {
+        let heard = self.watched.get().and_then(|watched| watched.heard.mark());
+        Mark { writes: locked(&self.book).number, heard }
     }
 
     /// What was written since the specs of a plan were read, by what it is about: the last word of each.
     pub fn pending(&self, made: &Made) -> BTreeMap<ResourceKey, Arc<Written>> {
-        let written = self.since(made);
-        written.into_iter().map(|written| (written.key.clone(), written)).collect()
+        locked(&self.book).since(made)
     }
 
-    fn since(&self, made: &Made) -> Vec<Arc<Written>> {
-        let book = locked(&self.book);
-        let later = book.written.iter().filter(|(number, _)| *number > made.writes);
-        later.map(|(_, written)| Arc::clone(written)).collect()
+    /// The newest plan, with what was written since its specs were read. What that plan has is forgotten, and nobody else
+    /// looks meanwhile: an older plan would lack it.
+    pub fn newest(&self, newest: impl FnOnce() -> Made) -> (Made, BTreeMap<ResourceKey, Arc<Written>>) {
+        let mut book = locked(&self.book);
+        let made = newest();
+        book.written.retain(|_, (number, _)| *number > made.mark.writes);
+        let pending = book.since(&made);
+        (made, pending)
     }
 
     /// Writes what somebody wants, and comes back when that is there for good. It blocks: where the specs are in a git
@@ -140,7 +169,7 @@ impl Writer {
                 attempt
             }
         };
-        let Attempt { written, documents, around, ails, .. } = attempt?;
+        let Attempt { written, records, documents, around, ails, .. } = attempt?;
         let written = Arc::new(written);
         if !written.is_new && !is_newer(made, written.commit.as_ref()) {
             return Ok(written);
@@ -148,8 +177,8 @@ impl Writer {
         if written.resource.is_none() {
             self.memory.withdraw(&written.key);
         }
-        *turn = Some(Known { round: Arc::clone(&made.round), documents, around, ails });
-        self.note(made, &written);
+        *turn = Some(Known { round: Arc::clone(&made.round), records, documents, around, ails });
+        locked(&self.book).note(&written);
         (self.wake)();
         if !written.is_new {
             return Ok(written);
@@ -165,13 +194,7 @@ impl Writer {
     /// As [`Writer::write`], as far as that is known before.
     pub fn propose(&self, made: &Made, wish: &Wish) -> Result<(Arc<Documents>, Written), Refused> {
         let attempt = match &self.place {
-            Place::Folder(root) => {
-                let attempt = |tree| attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), None);
-                match attempt(self.tree_of_folder(root, made, None)) {
-                    Err(absent) if is_about_absence(&absent) => attempt(scanned(root, made)?),
-                    attempt => attempt,
-                }
-            }
+            Place::Folder(root) => self.attempt_in_folder(root, made, wish, None),
             Place::Git(mirror) => {
                 let snapshot = mirror.snapshot().map_err(|error| away(&error))?;
                 let tree = Arc::new(spec::read(&snapshot, Some(&made.documents)));
@@ -189,22 +212,17 @@ impl Writer {
         known: Option<&Known>,
     ) -> Result<Attempt, Refused> {
         let mut refused = None;
-        let mut is_scanned = false;
         for _ in 0..TRIES {
-            let tree = match is_scanned {
-                false => self.tree_of_folder(root, made, known),
-                true => scanned(root, made)?,
-            };
-            let attempt = match attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), known) {
-                // It may have been moved to another file since.
-                Err(absent) if !is_scanned && is_about_absence(&absent) => {
-                    (is_scanned, refused) = (true, Some(absent));
+            let attempt = match self.attempt_in_folder(root, made, wish, known) {
+                // The file was changed since the tree was read.
+                Err(Refused::Edit(problem)) if problem.code == NOT_THERE => {
+                    refused = Some(Refused::Edit(problem));
                     continue;
                 }
                 attempt => attempt?,
             };
             let Some(edit) = &attempt.edit else { return Ok(attempt) };
-            if self.unfinished.get().is_some_and(|unfinished| unfinished.has(root, &edit.path)) {
+            if self.watched.get().is_some_and(|watched| watched.unfinished.has(root, &edit.path)) {
                 refused = Some(NotWritten::Changed { path: edit.path.clone() }.into());
                 sleep(PAUSE);
                 continue;
@@ -228,17 +246,55 @@ impl Writer {
         Err(refused.unwrap_or_else(|| Refused::NotThere(wish.key.clone())))
     }
 
-    /// The tree that was planned last, with what was written since.
-    fn tree_of_folder(&self, root: &Utf8Path, made: &Made, known: Option<&Known>) -> Arc<Documents> {
-        let paths: BTreeSet<SpecPath> = self.since(made).iter().map(|written| written.path.clone()).collect();
-        // What can't be read by now stays as the plan has it.
-        let files =
-            paths.into_iter().filter_map(|path| Some((path.clone(), folder::read(root, &path).ok()?)));
-        let files: Vec<_> = files.collect();
-        match files.is_empty() {
-            true => Arc::clone(&made.documents),
-            false => Arc::new(made.documents.with_files(&files, known.map(|known| &*known.documents))),
+    fn attempt_in_folder(
+        &self,
+        root: &Utf8Path,
+        made: &Made,
+        wish: &Wish,
+        known: Option<&Known>,
+    ) -> Result<Attempt, Refused> {
+        let attempt = |tree| attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), known);
+        let tree = self.tree_of_folder(root, made, known)?;
+        let is_planned = Arc::ptr_eq(&tree, &made.documents);
+        let absent = match attempt(tree) {
+            Err(absent) if is_about_absence(&absent) => absent,
+            attempt => return attempt,
+        };
+        if is_planned {
+            // It may have been moved to another file since.
+            return attempt(self.scanned(root, &made.documents)?);
         }
+        // Where it was by the plan may be unreadable by now, which says more.
+        match attempt(Arc::clone(&made.documents)) {
+            Err(Refused::Edit(problem)) if problem.code != NOT_THERE => Err(Refused::Edit(problem)),
+            _ => Err(absent),
+        }
+    }
+
+    /// The tree as it is now: the one that was planned last, where nothing is told of it since, by whomever.
+    fn tree_of_folder(
+        &self,
+        root: &Utf8Path,
+        made: &Made,
+        known: Option<&Known>,
+    ) -> Result<Arc<Documents>, Refused> {
+        match self.watched.get().is_some_and(|watched| watched.heard.is_quiet_since(made.mark.heard)) {
+            true => Ok(Arc::clone(&made.documents)),
+            false => self.scanned(root, known.map_or(&made.documents, |known| &known.documents)),
+        }
+    }
+
+    /// The tree as it is now, all of it. No file is parsed again that is as it was in an earlier one.
+    fn scanned(&self, root: &Utf8Path, previous: &Documents) -> Result<Arc<Documents>, Refused> {
+        let snapshot = match self.watched.get() {
+            Some(watched) => locked(&watched.scanner).scan_all(root),
+            None => scan(root),
+        };
+        let snapshot = snapshot.map_err(|error| {
+            let (why, hint) = (error.to_string(), error.hint().to_owned());
+            Refused::Disk { why, hint, is_full: false }
+        })?;
+        Ok(Arc::new(spec::read(&snapshot, Some(previous))))
     }
 
     fn write_to_git(
@@ -288,13 +344,17 @@ impl Writer {
             self.memory.withdraw(&written.key);
         }
     }
+}
 
-    fn note(&self, made: &Made, written: &Arc<Written>) {
-        let mut book = locked(&self.book);
-        book.number += 1;
-        let number = book.number;
-        book.written.retain(|(number, _)| *number > made.writes);
-        book.written.push((number, Arc::clone(written)));
+impl Book {
+    fn note(&mut self, written: &Arc<Written>) {
+        self.number += 1;
+        self.written.insert(written.key.clone(), (self.number, Arc::clone(written)));
+    }
+
+    fn since(&self, made: &Made) -> BTreeMap<ResourceKey, Arc<Written>> {
+        let later = self.written.iter().filter(|(_, (number, _))| *number > made.mark.writes);
+        later.map(|(key, (_, written))| (key.clone(), Arc::clone(written))).collect()
     }
 }
 
@@ -307,18 +367,9 @@ fn is_newer(made: &Made, commit: Option<&String>) -> bool {
 fn is_about_absence(refused: &Refused) -> bool {
     match refused {
         Refused::NotThere(_) => true,
-        Refused::Edit(problem) => problem.code == "edit-not-there",
+        Refused::Edit(problem) => problem.code == NOT_THERE,
         _ => false,
     }
-}
-
-/// The tree as it is now, all of it.
-fn scanned(root: &Utf8Path, made: &Made) -> Result<Arc<Documents>, Refused> {
-    let snapshot = scan(root).map_err(|error| {
-        let (why, hint) = (error.to_string(), error.hint().to_owned());
-        Refused::Disk { why, hint, is_full: false }
-    })?;
-    Ok(Arc::new(spec::read(&snapshot, Some(&made.documents))))
 }
 
 /// A file of a commit.

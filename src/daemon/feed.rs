@@ -45,7 +45,7 @@ impl Source {
 
 /// What gives the specs as they are now.
 pub(super) enum Specs {
-    Folder(Utf8PathBuf, Scanner, Arc<Vitals>),
+    Folder(Utf8PathBuf, Arc<Mutex<Scanner>>, Arc<Vitals>),
     Git {
         mirror: Arc<Mirror>,
         /// Whether a fetch of this process has ended, or took too long. Before, what an earlier one fetched may be long
@@ -61,7 +61,7 @@ impl Specs {
     pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
         match self {
             Specs::Folder(tree, scanner, vitals) => {
-                let snapshot = scanner.scan(tree)?;
+                let snapshot = locked(scanner).scan(tree)?;
                 vitals.read(Timestamp::now());
                 Ok(Some(snapshot))
             }
@@ -115,9 +115,9 @@ pub(super) fn start(
         Source::Folder(tree) => {
             // Before the first scan: what happens after that is told.
             let mut watch = Watch::new(&tree);
-            let unfinished = watch.unfinished();
+            let scanner = Arc::new(Mutex::new(Scanner::of(watch.unfinished())));
             if let Some(writer) = writer {
-                writer.heed(unfinished.clone());
+                writer.heed(&watch, Arc::clone(&scanner));
             }
             thread("watch", move || {
                 loop {
@@ -128,7 +128,7 @@ pub(super) fn start(
                     }
                 }
             })?;
-            Ok((feed, Specs::Folder(tree, Scanner::of(unfinished), vitals)))
+            Ok((feed, Specs::Folder(tree, scanner, vitals)))
         }
         Source::Git(mirror, interval) => {
             let tried = Arc::new(AtomicBool::new(false));

@@ -106,7 +106,7 @@ impl Look {
         state.still_there()?;
         let questions = self.desk.take();
         // Before they are read: what is written from now on may not be in them.
-        let writes = self.desk.writer().map(|writer| writer.mark()).unwrap_or_default();
+        let mark = self.desk.writer().map(|writer| writer.mark()).unwrap_or_default();
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => {
@@ -161,7 +161,7 @@ impl Look {
             }
         }
         let round = Arc::new(round);
-        let made = Made::new(Arc::clone(installation), documents, Arc::clone(&round), writes);
+        let made = Made::new(Arc::clone(installation), documents, Arc::clone(&round), mark);
         self.desk.put(made.clone());
         questions.into_iter().for_each(|question| question.answer(Ok(Given::Plan(made.clone()))));
         Ok((Planned { outlook, round: Some(round) }, Some(outcome)))

@@ -22,15 +22,15 @@ pub struct Suspect {
 }
 
 /// Whether a plan may refuse anything of what a resource says now, beside what is refused of every tree. Nothing is for one
-/// that was never made.
-pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey) -> Suspect {
+/// that was never made. While one `is_changing`, some of its objects may be others already than its record says.
+pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey, is_changing: bool) -> Suspect {
     let (Some(resource), Some(record)) = (catalog.resources.get(key), recorded.resources.get(key)) else {
         return Suspect::default();
     };
     let changes = fields(resource, recorded);
     let changes: Vec<&FieldChange> = changes.iter().filter(|it| may_be_refused(key.kind, it)).collect();
     // What it said when it was begun to be made is nowhere recorded but in its objects.
-    if changes.is_empty() && !record.creating {
+    if changes.is_empty() && !record.creating && !is_changing {
         return Suspect::default();
     }
     let refused = |change: &&&FieldChange| is_refused(key.kind, change);

@@ -25,7 +25,7 @@ use crate::names::{Digest, SpecPath};
 use crate::spec::{Entry, Snapshot, SourceId};
 
 pub use scanner::Scanner;
-pub use watch::{Unfinished, Watch};
+pub use watch::{Heard, Unfinished, Watch};
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;

@@ -81,9 +81,14 @@ impl State {
                     match facts.resources.get(&key) {
                         Some(identity) => {
                             let detail = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
-                            records.insert(key, records::join(identity, detail));
+                            let record = records::join(identity, detail);
+                            // They stay shared as long as nothing else is said.
+                            if records.get(&key) != Some(&record) {
+                                records.insert(key, record);
+                            }
                         }
-                        None => drop(records.remove(&key)),
+                        None if records.contains_key(&key) => drop(records.remove(&key)),
+                        None => {}
                     }
                 }
                 records

@@ -105,11 +105,11 @@ fn callers_and_an_editor_on_one_file_lose_nothing_of_each_other() {
         let editor = scope.spawn(|| {
             let (mut saved, mut seen) = (Vec::new(), 0);
             while !is_over.load(Ordering::Relaxed) {
-                if writer.mark() == seen {
+                if writer.mark().writes == seen {
                     std::thread::yield_now();
                     continue;
                 }
-                seen = writer.mark();
+                seen = writer.mark().writes;
                 // As editors save: beside it, and then in its place. What they had read may be old by then.
                 let line = format!("# note {}", saved.len());
                 let text = fs::read_to_string(&file).unwrap();
@@ -186,7 +186,7 @@ fn callers_alone_on_one_file_all_come_through() {
             });
         }
     });
-    assert_eq!(writer.mark(), 44);
+    assert_eq!(writer.mark().writes, 44);
     assert!(writer.pending(&first)[&"Cluster/acme/p".to_owned().try_into().unwrap()].resource.is_none());
     assert!(writer.pending(&made(&world, &tree, &writer)).is_empty());
 }
@@ -249,7 +249,7 @@ fn a_file_that_somebody_is_writing_is_left_to_them() {
     let (world, writer) = start(&tree);
     let first = made(&world, &tree, &writer);
     let mut watch = Watch::new(&root(&tree));
-    writer.heed(watch.unfinished());
+    writer.heed(&watch, Arc::default());
     let text = tree.read(ORDERS);
     let mut file = fs::File::create(tree.path().join(ORDERS)).unwrap();
     // All of a document, and not all of the file.
@@ -295,7 +295,7 @@ fn on_a_full_disk(folder: &Path) {
     let root = Utf8PathBuf::from_path_buf(small.clone()).unwrap();
     let world = World::new(&tree.beside("installation"));
     let writer = world.writer(Place::Folder(root.clone()));
-    let first = world.plan(&scan(&root).unwrap(), 0);
+    let first = world.plan(&scan(&root).unwrap(), Mark::default());
     let fill = folder.join("fill");
     let mut length = 512 * 1024;
     fs::File::create(&fill).unwrap();

@@ -66,7 +66,7 @@ impl Repository {
         let world = World::new(&self.tree.beside(name));
         let mirror = self.mirror(&format!("{name}/clone"));
         mirror.fetch().unwrap();
-        let made = world.plan(&mirror.snapshot().unwrap(), 0);
+        let made = world.plan(&mirror.snapshot().unwrap(), Mark::default());
         let writer = world.writer(Place::Git(Arc::clone(&mirror)));
         (world, writer, mirror, made)
     }
@@ -237,7 +237,9 @@ fn a_remote_that_is_away_keeps_nothing_and_takes_the_call_once_later() {
         refused.hint().unwrap(),
         "try again in a moment; the log of `streamfleet serve` says what keeps from it"
     );
-    assert!(mirror.commit() == Some(tip.clone()) && writer.mark() == 0 && writer.pending(&made).is_empty());
+    assert!(
+        mirror.commit() == Some(tip.clone()) && writer.mark().writes == 0 && writer.pending(&made).is_empty()
+    );
     fs::rename(&away, &remote).unwrap();
     assert_eq!(repository.tip(), tip);
     let written = create().unwrap();

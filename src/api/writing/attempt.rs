@@ -12,8 +12,8 @@ use super::refused::{Refused, unreadable_state};
 use super::scope::Scope;
 use super::wish::{What, Wish, Written};
 use crate::api::desk::Made;
-use crate::catalog::{self, Neighbours, Recorded, Secrets};
-use crate::names::{Digest, ResourceKey, SpecPath};
+use crate::catalog::{self, Neighbours, Recorded, Records, Secrets};
+use crate::names::{Digest, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::source::Edit;
 use crate::spec::Documents;
@@ -29,6 +29,8 @@ pub struct Attempt {
     pub edit: Option<Edit>,
     /// The file as it was.
     pub before: Option<Vec<u8>>,
+    /// What was applied by then.
+    pub records: Records,
     /// The tree with the edit.
     pub documents: Arc<Documents>,
     /// The part of it that it was judged by; none for the whole.
@@ -50,7 +52,7 @@ pub fn attempt(
 ) -> Result<Attempt, Refused> {
     let (installation, checked) = (&made.installation, &made.round.checked);
     let key = &wish.key;
-    let recorded = recorded(made, key)?;
+    let recorded = recorded(made)?;
     let path = draft::file(wish, &tree, &recorded)?;
     let before = read(&path)?;
     let text = text(&path, before.as_deref())?;
@@ -76,6 +78,7 @@ pub fn attempt(
     let is_planned = matches!(recorded, Cow::Borrowed(_)) && tree.has_files_of(&made.documents);
     let is_known = |known: &&Known| {
         Arc::ptr_eq(&known.round, &made.round)
+            && known.records == recorded.resources
             && scope.is_within(known.around.as_ref())
             && tree.has_files_of(&known.documents)
     };
@@ -121,17 +124,19 @@ pub fn attempt(
         message,
     };
     let edit = written.is_new.then_some(Edit { path, content });
-    Ok(Attempt { written, edit, before, documents, around: scope.around, ails })
+    let records = recorded.resources.clone();
+    Ok(Attempt { written, edit, before, records, documents, around: scope.around, ails })
 }
 
-/// What is recorded. A plan's is as good as that of now, unless what the call is about was applied since.
-fn recorded<'m>(made: &'m Made, key: &ResourceKey) -> Result<Cow<'m, Recorded>, Refused> {
+/// What is recorded. A plan's is as good as that of now, unless something was applied since: whatever it is about, it may take
+/// the room that is left.
+fn recorded(made: &Made) -> Result<Cow<'_, Recorded>, Refused> {
     let of_plan = &made.round.checked.recorded;
     let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };
-    if state.recorded_resource(key).map_err(unreadable_state)?.as_ref() == of_plan.resources.get(key) {
+    let recorded = state.recorded_resources().map_err(unreadable_state)?;
+    if recorded.resources == of_plan.resources {
         return Ok(Cow::Borrowed(of_plan));
     }
-    let recorded = state.recorded_resources().map_err(unreadable_state)?;
     Ok(Cow::Owned(Recorded { remembered_ids: of_plan.remembered_ids.clone(), ..recorded }))
 }
 

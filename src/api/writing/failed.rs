@@ -37,6 +37,11 @@ impl From<NotWritten> for Refused {
                 tracing::error!(%error, hint, "nobody knows whether what a call wrote outlasts a power cut");
                 Refused::Unsure { why, hint }
             }
+            NotWritten::Kept { .. } => {
+                let why = error.to_string();
+                tracing::error!(%error, hint, "what somebody saved while a call was written is beside its place");
+                Refused::Unsure { why, hint }
+            }
             NotWritten::System { error: cause, .. } if is_closed(cause) => {
                 tracing::warn!(%error, hint, "a call could not be written to the folder of the specs");
                 Refused::ReadOnly { why: error.to_string(), hint: "make the change in the file, or have the administrators of this installation let it be written".to_owned() }

@@ -23,7 +23,8 @@ impl Edited<'_> {
         wish: &Wish,
         without: impl FnOnce() -> Catalog,
     ) -> Result<(), Refused> {
-        let suspect = foresee::suspect(self.catalog, recorded, &wish.key);
+        let is_changing = made.round.change(&wish.key).is_some();
+        let suspect = foresee::suspect(self.catalog, recorded, &wish.key, is_changing);
         if suspect.fleets.is_empty() {
             return Ok(());
         }

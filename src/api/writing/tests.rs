@@ -1,5 +1,6 @@
 //! Calls on small trees in a folder, each through all that a call goes through but HTTP.
 
+mod meanwhile;
 mod refusals;
 mod secrets;
 
@@ -125,10 +126,21 @@ impl World {
 
     /// Has something recorded as applied, as its document says it.
     fn applied(&mut self, key: &str, change: impl FnOnce(&mut RecordedResource)) {
-        let key: ResourceKey = key.to_owned().try_into().unwrap();
+        let mut record = self.applied_record(key);
+        change(&mut record);
         let round = Arc::get_mut(&mut self.made.round).unwrap();
-        let Resource { id, spec, origin, .. } = &round.checked.catalog.resources[&key];
-        let mut record = RecordedResource {
+        round.checked.recorded.resources.insert(key.to_owned().try_into().unwrap(), record);
+        let checked = &mut round.checked;
+        let (documents, config) = (&self.made.documents, &self.made.installation.config);
+        checked.catalog =
+            catalog::resolve(documents, &checked.recorded, &checked.secrets, config, Timestamp::now());
+    }
+
+    /// What is recorded of something once it is applied as its document says it.
+    fn applied_record(&self, key: &str) -> RecordedResource {
+        let key: ResourceKey = key.to_owned().try_into().unwrap();
+        let Resource { id, spec, origin, .. } = &self.made.round.checked.catalog.resources[&key];
+        RecordedResource {
             id: *id,
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,
@@ -142,13 +154,7 @@ impl World {
             creating: false,
             deleting: false,
             suspicion: None,
-        };
-        change(&mut record);
-        round.checked.recorded.resources.insert(key, record);
-        let checked = &mut round.checked;
-        let (documents, config) = (&self.made.documents, &self.made.installation.config);
-        checked.catalog =
-            catalog::resolve(documents, &checked.recorded, &checked.secrets, config, Timestamp::now());
+        }
     }
 
     fn call(&self, key: &str, what: What) -> Result<Arc<Written>, Refused> {
@@ -198,7 +204,7 @@ impl World {
 fn planned(tree: &Utf8Path, installation: Arc<Installation>, runtime: &Runtime) -> Made {
     let documents = Arc::new(spec::read(&scan(tree).unwrap(), None));
     let round = installation.plan(&documents, Timestamp::now(), runtime.handle(), None);
-    Made::new(installation, documents, Arc::new(round.ok().unwrap()), 0)
+    Made::new(installation, documents, Arc::new(round.ok().unwrap()), Mark::default())
 }
 
 fn wish(key: &str, what: What) -> Wish {

@@ -14,9 +14,9 @@ fn told(problems: &[Problem]) -> Vec<(String, String)> {
 }
 
 /// What is foreseen of the cluster, by its own objects alone where nobody else is concerned.
-fn foreseen(lab: &Lab) -> (Suspect, Vec<(String, String)>) {
+fn foreseen(lab: &Lab, is_changing: bool) -> (Suspect, Vec<(String, String)>) {
     let (catalog, orders) = (lab.catalog(), key(ORDERS));
-    let suspect = suspect(&catalog, &lab.recorded, &orders);
+    let suspect = suspect(&catalog, &lab.recorded, &orders, is_changing);
     let observed = ObservedFleet::unknown(Reach::UnderWay { since: lab.policy.now });
     let mut held = lab.recorded.fleets[&fleet_key()].clone();
     held.objects.retain(|_, object| object.owner == orders);
@@ -54,7 +54,7 @@ fn what_is_foreseen_is_what_a_plan_says() {
         lab.cluster("orders", all);
         let planned = told(&lab.plan().problems);
         assert!(!planned.is_empty(), "{edit}");
-        let (suspect, foreseen) = foreseen(&lab);
+        let (suspect, foreseen) = foreseen(&lab, false);
         assert_eq!(foreseen, planned, "{edit}");
         assert_eq!(suspect.pointer.as_deref(), Some(pointer));
         assert_eq!((suspect.fleets.len(), suspect.only), (1, Some(key(ORDERS))));
@@ -67,7 +67,7 @@ fn nothing_is_asked_where_nothing_can_be_refused() {
     lab.cluster("payments", json!({}));
     lab.cluster("orders", json!({"region": "eu", "tags": [{"key": "a", "value": "b"}]}));
     for name in ["orders", "payments"] {
-        let suspect = suspect(&lab.catalog(), &lab.recorded, &key(&format!("Cluster/acme/{name}")));
+        let suspect = suspect(&lab.catalog(), &lab.recorded, &key(&format!("Cluster/acme/{name}")), false);
         assert!(suspect.fleets.is_empty(), "{name}: {suspect:?}");
     }
 }
@@ -79,8 +79,26 @@ fn what_is_being_made_is_judged_by_its_objects() {
     lab.settle();
     lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().creating = true;
     lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": 10}}));
-    let (suspect, foreseen) = foreseen(&lab);
+    let (suspect, foreseen) = foreseen(&lab, false);
     assert_eq!((suspect.fleets.len(), suspect.pointer), (1, None));
     assert_eq!(foreseen, told(&lab.plan().problems));
     assert!(!foreseen.is_empty());
+}
+
+#[test]
+fn what_is_taken_back_is_judged_by_the_objects_that_were_changed_before() {
+    let mut lab = Lab::with(&["orders"]);
+    let storage = |size: u32| json!({"advanced_config.storage": {"size_gib": size}});
+    lab.cluster("orders", storage(100));
+    lab.settle();
+    // The pools grew, and what came after them failed.
+    let record = lab.recorded.resources[&key(ORDERS)].clone();
+    lab.cluster("orders", storage(200));
+    lab.settle();
+    lab.recorded.resources.insert(key(ORDERS), record);
+    lab.cluster("orders", storage(100));
+    let (suspect, refused) = foreseen(&lab, true);
+    assert_eq!((suspect.fleets.len(), suspect.pointer), (1, None));
+    assert_eq!(refused, told(&lab.plan().problems));
+    assert!(!refused.is_empty());
 }

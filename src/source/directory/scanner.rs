@@ -42,19 +42,28 @@ impl Scanner {
     /// # Errors
     /// As that.
     pub fn scan(&mut self, root: &Utf8Path) -> Result<Snapshot, SourceError> {
+        let mut snapshot = self.scan_all(root)?;
+        hide(&self.unfinished, &mut snapshot, root);
+        Ok(snapshot)
+    }
+
+    /// The same with files that somebody still writes, as far as they are written.
+    ///
+    /// # Errors
+    /// As [`Scanner::scan`].
+    pub fn scan_all(&mut self, root: &Utf8Path) -> Result<Snapshot, SourceError> {
         if self.since.elapsed() > KNOWN {
             (self.known, self.since) = (Known::new(), Instant::now());
         }
         // Before anything is read: what changes afterwards is younger.
         let begun = SystemTime::now();
-        let (mut snapshot, seen) = scan_anew(root, &self.known)?;
+        let (snapshot, seen) = scan_anew(root, &self.known)?;
         let settled = seen.into_iter().filter_map(|(path, stamp)| {
             let stamp = stamp.filter(|stamp| age(stamp, begun).is_some_and(|age| age > self.settled))?;
             let entry = snapshot.entries.get(&path).filter(|entry| matches!(entry, Entry::File { .. }))?;
             Some((path, (stamp, entry.clone())))
         });
         self.known = settled.collect();
-        hide(&self.unfinished, &mut snapshot, root);
         Ok(snapshot)
     }
 }

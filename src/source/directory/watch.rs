@@ -4,6 +4,7 @@
 //! Where the kernel says nothing, since a limit is reached or since others change the files over a network, the tree is
 //! looked at again and again instead.
 
+mod heard;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,8 @@ use rustix::io::Errno;
 use super::{Glance, MAX_FOLDERS, glance, is_spec};
 use crate::names::SpecPath;
 use crate::parallel::locked;
+
+pub use heard::Heard;
 
 /// How long nothing has to happen before what happened counts as over: who saves a file, saves several.
 const QUIET: Duration = Duration::from_millis(100);
@@ -84,7 +87,7 @@ const REMOTE: [(u32, &str); 16] = [
 /// A tree that is watched.
 pub struct Watch {
     root: Utf8PathBuf,
-    inotify: Option<OwnedFd>,
+    inotify: Option<Arc<OwnedFd>>,
     /// The folders that are watched, by the number of the watch.
     folders: BTreeMap<i32, PathBuf>,
     /// The folders in which links on the way to the tree are, with the links' names: whoever changes one puts another tree in
@@ -100,6 +103,7 @@ pub struct Watch {
     /// How long the last look took.
     took: Duration,
     unfinished: Unfinished,
+    heard: Heard,
 }
 
 /// The files that somebody writes and has not closed yet, as far as that is told: what they hold is half of what they should.
@@ -168,6 +172,7 @@ impl Watch {
             glance: None,
             took: Duration::ZERO,
             unfinished: Unfinished::default(),
+            heard: Heard::default(),
         };
         watch.cover();
         if watch.polls.is_some() {
@@ -179,6 +184,11 @@ impl Watch {
     /// The files that are being written, now and later.
     pub fn unfinished(&self) -> Unfinished {
         self.unfinished.clone()
+    }
+
+    /// What is told of the tree, now and later.
+    pub fn heard(&self) -> Heard {
+        self.heard.clone()
     }
 
     /// Waits until something may have changed and nothing more happens. By then, everything that is there is watched.
@@ -225,20 +235,24 @@ impl Watch {
 
     /// Takes all events that there are, and says whether any of them matters.
     fn take(&mut self) -> bool {
-        let Some(inotify) = &self.inotify else { return false };
+        let Some(inotify) = self.inotify.clone() else { return false };
+        // What was taken is counted before anybody asks.
+        let heard = self.heard.clone();
+        let mut ear = heard.ear();
         let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
-        let mut reader = Reader::new(inotify, &mut buffer);
+        let mut reader = Reader::new(&*inotify, &mut buffer);
         let mut matters = false;
         loop {
             let event = match reader.next() {
                 Ok(event) => event,
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => return matters,
+                Err(Errno::AGAIN) => break,
                 Err(error) => {
                     tracing::debug!(%error, "could not be told what changed");
                     (self.inotify, self.is_stale) = (None, true);
                     self.unfinished.forget();
-                    return true;
+                    matters = true;
+                    break;
                 }
             };
             let flags = event.events();
@@ -267,12 +281,24 @@ impl Watch {
             }
             matters |= flags.intersects(lost | own) || name.is_none_or(is_spec_or_volume);
         }
+        if matters {
+            ear.hear();
+        }
+        if self.is_stale {
+            // What is in folders that came isn't told before they are watched.
+            ear.lose();
+        }
+        matters
     }
 
     /// Watches every folder that there is, and no other.
     fn cover(&mut self) {
-        self.is_stale = false;
+        let was_stale = std::mem::take(&mut self.is_stale);
+        let (before, polled) = (self.folders.len(), self.polls.is_some());
         self.polls = self.cover_all().err();
+        if was_stale || polled || self.polls.is_some() || self.folders.len() != before {
+            self.heard.listens(self.inotify.as_ref().filter(|_| self.polls.is_none()));
+        }
         match (&self.polls, &self.told) {
             (polls, told) if polls == told => return,
             (Some(Polls::Missing), _) => return,
@@ -296,7 +322,7 @@ impl Watch {
             Some(inotify) => inotify,
             None => {
                 (self.folders, self.links) = Default::default();
-                init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(refused)?
+                Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(refused)?)
             }
         };
         let mut cover = Cover { inotify: &inotify, folders: BTreeMap::new(), device: None, remote: None };

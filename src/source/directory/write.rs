@@ -1,15 +1,20 @@
 //! Writing a file of a tree back, as an editor does that saves well: whoever looks sees the old file or the whole new one,
 //! also after a power cut, and what somebody else saved meanwhile is never written over.
 
+mod not_written;
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use super::{Look, Refused, Scan, is_hidden, stable_bytes, stamp};
 use crate::names::SpecPath;
@@ -17,89 +22,19 @@ use crate::source::Edit;
 use crate::source::rules::TEMPORARY;
 use crate::spec::Entry;
 
+pub use not_written::NotWritten;
+
 /// How old a file has to be that somebody left beside its place when it was killed.
 const LEFT: Duration = Duration::from_secs(60);
 
 /// How often two files change places at most until what somebody saved last is in its place.
 const SWAPS: u32 = 100;
 
+/// How the name of a file begins that was put aside and could not be put back. Nobody removes it but people.
+const KEPT: &str = ".streamfleet-kept-";
+
 /// The permissions that a new file has, as far as the process may give them.
 const NEW: u32 = 0o666;
-
-/// Why a file was not written. It is as it was, but for what is [`NotWritten::Unsure`].
-#[derive(Debug, thiserror::Error)]
-pub enum NotWritten {
-    /// What stands there can't be read, by the rules of the tree.
-    #[error("`{path}` is left as it is: {why}")]
-    Unreadable {
-        /// The file or folder.
-        path: SpecPath,
-        /// Why.
-        why: String,
-        /// What to do next.
-        hint: String,
-    },
-    /// Something else stands in its place.
-    #[error("`{path}` can't be written: {why}")]
-    Place {
-        /// The file.
-        path: SpecPath,
-        /// What stands there.
-        why: &'static str,
-    },
-    /// Somebody else has changed it since it was read.
-    #[error("`{path}` is left as it is: somebody else keeps changing it")]
-    Changed {
-        /// The file.
-        path: SpecPath,
-    },
-    /// The system refuses it.
-    #[error("cannot {attempted} `{path}` in the specs: {error}")]
-    System {
-        /// What was attempted, as a verb.
-        attempted: &'static str,
-        /// The file.
-        path: SpecPath,
-        /// The system's answer.
-        error: io::Error,
-    },
-    /// It was changed, and neither could the disk be waited for nor the old file be put back.
-    #[error("`{path}` was changed, and it is not known whether that outlasts a power cut: {error}")]
-    Unsure {
-        /// The file.
-        path: SpecPath,
-        /// The system's answer.
-        error: io::Error,
-    },
-}
-
-impl NotWritten {
-    /// What to do next.
-    pub fn hint(&self) -> String {
-        match self {
-            NotWritten::Unreadable { hint, .. } => hint.clone(),
-            NotWritten::Place { .. } => "move what stands there, or make the change in the file".to_owned(),
-            NotWritten::Changed { .. } => "try again when nobody writes to it any more".to_owned(),
-            NotWritten::Unsure { .. } => {
-                "look at the disk of the specs, and read the file again before it is written once more"
-                    .to_owned()
-            }
-            NotWritten::System { .. } if self.is_full() => {
-                "free some space on the disk of the specs, and try again".to_owned()
-            }
-            NotWritten::System { .. } => {
-                "let the user that runs streamfleet write the files and folders of the specs, and try again"
-                    .to_owned()
-            }
-        }
-    }
-
-    /// Whether there is no room for it.
-    pub fn is_full(&self) -> bool {
-        matches!(self, NotWritten::System { error, .. }
-            if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
-    }
-}
 
 /// The bytes of a file as it is now; none where there is none.
 ///
@@ -253,17 +188,18 @@ impl Of<'_> {
         let old = self.replace(prepared, content, before)?;
         let Err(error) = (self.sync)(folder) else { return Ok(()) };
         let back = match old {
-            Some(old) => self.swap_back(&old, content),
+            Some(old) => self.swap_back(old, content),
             // What isn't there any more is written anew.
             None => {
-                self.prepare(folder, before).and_then(|old| Ok(old.persist(&self.place.file).map(drop)?))
+                let old = self.prepare(folder, before);
+                old.and_then(|old| Ok(old.persist(&self.place.file).map(drop)?)).map_err(|_| None)
             }
         };
         Err(self.taken_back(back, made, error))
     }
 
     /// What is to be said where the disk could not be waited for, by what came of putting everything back.
-    fn taken_back(&self, back: io::Result<()>, made: Folders, error: io::Error) -> NotWritten {
+    fn taken_back(&self, back: Result<(), NotBack>, made: Folders, error: io::Error) -> NotWritten {
         match back {
             Ok(()) => {
                 // They are empty again, and go.
@@ -272,34 +208,65 @@ impl Of<'_> {
                 let _ = (self.sync)(self.folder());
                 self.failed("write")(error)
             }
-            Err(_) => {
+            Err(kept) => {
                 made.keep();
-                NotWritten::Unsure { path: self.path.clone(), error }
+                kept.unwrap_or_else(|| NotWritten::Unsure { path: self.path.clone(), error })
             }
         }
     }
 
     /// Removes a file that was new, unless somebody has changed it by now.
-    fn take_back(&self, content: &[u8]) -> io::Result<()> {
-        let aside = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(self.folder())?.into_temp_path();
-        fs::rename(&self.place.file, &aside)?;
-        if fs::read(&aside)? == content {
+    fn take_back(&self, content: &[u8]) -> Result<(), NotBack> {
+        let aside = self.aside().map_err(|_| None)?;
+        fs::rename(&self.place.file, &aside).map_err(|_| None)?;
+        if fs::read(&aside).is_ok_and(|saved| saved == content) {
             return Ok(());
         }
-        aside.persist_noclobber(&self.place.file)?;
-        Err(ErrorKind::AlreadyExists.into())
+        self.put_back(aside).map_err(Some)?;
+        Err(None)
     }
 
     /// Lets the old file and the new one change places once more, unless somebody has changed the new one by now.
-    fn swap_back(&self, old: &NamedTempFile, content: &[u8]) -> io::Result<()> {
-        let swap =
-            || renameat_with(CWD, old.path(), CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE);
-        swap()?;
-        if fs::read(old.path())? == content {
+    fn swap_back(&self, old: TempPath, content: &[u8]) -> Result<(), NotBack> {
+        self.swap(&old).map_err(|_| None)?;
+        if fs::read(&old).is_ok_and(|saved| saved == content) {
             return Ok(());
         }
-        swap()?;
-        Err(ErrorKind::AlreadyExists.into())
+        match self.swap(&old) {
+            Ok(()) => Err(None),
+            Err(error) => Err(Some(self.keep(old, error.into()))),
+        }
+    }
+
+    /// Lets a file beside the place and the one that is there change places.
+    fn swap(&self, aside: &TempPath) -> rustix::io::Result<()> {
+        let aside: &Path = aside;
+        renameat_with(CWD, aside, CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE)
+    }
+
+    /// A file beside the place, for what is put aside.
+    fn aside(&self) -> io::Result<TempPath> {
+        let aside = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(self.folder())?;
+        Ok(aside.into_temp_path())
+    }
+
+    /// Puts back what was put aside, unless something newer is in its place.
+    fn put_back(&self, aside: TempPath) -> Result<(), NotWritten> {
+        let back = aside.persist_noclobber(&self.place.file);
+        back.map_err(|error| self.keep(error.path, without_place(error.error)))
+    }
+
+    /// Leaves a file beside the place that is nobody's to throw away, and says where.
+    fn keep(&self, mut aside: TempPath, error: io::Error) -> NotWritten {
+        aside.disable_cleanup(true);
+        let name = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let kept = name.replacen(TEMPORARY, KEPT, 1);
+        // What has the name of a temporary file is removed one day.
+        let kept = match fs::rename(&aside, self.folder().join(&kept)) {
+            Ok(()) => kept,
+            Err(_) => name,
+        };
+        NotWritten::Kept { path: self.path.clone(), kept, error }
     }
 
     fn folder(&self) -> &Utf8Path {
@@ -332,33 +299,42 @@ impl Of<'_> {
         prepared: NamedTempFile,
         content: &[u8],
         before: &[u8],
-    ) -> Result<Option<NamedTempFile>, NotWritten> {
+    ) -> Result<Option<TempPath>, NotWritten> {
         self.is_as_before(Some(before))?;
-        let swap =
-            || renameat_with(CWD, prepared.path(), CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE);
-        let found = || fs::read(prepared.path()).map_err(self.failed("write"));
-        match swap() {
+        let prepared = prepared.into_temp_path();
+        match self.swap(&prepared) {
             Ok(()) => {}
             // Not every file system can do that.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 let placed = prepared.persist(&self.place.file);
-                return placed.map(|_| None).map_err(|error| self.failed("write")(error.error));
+                return placed.map(|()| None).map_err(|error| self.failed("write")(error.error));
             }
             Err(Errno::NOENT) => return Err(self.changed()),
             Err(error) => return Err(self.failed("write")(error.into())),
         }
-        let mut saved = found().inspect_err(|_| {
+        let mut saved = match fs::read(&prepared) {
+            Ok(saved) => saved,
             // What can't be read is nobody's to throw away.
-            let _ = swap();
-        })?;
+            Err(error) => {
+                return Err(match self.swap(&prepared) {
+                    Ok(()) => self.failed("write")(error),
+                    Err(_) => self.keep(prepared, error),
+                });
+            }
+        };
         if saved == before {
             return Ok(Some(prepared));
         }
         // Until what comes back is what was put there, somebody saves again and again, and the last one has to stay.
         let mut put = content.to_vec();
         for _ in 0..SWAPS {
-            swap().map_err(|error| self.failed("put back")(error.into()))?;
-            let there = found()?;
+            if let Err(error) = self.swap(&prepared) {
+                return Err(self.keep(prepared, error.into()));
+            }
+            let there = match fs::read(&prepared) {
+                Ok(there) => there,
+                Err(error) => return Err(self.keep(prepared, error)),
+            };
             if there == put {
                 break;
             }
@@ -371,16 +347,15 @@ impl Of<'_> {
     fn take_out(self, before: Option<&[u8]>) -> Result<(), NotWritten> {
         let Some(before) = before else { return Ok(()) };
         let folder = self.folder();
-        let aside = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder);
-        let aside = aside.map_err(self.failed("remove"))?.into_temp_path();
+        let aside = self.aside().map_err(self.failed("remove"))?;
         fs::rename(&self.place.file, &aside).map_err(self.failed("remove"))?;
-        if fs::read(&aside).map_err(self.failed("remove"))? != before {
-            return match aside.persist_noclobber(&self.place.file) {
-                Ok(()) => Err(self.changed()),
-                // There is a newer one by now.
-                Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Err(self.changed()),
-                Err(error) => Err(self.failed("put back")(error.error)),
-            };
+        let saved = fs::read(&aside);
+        if !saved.as_ref().is_ok_and(|saved| saved == before) {
+            self.put_back(aside)?;
+            return Err(match saved {
+                Ok(_) => self.changed(),
+                Err(error) => self.failed("remove")(error),
+            });
         }
         let Err(error) = (self.sync)(folder) else { return Ok(()) };
         match aside.persist_noclobber(&self.place.file) {
@@ -389,6 +364,9 @@ impl Of<'_> {
         }
     }
 }
+
+/// What wasn't put back as it was: why something was kept beside its place; none where somebody has changed it, or nobody knows.
+type NotBack = Option<NotWritten>;
 
 /// What the system answered, without the file beside the place, where nobody looks: callers don't know this host.
 fn without_place(error: io::Error) -> io::Error {
@@ -455,6 +433,3 @@ fn clean(folder: &Utf8Path) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -160,3 +160,31 @@ fn file_systems_that_others_change_are_known() {
     // The memory's own.
     assert_eq!(remote(0x0102_1994), None);
 }
+
+#[test]
+fn whether_anything_was_told_is_known_before_anybody_comes_to_hear_it() {
+    let place = tempfile::tempdir().unwrap();
+    let root = Utf8PathBuf::from_path_buf(place.path().canonicalize().unwrap()).unwrap();
+    let mut watch = Watch::new(&root);
+    let heard = watch.heard();
+    let mark = heard.mark();
+    assert!(mark.is_some() && heard.is_quiet_since(mark));
+    fs::write(root.join("a.yaml"), "a: 1\n").unwrap();
+    assert!(!heard.is_quiet_since(mark), "it was not taken yet");
+    watch.changed();
+    assert!(!heard.is_quiet_since(mark), "it was taken");
+    let mark = heard.mark();
+    assert!(heard.is_quiet_since(mark));
+    // Of a folder that came, nothing is told before it is watched.
+    fs::create_dir(root.join("acme")).unwrap();
+    assert!(watch.take());
+    assert!(heard.mark().is_none() && !heard.is_quiet_since(None));
+    watch.cover();
+    let mark = heard.mark();
+    assert!(heard.is_quiet_since(mark));
+    fs::write(root.join("acme/b.yaml"), "b: 1\n").unwrap();
+    assert!(!heard.is_quiet_since(mark));
+    // What isn't watched is never known to be as it was.
+    let nowhere = Watch::new(&root.join("nowhere")).heard();
+    assert!(nowhere.mark().is_none() && !nowhere.is_quiet_since(None));
+}

@@ -94,3 +94,45 @@ fn what_somebody_saved_meanwhile_stays_and_nobody_is_told_that_nothing_was_writt
     assert_eq!(world.write("a.yaml", Some("new"), 1, save), UNSURE);
     assert_eq!(world.all(), file("theirs"));
 }
+
+#[test]
+fn what_somebody_put_there_that_can_t_be_read_stays() {
+    let world = World::new(Some("old"));
+    let place = world.root().join("a.yaml");
+    let link = || {
+        let _ = fs::remove_file(&place);
+        std::os::unix::fs::symlink("nowhere", &place).unwrap();
+    };
+    let path: SpecPath = "a.yaml".parse().unwrap();
+    let found = Place::find(world.root(), &path).unwrap();
+    link();
+    let of = Of { path: &path, place: &found, sync: &|_| Ok(()) };
+    assert_eq!(
+        of.take_out(Some(b"old")).unwrap_err().to_string(),
+        "cannot remove `a.yaml` in the specs: No such file or directory (os error 2)"
+    );
+    assert!(place.is_symlink());
+    fs::remove_file(&place).unwrap();
+    assert_eq!(world.write("a.yaml", Some("new"), 1, link), UNSURE);
+    assert!(place.is_symlink());
+    assert_eq!(world.all().len(), 1);
+}
+
+#[test]
+fn what_somebody_saved_that_can_t_be_put_back_is_kept_and_told() {
+    let world = World::new(Some("newer"));
+    let path: SpecPath = "a.yaml".parse().unwrap();
+    let found = Place::find(world.root(), &path).unwrap();
+    let of = Of { path: &path, place: &found, sync: &|_| Ok(()) };
+    let aside = of.aside().unwrap();
+    fs::write(&aside, "theirs").unwrap();
+    let error = of.put_back(aside).unwrap_err();
+    let all = world.all();
+    let (name, text) = &all[0];
+    assert!(name.starts_with(KEPT) && text == "theirs" && all[1..] == file("newer"), "{all:?}");
+    assert_eq!(
+        format!("{error}\n  = {}", error.hint()).replace(name, "NAME"),
+        "what somebody saved as `a.yaml` could not be put back, and is beside it as `NAME`: File exists (os error 17)
+  = rename it back, unless what stands in its place is newer, and remove it then"
+    );
+}

@@ -1,0 +1,95 @@
+//! What happens between a plan and a call: others save files, and what was planned is applied.
+
+use super::*;
+use crate::state::State;
+
+const LEDGER: &str = "acme/clusters/by-hand.yaml";
+
+fn ledger() -> String {
+    ORDERS.replace("identifier: orders", "identifier: ledger")
+}
+
+#[test]
+fn what_an_editor_saved_that_no_plan_has_read_counts() {
+    let world = World::new();
+    world.put(LEDGER, &ledger());
+    let create = What::Create(cluster("ledger", 1));
+    let there = "409 duplicate: there is cluster acme/ledger already\n";
+    assert!(world.refuses("Cluster/acme/ledger", create).starts_with(there));
+    // There is room for two.
+    let full = world.refuses("Cluster/acme/more", What::Create(cluster("more", 1)));
+    assert!(full.starts_with("409 capacity: "), "{full}");
+    // What goes is asked for by the other one.
+    fs::remove_file(world.tree().join("acme/clusters/orders.yaml")).unwrap();
+    let needed = world.refuses("Fleet/acme/eu", What::Delete);
+    assert!(needed.contains("can't be deleted: cluster acme/ledger needs it"), "{needed}");
+    // What is referred to may be there by now.
+    world.put("acme/fleets/us.yaml", &FLEET.replace("identifier: eu", "identifier: us"));
+    let mut body = cluster("more", 1);
+    body["infrastructure"] = json!("us");
+    world.call("Cluster/acme/more", What::Create(body)).unwrap();
+}
+
+#[test]
+fn a_tree_of_which_nothing_was_told_is_not_read_again() {
+    let mut world = World::new();
+    let watch = Watch::new(&world.tree());
+    world.writer.heed(&watch, Arc::default());
+    world.plan();
+    let is_that_of_the_plan = |world: &World| {
+        let tree = world.writer.tree_of_folder(&world.tree(), &world.made, None).unwrap();
+        Arc::ptr_eq(&tree, &world.made.documents)
+    };
+    assert!(is_that_of_the_plan(&world));
+    world.refuses("Cluster/acme/orders", What::Create(cluster("orders", 1)));
+    assert!(is_that_of_the_plan(&world), "nothing was written");
+    // Nobody has heard it yet.
+    world.put(LEDGER, &ledger());
+    assert!(!is_that_of_the_plan(&world));
+    assert!(
+        world.refuses("Cluster/acme/ledger", What::Create(cluster("ledger", 1))).contains("409 duplicate")
+    );
+}
+
+#[test]
+fn what_was_applied_since_the_plan_takes_room_whatever_became_of_its_document() {
+    let mut world = World::new();
+    let state = State::open(&world.tree().with_file_name("state")).unwrap();
+    Arc::get_mut(&mut world.made.installation).unwrap().state = Some(Arc::new(state));
+    world.put(LEDGER, &ledger());
+    world.plan();
+    let record = world.applied_record("Cluster/acme/ledger");
+    fs::remove_file(world.tree().join(LEDGER)).unwrap();
+    world.plan();
+    let create = || What::Create(cluster("more", 1));
+    let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
+    world.writer.propose(&world.made, &wish("Cluster/acme/more", create())).unwrap();
+    let state = world.made.installation.state.as_deref().unwrap();
+    state.put_resource(&"Cluster/acme/ledger".to_owned().try_into().unwrap(), &record).unwrap();
+    let refused = world.writer.write(&world.made, &wish("Cluster/acme/more", create()), &author).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "there is no room for cluster acme/more: 2 of 2 `max_tenants` of fleet acme/eu are in use, and it needs 1 more"
+    );
+}
+
+#[test]
+fn what_is_written_is_kept_once_until_whoever_asks_has_a_plan_with_it() {
+    let mut world = World::new();
+    let units = |world: &World, units: u32| {
+        world.call("Cluster/acme/orders", What::Patch(json!({"kafka_units": units}))).unwrap()
+    };
+    let first = world.made.clone();
+    units(&world, 3);
+    let last = units(&world, 4);
+    assert_eq!(locked(&world.writer.book).written.len(), 1);
+    world.plan();
+    let fleet = world.call("Fleet/acme/eu", What::Patch(json!({"max_tenants": 3}))).unwrap();
+    // Who has the older plan still finds what that lacks.
+    let pending = world.writer.pending(&first);
+    assert_eq!(pending[&last.key].etag, last.etag);
+    // Who asks for the newest finds what is left, and nobody needs the rest any more.
+    let (made, pending) = world.writer.newest(|| world.made.clone());
+    assert!(made.mark.writes == 2 && pending.keys().eq([&fleet.key]));
+    assert!(locked(&world.writer.book).written.keys().eq([&fleet.key]));
+}
