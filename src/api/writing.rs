@@ -38,7 +38,7 @@ use crate::source::git::write::WriteError;
 use crate::source::{Author, Change};
 use crate::spec::{self, Documents, Entry, Snapshot};
 use attempt::{Attempt, attempt};
-use failed::{away, left, not_pushed};
+use failed::{away, left, not_pushed, unread};
 use judge::Ails;
 
 pub use body::key_of;
@@ -314,10 +314,7 @@ fn is_about_absence(refused: &Refused) -> bool {
 
 /// The tree as it is now, all of it.
 fn scanned(root: &Utf8Path, made: &Made) -> Result<Arc<Documents>, Refused> {
-    let snapshot = scan(root).map_err(|error| {
-        let (why, hint) = (error.to_string(), error.hint().to_owned());
-        Refused::Disk { why, hint, is_full: false }
-    })?;
+    let snapshot = scan(root).map_err(|error| unread(&error))?;
     Ok(Arc::new(spec::read(&snapshot, Some(&made.documents))))
 }
 
