@@ -1,7 +1,7 @@
 //! A call becomes an edit of the spec files, by the rules by which files are read: there is one way to change anything.
 //!
-//! What a call wants is decided on the tree as it is in the moment of writing ([`draft`]): in a folder on the file as it
-//! stands there, in a git repository on the commit that was just fetched. The tree with the edit is resolved as every tree is,
+//! What a call wants is decided ([`draft`]) in a git repository on the commit that was just fetched, and in a folder on the
+//! file as it stands there, in the tree of the last plan with what was written through here since. The tree with the edit is resolved as every tree is,
 //! and refused for anything new that is wrong with it ([`judge`]). Only then is anything written, and whoever called hears of
 //! it when it outlasts a power cut, or when the remote has it.
 
