@@ -196,7 +196,9 @@ fn what_is_likely_not_meant_is_warned_of_and_a_tree_that_is_not_used_is_not_show
         format!(
             "warning: `source.signed_by` names `{}`, and there is no such file\n\
              warning: `source.git` is `h.example.com/x.git`, a path of this machine where nothing is; for the host \
-             h.example.com, write `https://h.example.com/x.git`\n",
+             h.example.com, write `https://h.example.com/x.git`\n\
+             warning: `source.signed_by` is set and `source.signing_key` isn't: the API can only be read, on the socket and \
+             on `api.listen`, since what it writes could not be signed\n",
             signers.display()
         )
     );

@@ -104,11 +104,19 @@ fn operation(route: &Route, components: &mut Components) -> Value {
     })
     .collect();
     if route.is_conditional() {
+        let text = match route.method {
+            Method::Post => {
+                "A list has no `ETag`, so that none but `*` holds, and nothing is made with another."
+            }
+            _ => {
+                "The `ETag` of what is to be changed: it is refused where that was changed since. Several are a list with \
+                 commas, of which one has to hold, and `*` stands for whatever is there. A weak tag never holds."
+            }
+        };
         parameters.push(json!({
             "name": "If-Match",
             "in": "header",
-            "description": "The `ETag` of what is to be changed: it is refused where that was changed since. Several are a list with \
-                            commas, of which one has to hold, and `*` stands for whatever is there. A weak tag never holds.",
+            "description": text,
             "schema": {"type": "string", "maxLength": 2000},
         }));
     }
@@ -251,6 +259,7 @@ pub fn refused(route: &Route) -> Vec<u16> {
         (500, true),
         (503, true),
         (504, true),
+        (507, changes && route.kind().is_some()),
     ];
     all.into_iter().filter(|(_, may)| *may).map(|(status, _)| status).collect()
 }

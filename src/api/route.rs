@@ -149,9 +149,9 @@ impl Route {
         })
     }
 
-    /// Whether it changes a resource that is there, so that `If-Match` is heard.
+    /// Whether it writes a resource, so that `If-Match` is heard.
     pub fn is_conditional(&self) -> bool {
-        self.kind().is_some() && matches!(self.method, Method::Put | Method::Patch | Method::Delete)
+        self.kind().is_some() && self.method != Method::Get
     }
 }
 

@@ -1,7 +1,7 @@
 //! A call becomes an edit of the spec files, by the rules by which files are read: there is one way to change anything.
 //!
-//! What a call wants is decided on the tree as it is in the moment of writing ([`draft`]): in a folder on the file as it
-//! stands there, in a git repository on the commit that was just fetched. The tree with the edit is resolved as every tree is,
+//! What a call wants is decided ([`draft`]) in a git repository on the commit that was just fetched, and in a folder on the
+//! file as it stands there, in the tree of the last plan with what was written through here since. The tree with the edit is resolved as every tree is,
 //! and refused for anything new that is wrong with it ([`judge`]). Only then is anything written, and whoever called hears of
 //! it when it outlasts a power cut, or when the remote has it.
 
@@ -38,7 +38,7 @@ use crate::source::git::write::WriteError;
 use crate::source::{Author, Change};
 use crate::spec::{self, Documents, Entry, Snapshot};
 use attempt::{Attempt, attempt};
-use failed::{away, left, not_pushed};
+use failed::{away, left, not_pushed, unread};
 use judge::Ails;
 
 pub use body::key_of;
@@ -290,10 +290,7 @@ impl Writer {
             Some(watched) => locked(&watched.scanner).scan_all(root),
             None => scan(root),
         };
-        let snapshot = snapshot.map_err(|error| {
-            let (why, hint) = (error.to_string(), error.hint().to_owned());
-            Refused::Disk { why, hint, is_full: false }
-        })?;
+        let snapshot = snapshot.map_err(|error| unread(&error))?;
         Ok(Arc::new(spec::read(&snapshot, Some(previous))))
     }
 

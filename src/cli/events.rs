@@ -162,7 +162,8 @@ fn is_named(resource: &ResourceKey, named: &str) -> bool {
 fn line(event: &Event) -> String {
     let Event { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
     let mut line = format!("{}  {:7}  ", interface::timestamp(*at), outcome.as_str());
-    if let Some(resource) = resource {
+    // What a person did is said in a whole sentence.
+    if let Some(resource) = resource.as_ref().filter(|resource| !what.contains(&resource.to_string())) {
         line.push_str(&format!("{resource} "));
     }
     line.push_str(what);

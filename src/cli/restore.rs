@@ -102,7 +102,15 @@ fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Resul
     let Some(state) = state else { return Ok(()) };
     let what =
         format!("restored {} from the backup of {}", restored.written.join(", "), archive.manifest.made_at);
-    let entry = AuditEntry { at: Timestamp::now(), who: round::actor(), what, plan: None, commit: None };
+    let entry = AuditEntry {
+        at: Timestamp::now(),
+        who: round::actor(),
+        what,
+        plan: None,
+        commit: None,
+        resource: None,
+        by_super_user: false,
+    };
     state.audit_person(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
 }
 

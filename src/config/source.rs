@@ -43,7 +43,8 @@ pub struct SourceConfig {
     /// has it. With it, the last commit of the branch is taken only when one of them signed it.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/allowed_signers")]
     pub signed_by: Option<Utf8PathBuf>,
-    /// The file of the private ed25519 key that Streamfleet signs its own commits with, without a passphrase.
+    /// The file of the private ed25519 key that Streamfleet signs its own commits with, without a passphrase. With `signed_by`,
+    /// the API writes nothing without it.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/signing_ed25519")]
     pub signing_key: Option<Utf8PathBuf>,
     /// The file of the secret that GitHub, GitLab or Gitea shows when it tells `serve` of a push, at `/webhook` of

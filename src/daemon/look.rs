@@ -114,7 +114,8 @@ impl Look {
                 return Ok((nothing, None));
             }
             Err(error) => {
-                refuse(questions, &format!("the specs can't be read: {error}"));
+                // Where they are, and how they are reached, is for those who run this to know.
+                refuse(questions, "the specs can't be read, and everything stays as it is");
                 self.tell_unreadable(&error.to_string());
                 return Ok((nothing, Some(Outcome::Unreadable)));
             }

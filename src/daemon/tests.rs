@@ -225,3 +225,21 @@ fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
     let second = decided();
     assert_eq!(second.iter().map(|line| text(line)).collect::<Vec<_>>(), [text(&first[0])]);
 }
+
+#[test]
+fn who_asks_while_the_specs_are_away_hears_nothing_of_where_they_are() {
+    let place = Place::new();
+    let mut process = place.process(Duration::ZERO);
+    std::fs::rename(place.root.join("tree"), place.root.join("away")).unwrap();
+    let desk = Arc::clone(&process.desk);
+    let asked = process.runtime.spawn(async move { desk.plan().await });
+    let log = logged(|| {
+        while !asked.is_finished() {
+            process.planned();
+        }
+    });
+    let told = process.runtime.block_on(asked).unwrap().err().unwrap();
+    assert_eq!(told.why, "the specs can't be read, and everything stays as it is");
+    assert_eq!(told.hint, "see the log of `streamfleet serve`, and try again when it reads them");
+    assert!(log.contains(place.root.join("tree").as_str()), "{log}");
+}

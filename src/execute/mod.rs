@@ -261,6 +261,8 @@ impl Run<'_> {
                 what,
                 plan,
                 commit: self.plan.inputs.commit.clone(),
+                resource: None,
+                by_super_user: false,
             }
         };
         let entries: Vec<AuditEntry> = what.into_iter().map(entry).collect();
@@ -279,6 +281,7 @@ impl Run<'_> {
             number: 0,
             at: (self.clock)(),
             actor: self.actor.to_owned(),
+            by_super_user: false,
             commit: self.plan.inputs.commit.clone(),
             plan: Some(self.plan.id.clone()),
             fleet: fleet.cloned(),

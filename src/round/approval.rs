@@ -54,6 +54,8 @@ impl Round {
             what: format!("approved {id} on fleet {fleet}: {changes}"),
             plan: Some(self.plan.id.clone()),
             commit: self.plan.inputs.commit.clone(),
+            resource: None,
+            by_super_user: false,
         })?;
         let (id, by) = (id.to_owned(), by.to_owned());
         state.approve(Approval { fleet: fleet.clone(), id, by, at: now })?;

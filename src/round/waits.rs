@@ -61,6 +61,7 @@ impl Waits<String> {
             number: 0,
             at: now,
             actor: actor.to_owned(),
+            by_super_user: false,
             commit: plan.inputs.commit.clone(),
             plan: Some(plan.id.clone()),
             fleet,

@@ -42,6 +42,12 @@ pub struct AuditEntry {
     /// The commit that asked for it, where the specs come from a git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
+    /// The resource that it was done to; none where it is about the installation, and in lines of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceKey>,
+    /// Whether a super user did it, who need not be a member of the resource's organization.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_super_user: bool,
 }
 
 impl State {

@@ -33,6 +33,9 @@ pub struct Event {
     pub at: Timestamp,
     /// Who made it happen.
     pub actor: String,
+    /// Whether that is a super user, whose name is not for the members of organizations.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_super_user: bool,
     /// The commit that asked for it, where the specs come from a git repository.
     #[serde(default)]
     pub commit: Option<Commit>,
@@ -83,17 +86,18 @@ impl Outcome {
 }
 
 impl From<&AuditEntry> for Event {
-    /// What a person did to the installation.
+    /// What a person did to the installation, or to a resource.
     fn from(entry: &AuditEntry) -> Event {
-        let AuditEntry { at, who, what, plan, commit } = entry.clone();
+        let AuditEntry { at, who, what, plan, commit, resource, by_super_user } = entry.clone();
         Event {
             number: 0,
             at,
             actor: who,
+            by_super_user,
             commit,
             plan,
             fleet: None,
-            resource: None,
+            resource,
             verb: None,
             outcome: Outcome::Done,
             what,

@@ -285,6 +285,7 @@ fn events_are_numbered_bounded_and_followed_by_others() {
         number,
         at: time(0),
         actor: "ann@example.com".into(),
+        by_super_user: false,
         commit: None,
         plan: None,
         fleet: Some(fleet()),
@@ -362,6 +363,25 @@ fn a_status_keeps_its_beginning_while_its_word_stays() {
 }
 
 #[test]
+fn what_a_person_did_to_a_resource_is_its_organizations_event_and_older_lines_are_read() {
+    let (_dir, path) = place();
+    let old = r#"{"at":"2027-01-15T08:00:00Z","plan":null,"v":1,"what":"restored","who":"ann"}"#;
+    let old: AuditEntry = serde_json::from_str(old).unwrap();
+    assert_eq!((&old.resource, old.by_super_user), (&None, false));
+    let new = AuditEntry { resource: Some(cluster("orders")), by_super_user: true, ..old.clone() };
+    let state = State::open(&path).unwrap();
+    state.audit_person(&old).unwrap();
+    state.audit_person(&new).unwrap();
+    let text = std::fs::read_to_string(path.join("audit.jsonl")).unwrap();
+    let lines: Vec<AuditEntry> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines, [old, new]);
+    let acme = state.find_events(|event| event.organization.as_ref().is_some_and(|it| it.as_str() == "acme"));
+    let [event] = state.events(&acme).unwrap().try_into().unwrap();
+    assert_eq!((event.resource, event.by_super_user), (Some(cluster("orders")), true));
+    assert_eq!(state.find_events(|_| true).len(), 2);
+}
+
+#[test]
 fn the_audit_trail_is_lines_of_json_that_only_grow() {
     let (_dir, path) = place();
     let entry = |what: &str| AuditEntry {
@@ -370,6 +390,8 @@ fn the_audit_trail_is_lines_of_json_that_only_grow() {
         what: what.into(),
         plan: Some("7c1e90".into()),
         commit: None,
+        resource: None,
+        by_super_user: false,
     };
     State::open(&path).unwrap().audit(&entry("created cluster acme/orders")).unwrap();
     State::open(&path).unwrap().audit(&entry("deleted cluster acme/orders")).unwrap();

@@ -256,7 +256,15 @@ impl State {
     }
 
     fn audit_token(&self, what: String, by: &str, at: Timestamp) -> Result<(), StateError> {
-        self.audit_person(&AuditEntry { at, who: by.to_owned(), what, plan: None, commit: None })
+        self.audit_person(&AuditEntry {
+            at,
+            who: by.to_owned(),
+            what,
+            plan: None,
+            commit: None,
+            resource: None,
+            by_super_user: false,
+        })
     }
 }
 

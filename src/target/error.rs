@@ -118,6 +118,34 @@ impl TargetError {
         move |source| TargetError::Io { attempted, path, source }
     }
 
+    /// The same for whoever reads plans and records: paths are told from a folder on, since where that is on this host is for
+    /// those to know who run it.
+    pub(super) fn below(self, folder: &Utf8Path) -> TargetError {
+        use TargetError::*;
+        let short = |path: Utf8PathBuf| match path.strip_prefix(folder) {
+            Ok(below) if below.as_str().is_empty() => "output_dir".into(),
+            Ok(below) => below.to_owned(),
+            Err(_) if path.is_absolute() => path.file_name().unwrap_or("output_dir").into(),
+            Err(_) => path,
+        };
+        match self {
+            // What is no answer of the system itself may name the path once more.
+            Io { attempted, path, source } => {
+                let is_plain = source.raw_os_error().is_some();
+                let source = if is_plain { source } else { source.kind().into() };
+                Io { attempted, path: short(path), source }
+            }
+            Damaged { path, reason } => Damaged { path: short(path), reason },
+            Newer { path, found, known } => Newer { path: short(path), found, known },
+            AnotherFleet { path, fleet } => AnotherFleet { path: short(path), fleet },
+            AnotherInstallation { path } => AnotherInstallation { path: short(path) },
+            Foreign { path } => Foreign { path: short(path) },
+            Changed { attempted, path } => Changed { attempted, path: short(path) },
+            NotAFolder { path } => NotAFolder { path: short(path) },
+            other @ (UnsafeName { .. } | Yaml { .. } | Kubernetes(_) | NotIntended { .. }) => other,
+        }
+    }
+
     /// Whether what was there may be gone for good, so that to forget it can be right.
     pub fn may_be_lost(&self) -> bool {
         match self {

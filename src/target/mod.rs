@@ -185,7 +185,8 @@ impl Target {
     pub async fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
         match self {
             Target::Directory(directory) => {
-                directory.begin(intent).map(|session| Session::Directory(Box::new(session)))
+                let session = directory.begin(intent).map_err(|error| directory.told(error))?;
+                Ok(Session::Directory(Box::new(session)))
             }
             Target::Kubernetes(cluster) => Ok(Session::Kubernetes(Box::new(cluster.begin(intent).await?))),
         }
@@ -218,7 +219,9 @@ impl Session {
         keys: impl IntoIterator<Item = &'k ObjectKey>,
     ) -> Result<(), TargetError> {
         match self {
-            Session::Directory(session) => session.prepare(keys).await,
+            Session::Directory(session) => {
+                session.prepare(keys).await.map_err(|error| session.target().told(error))
+            }
             Session::Kubernetes(_) => Ok(()),
         }
     }
@@ -246,7 +249,10 @@ impl Session {
     /// target refuses to change. A deleted object is gone when this comes back; that it was gone before is no error.
     pub async fn next(&mut self) -> Option<(usize, Taken)> {
         match self {
-            Session::Directory(session) => session.next().await,
+            Session::Directory(session) => {
+                let (number, taken) = session.next().await?;
+                Some((number, taken.map_err(|error| session.target().told(error))))
+            }
             Session::Kubernetes(session) => session.next().await,
         }
     }
@@ -257,7 +263,7 @@ impl Session {
     /// When it can't be made to. What was applied since the last time may be lost then.
     pub async fn sync(&mut self) -> Result<(), TargetError> {
         match self {
-            Session::Directory(session) => session.sync().await,
+            Session::Directory(session) => session.sync().await.map_err(|error| session.target().told(error)),
             Session::Kubernetes(_) => Ok(()),
         }
     }
@@ -284,7 +290,9 @@ impl Session {
     /// When the object can't be read.
     pub async fn recall(&self, key: &ObjectKey) -> Result<Option<RecordedObject>, TargetError> {
         match self {
-            Session::Directory(session) => session.recall(key).await,
+            Session::Directory(session) => {
+                session.recall(key).await.map_err(|error| session.target().told(error))
+            }
             Session::Kubernetes(session) => Ok(session.recall(key)),
         }
     }
@@ -298,7 +306,10 @@ impl Session {
         mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
     ) -> Result<(), TargetError> {
         match self {
-            Session::Directory(session) => session.finish(mark).await,
+            Session::Directory(session) => {
+                let target = session.target().clone();
+                session.finish(mark).await.map_err(|error| target.told(error))
+            }
             Session::Kubernetes(session) => Ok(session.finish(mark).await?),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use super::exchanges::cluster;
 use super::{Api, git};
 use crate::support::Tree;
@@ -34,5 +36,56 @@ fn with_the_remote_away_a_write_leaves_nothing_and_succeeds_once_when_it_is_back
         "there is cluster acme/payments already",
     );
     assert_eq!(git(&remote, "rev-parse main~1"), before, "it was written once");
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn with_the_folder_of_the_specs_away_writes_are_to_be_tried_again_and_nobody_hears_where_it_is() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let (there, away) = (tree.path(), tree.beside("away"));
+    fs::rename(&there, &away).unwrap();
+    for (what, body, why) in [
+        (
+            "PATCH /v1/clusters/orders",
+            json!({"kafka_units": 2}),
+            "`acme/clusters/orders.yaml` can't be read or written where the specs are, and nothing was written",
+        ),
+        (
+            "POST /v1/clusters",
+            cluster(),
+            "`acme/clusters/payments.yaml` can't be read or written where the specs are, and nothing was written",
+        ),
+        (
+            "PATCH /v1/clusters/orders?dry_run=true",
+            json!({"kafka_units": 2}),
+            "`acme/clusters/orders.yaml` can't be read or written where the specs are, and nothing was written",
+        ),
+    ] {
+        let answer = api.call(what, body);
+        answer.refused(503, "unavailable", why);
+        assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);
+    }
+    fs::rename(&away, &there).unwrap();
+    api.call("POST /v1/clusters", cluster()).expect(201);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_is_going_is_deleted_once_more_without_harm_and_the_plan_of_that_is_the_one_there_is() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    // In a folder, it is known to be meant only when it has been missing for a while.
+    for _ in 0..2 {
+        let going = api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
+        assert_eq!(going.body["status"], "Deleting");
+    }
+    let planned = api.call("DELETE /v1/clusters/sandbox?dry_run=true", Value::Null).expect(200).body;
+    let fleets = planned["fleets"].as_array().unwrap();
+    let mut changes = fleets.iter().flat_map(|fleet| fleet["changes"].as_array().unwrap());
+    let change = changes.find(|change| change["resource"] == "Cluster/acme/sandbox").expect("it is planned");
+    assert_eq!(change["verb"], "delete", "{change:#}");
     assert_eq!(api.serve.stop(), Some(0));
 }

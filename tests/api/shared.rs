@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Api, git, new_token, push};
+use super::{Api, ROOT, exchanges, git, new_token, push};
 use crate::support::Tree;
 
 const GLOBEX: &str = "
@@ -64,6 +64,33 @@ fn what_one_organization_commits_is_not_told_to_another() {
             assert!(known.is_empty() || known == ["id"], "{text}");
         }
     }
+    api.call("PATCH /v1/clusters/orders", tags("by those who run it")).expect(200);
+    let written = |token: &str| -> Vec<String> {
+        let is_write =
+            |event: &&Value| event["what"].as_str().is_some_and(|what| what.starts_with("Change tags"));
+        let told = |event: &Value| {
+            format!("{}: {}", event["actor"].as_str().unwrap(), event["resource"].as_str().unwrap())
+        };
+        events(token).iter().filter(is_write).map(told).collect()
+    };
+    let [by_ours, by_theirs] = [
+        "platform@acme.example.com (token test): Cluster/acme/orders",
+        "hank@globex.example.com (token test): Cluster/globex/doomsday",
+    ];
+    assert_eq!(written(&ours), [by_ours, "a super user: Cluster/acme/orders"]);
+    assert_eq!(written(&theirs), [by_theirs]);
+    let by_root = format!("{ROOT} (token test): Cluster/acme/orders");
+    assert_eq!(written(&api.token), [by_ours, by_theirs, &by_root]);
+    let of_acme = api.get("/v1/events?organization=acme&page_size=200").expect(200).body.to_string();
+    assert!(of_acme.contains("platform@acme.example.com (token test)"), "{of_acme}");
+
+    // Making something hears no tag but `*`: a list has none.
+    let tag = api.get("/v1/clusters/orders").expect(200).header("etag").unwrap();
+    let made =
+        |tag: &str| api.call_as(&ours, "POST /v1/clusters", &[("If-Match", tag)], exchanges::cluster());
+    made(&tag).refused(412, "stale", "it says something else by now than `If-Match` names");
+    made("*").expect(201);
+
     let all = events(&api.token);
     let author = |event: &Value| event["commit"]["author"] == "hank <hank@globex.example.com>";
     assert!(all.iter().any(author), "whoever runs the installation sees it: {all:#?}");

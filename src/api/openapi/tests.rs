@@ -1,6 +1,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::api::writing::{Guard, Refused, Shortage};
+use crate::names::ResourceKey;
+use crate::problem::Problem as Mistake;
 
 /// Every reference in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -147,4 +150,92 @@ fn words_are_enumerations() {
         text.ends_with("\n- `External`: From outside only.\n- `Internal & External`: From both."),
         "{text}"
     );
+}
+
+/// Whoever adds a word says here where it may be heard.
+fn may_be_heard(word: &str, route: &Route) -> bool {
+    let writes = route.kind().is_some() && route.method != Method::Get;
+    let names = |name: &str| route.query.iter().any(|query| query.name == name);
+    match word {
+        "malformed" | "too_large" | "too_many" | "internal" | "unavailable" | "timed_out" => true,
+        "unauthenticated" | "forbidden" => route.needs != Needs::Nobody,
+        "not_found" => {
+            writes || names("organization") || (route.path.contains('{') && route.id != "approve_plan")
+        }
+        "late" | "unsupported" => route.takes.is_some(),
+        "duplicate" | "capacity" | "protected" | "going" | "not_empty" | "not_editable" | "dependency"
+        | "read_only" | "stale" | "unsure" | "disk_full" => writes,
+        "not_waiting" => route.id == "approve_plan",
+        "invalid" => writes || ["propose_plan", "create_token"].contains(&route.id),
+        // These are heard before it is known which route it is.
+        "method_not_allowed" | "not_acceptable" | "uri_too_long" | "expectation_failed"
+        | "head_too_large" => false,
+        word => panic!("where may `{word}` be heard?"),
+    }
+}
+
+/// Each way in which a write may be refused.
+fn refusals_of_writes() -> Vec<Refused> {
+    let key: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
+    let (why, hint) = (String::new(), String::new());
+    let shortage = Shortage {
+        key: key.clone(),
+        limited_by: key.clone(),
+        what: why.clone(),
+        used: 1,
+        wanted: 1,
+        limit: 1,
+    };
+    let all = vec![
+        Refused::Malformed(why.clone()),
+        Refused::Invalid(Vec::new()),
+        Refused::NotThere(key.clone()),
+        Refused::Exists { key: key.clone(), is_going: false },
+        Refused::Capacity(Box::new(shortage)),
+        Refused::Dependency { key: key.clone(), on: key.clone() },
+        Refused::Protected { key: key.clone(), by: Guard::Protection },
+        Refused::NotEmpty { key, by: Vec::new() },
+        Refused::Edit(Box::new(Mistake::error("edit-place", "why"))),
+        Refused::Limits,
+        Refused::Stale { now: None },
+        Refused::ReadOnly { why: why.clone(), hint: hint.clone() },
+        Refused::Away { why: why.clone(), hint: hint.clone(), retry_after: std::time::Duration::ZERO },
+        Refused::Unsure { why: why.clone(), hint: hint.clone() },
+        Refused::Disk { why: why.clone(), hint: hint.clone(), is_full: true },
+        Refused::Disk { why, hint, is_full: false },
+    ];
+    all
+}
+
+#[test]
+fn every_status_that_a_route_may_answer_with_is_described() {
+    let mut heard = BTreeSet::new();
+    for route in ROUTES {
+        let described = refused(route);
+        for code in code::ALL.iter().filter(|code| may_be_heard(code.word, route)) {
+            assert!(
+                described.contains(&code.status),
+                "{} {}: {}",
+                route.method.as_str(),
+                route.path,
+                code.word
+            );
+            heard.insert(code.status);
+        }
+        if route.kind().is_some() && route.method != Method::Get {
+            for refusal in refusals_of_writes() {
+                assert!(may_be_heard(refusal.code(), route), "{refusal:?}");
+                assert!(
+                    described.contains(&refusal.status()),
+                    "{} {}: {refusal:?}",
+                    route.method.as_str(),
+                    route.path
+                );
+            }
+        }
+        for status in described {
+            assert!(code::ALL.iter().any(|code| code.status == status), "{status}");
+        }
+    }
+    assert!(heard.contains(&412) && heard.contains(&507));
 }

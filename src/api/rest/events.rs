@@ -40,6 +40,9 @@ pub(super) fn list(call: &Call) -> Answered {
     Ok(written(StatusCode::OK, &page.answer(events.iter().map(|event| shown(call, event)).collect())))
 }
 
+/// Who did something, where that is all that others may know.
+const A_SUPER_USER: &str = "a super user";
+
 /// Which events come first.
 #[derive(Clone, Copy)]
 enum Order {
@@ -62,7 +65,13 @@ impl FromStr for Order {
 }
 
 fn shown(call: &Call, event: &Event) -> Value {
-    let Event { number, at, actor, commit, plan, fleet, resource, verb, outcome, what, why } = event;
+    let Event { number, at, actor, by_super_user, commit, plan, fleet, resource, verb, outcome, what, why } =
+        event;
+    // Who runs the installation is nothing for the members of an organization to know, and that it was done from there is.
+    let actor = match by_super_user {
+        true if !call.caller.is_super() => A_SUPER_USER,
+        _ => actor,
+    };
     // Whoever committed last may be another organization's.
     let commit = commit.as_ref().map(|commit| match call.caller.is_super() {
         true => json!(commit),

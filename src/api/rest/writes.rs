@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::resources::Shown;
-use super::{Answered, Call, record};
+use super::{Answered, Call, plans, record};
 use crate::api::desk::Made;
 use crate::api::problem::{Problem, code};
+use crate::api::tags::Tags;
 use crate::api::writing::{self, Refused, What, Wish, Written};
 use crate::catalog::Status;
 use crate::names::{Identifier, Kind, ResourceKey};
@@ -47,8 +48,9 @@ pub(super) fn create(call: &Call) -> Answered {
         ));
     }
     let may_limit = call.caller.is_super();
-    let wish =
-        Wish { key, what: What::Create(body.clone()), if_match: call.expected()?, may_limit, record: None };
+    // `*` holds: what is written to is the list, which is there. No tag is the list's.
+    let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
+    let wish = Wish { key, what: What::Create(body.clone()), if_match, may_limit, record: None };
     if call.is_dry_run()? {
         return call.proposed(&wish);
     }
@@ -74,10 +76,15 @@ pub(super) fn patch(call: &Call) -> Answered {
 /// Has a resource deleted. It is there, and is told as going, until all of it is gone.
 pub(super) fn delete(call: &Call) -> Answered {
     let (found, wish) = call.wish(What::Delete)?;
-    if call.is_leaving(&found.key) && !call.is_dry_run()? {
-        return Ok(record(StatusCode::ACCEPTED, &found.record, None, None));
+    let is_dry_run = call.is_dry_run()?;
+    if call.is_leaving(&found.key) {
+        return match is_dry_run {
+            // Nothing is to be done that isn't planned already.
+            true => plans::read(call),
+            false => Ok(record(StatusCode::ACCEPTED, &found.record, None, None)),
+        };
     }
-    if call.is_dry_run()? {
+    if is_dry_run {
         return call.proposed(&wish);
     }
     call.write(&wish)?;
@@ -140,7 +147,8 @@ impl Call {
         let author = format!("{} <{}>", author.name, author.email);
         let commit = commit.clone().map(|id| Commit { id, author, is_edited: false, rewrote: None });
         let what = format!("{message} ({path})");
-        let entry = AuditEntry { at: *at, who, what, plan: None, commit };
+        let (resource, by_super_user) = (Some(written.key.clone()), self.caller.is_super());
+        let entry = AuditEntry { at: *at, who, what, plan: None, commit, resource, by_super_user };
         if let Err(error) = self.service.state.audit_person(&entry) {
             tracing::error!(%error, hint = error.hint(), by = entry.who, "could not record in the audit trail: {}", entry.what);
         }

@@ -111,7 +111,7 @@ pub(super) fn events() -> Value {
         json!({
             "number": {"type": "integer", "minimum": 0, "description": "Greater than that of each event before."},
             "at": time(),
-            "actor": {"type": "string", "description": "Who made it happen."},
+            "actor": {"type": "string", "description": "Who made it happen. To members of an organization, a super user who changed something over HTTP is `a super user`."},
             "commit": {
                 "type": ["object", "null"],
                 "description": "The commit that asked for it, where the specs come from a git repository.",

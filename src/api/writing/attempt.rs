@@ -1,4 +1,4 @@
-//! An edit of a tree as it is in this moment, and whether it may be made.
+//! An edit of a tree, with its file as it is in this moment, and whether it may be made.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::refused::Refused;
 use crate::names::SpecPath;
 use crate::problem::{Location, Problem};
+use crate::source::SourceError;
 use crate::source::directory::write::NotWritten;
 use crate::source::git::GitError;
 use crate::source::git::write::WriteError;
@@ -44,18 +45,54 @@ impl From<NotWritten> for Refused {
             }
             NotWritten::System { error: cause, .. } if is_closed(cause) => {
                 tracing::warn!(%error, hint, "a call could not be written to the folder of the specs");
-                Refused::ReadOnly { why: error.to_string(), hint: "make the change in the file, or have the administrators of this installation let it be written".to_owned() }
+                Refused::ReadOnly { why: without_host(&error), hint: "make the change in the file, or have the administrators of this installation let it be written".to_owned() }
             }
-            NotWritten::System { .. } => {
-                Refused::Disk { why: error.to_string(), hint, is_full: error.is_full() }
+            NotWritten::System { .. } if error.is_full() => {
+                Refused::Disk { why: without_host(&error), hint, is_full: true }
+            }
+            NotWritten::System { path, .. } => {
+                tracing::error!(%error, hint, "a call could not be written to the folder of the specs");
+                unusable(format!("`{path}` can't be read or written where the specs are"))
             }
         }
+    }
+}
+
+/// Why something isn't written. What is no answer of the system itself may name the path on this host.
+fn without_host(why: &NotWritten) -> String {
+    match why {
+        NotWritten::System { attempted, path, error } if error.raw_os_error().is_none() => {
+            format!("cannot {attempted} `{path}` in the specs: {}", error.kind())
+        }
+        why => why.to_string(),
     }
 }
 
 /// Whether the system lets nobody write there, or not this process.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+}
+
+/// The folder of the specs can't be read, as when it is away or others keep changing what is in it.
+pub fn unread(error: &SourceError) -> Refused {
+    tracing::warn!(%error, hint = error.hint(), "a call could not be written to the folder of the specs");
+    match error {
+        SourceError::Changing { .. } => Refused::Away {
+            why: "others keep changing the specs, and nothing was written".to_owned(),
+            hint: "try again when nothing writes to them any more".to_owned(),
+            retry_after: OVERTAKEN,
+        },
+        _ => unusable("the folder of the specs can't be read".to_owned()),
+    }
+}
+
+/// The folder of the specs is away, or its disk is.
+fn unusable(why: String) -> Refused {
+    Refused::Away {
+        why: format!("{why}, and nothing was written"),
+        hint: "try again in a moment; the log of `streamfleet serve` says what keeps from it".to_owned(),
+        retry_after: AWAY,
+    }
 }
 
 /// The repository can't be reached. Which one it is, and how it is reached, is for those who run this to know.
@@ -103,6 +140,17 @@ pub fn not_pushed(error: WriteError<Refused>) -> Refused {
                     .to_owned(),
             }
         }
+        error @ WriteError::Unsigned => {
+            tracing::warn!(%error, hint = told, "a call could not be written to the git repository");
+            Refused::ReadOnly {
+                why: "commits have to be signed, and `source.signing_key` names no key to do it with, so that calls can't \
+                      change anything"
+                    .to_owned(),
+                hint: "make the change in the repository, by a signed commit, or have the administrators of this installation \
+                       set `source.signing_key`"
+                    .to_owned(),
+            }
+        }
         error @ WriteError::Commit(_) => {
             tracing::error!(%error, hint = told, "a call could not be written to the git repository");
             Refused::Disk {
@@ -110,6 +158,58 @@ pub fn not_pushed(error: WriteError<Refused>) -> Refused {
                 hint: "the log of `streamfleet serve` says what keeps from it".to_owned(),
                 is_full: false,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_keeps_from_writing_is_told_without_where_the_specs_are_and_is_no_defect() {
+        let told = |refused: Refused| {
+            (refused.status(), refused.code(), format!("{refused}; {}", refused.hint().unwrap_or_default()))
+        };
+        let path: SpecPath = "acme.yaml".parse().unwrap();
+        let system = |error| NotWritten::System { attempted: "write", path: path.clone(), error };
+        let denied = io::Error::new(ErrorKind::PermissionDenied, "denied at path /srv/specs/x");
+        let again = "try again in a moment; the log of `streamfleet serve` says what keeps from it";
+        let cases = [
+            (
+                unread(&SourceError::Root { path: "/srv/specs".into(), error: ErrorKind::NotFound.into() }),
+                (503, "unavailable"),
+                format!("the folder of the specs can't be read, and nothing was written; {again}"),
+            ),
+            (
+                unread(&SourceError::Changing { path: "/srv/specs".into() }),
+                (503, "unavailable"),
+                "others keep changing the specs, and nothing was written; try again when nothing writes to them any more"
+                    .to_owned(),
+            ),
+            (
+                system(io::Error::from_raw_os_error(5)).into(),
+                (503, "unavailable"),
+                format!("`acme.yaml` can't be read or written where the specs are, and nothing was written; {again}"),
+            ),
+            (
+                system(denied).into(),
+                (409, "read_only"),
+                "cannot write `acme.yaml` in the specs: permission denied; make the change in the file, or have the \
+                 administrators of this installation let it be written"
+                    .to_owned(),
+            ),
+            (
+                not_pushed(WriteError::Unsigned),
+                (409, "read_only"),
+                "commits have to be signed, and `source.signing_key` names no key to do it with, so that calls can't \
+                 change anything; make the change in the repository, by a signed commit, or have the administrators of \
+                 this installation set `source.signing_key`"
+                    .to_owned(),
+            ),
+        ];
+        for (refused, (status, code), words) in cases {
+            assert_eq!(told(refused), (status, code, words));
         }
     }
 }

@@ -18,6 +18,7 @@ pub fn of(config: &Config, table: &toml::Table) -> Vec<String> {
     missing
         .chain(without_git(git, table))
         .chain(git.and_then(forgotten_scheme))
+        .chain(unsigned(config))
         .chain(config.api.doubts())
         .collect()
 }
@@ -40,6 +41,17 @@ fn without_git(git: Option<&str>, table: &toml::Table) -> Option<String> {
     ))
 }
 
+/// Commits have to be signed, and what is written by the API has no key for that. On the socket, `serve` always has an API.
+fn unsigned(config: &Config) -> Option<String> {
+    let source = &config.source;
+    let is_unsigned = source.git.is_some() && source.signed_by.is_some() && source.signing_key.is_none();
+    is_unsigned.then(|| {
+        "`source.signed_by` is set and `source.signing_key` isn't: the API can only be read, on the socket and on \
+         `api.listen`, since what it writes could not be signed"
+            .to_owned()
+    })
+}
+
 /// A path where nothing is, and whose first folder is named as a host.
 fn forgotten_scheme(git: &str) -> Option<String> {
     let host = git.split('/').next().unwrap_or_default();
@@ -60,6 +72,9 @@ mod tests {
         of(&Config::parse(text).unwrap(), &toml::from_str(text).unwrap())
     }
 
+    const UNSIGNED: &str = "`source.signed_by` is set and `source.signing_key` isn't: the API can only be read, on the \
+                            socket and on `api.listen`, since what it writes could not be signed";
+
     #[test]
     fn what_is_likely_not_meant_is_told() {
         let cases = [
@@ -68,6 +83,7 @@ mod tests {
                 vec![
                     "`source.token_file` names `/nowhere/token`, and there is no such file",
                     "`source.signed_by` names `/nowhere/signers`, and there is no such file",
+                    UNSIGNED,
                 ],
             ),
             (
@@ -92,6 +108,11 @@ mod tests {
                 vec![],
             ),
             ("[source]\ngit = \"../x.git\"\n", vec![]),
+            ("[source]\ngit = \"../x.git\"\nsigned_by = \"$CREDENTIALS_DIRECTORY/a\"\n", vec![UNSIGNED]),
+            (
+                "[source]\ngit = \"../x.git\"\nsigned_by = \"$CREDENTIALS_DIRECTORY/a\"\nsigning_key = \"$CREDENTIALS_DIRECTORY/b\"\n",
+                vec![],
+            ),
             ("", vec![]),
         ];
         for (text, expected) in cases {

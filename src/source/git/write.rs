@@ -87,6 +87,11 @@ pub enum WriteError<E> {
         /// What stands there.
         why: &'static str,
     },
+    /// Commits have to be signed, and there is no key to do it with.
+    #[error(
+        "nothing was written: commits have to be signed, and `source.signing_key` names no key to do it with"
+    )]
+    Unsigned,
     /// The commit can't be made.
     #[error("nothing was written: {0}")]
     Commit(String),
@@ -113,6 +118,7 @@ impl<E> WriteError<E> {
             WriteError::Place { .. } => {
                 Some("choose another file, or remove in the repository what is there")
             }
+            WriteError::Unsigned => Some("name by `source.signing_key` a key that `source.signed_by` lists"),
             WriteError::Commit(_) => {
                 Some("check the author's name, `source.signing_key` and `source.signed_by`")
             }
@@ -268,8 +274,7 @@ impl Mirror {
         let committer = Signature::now(COMMITTER.0, COMMITTER.1).map_err(failed)?;
         let Some(path) = &self.signing_key else {
             if self.signed_by.is_some() {
-                let why = "commits have to be signed, and `source.signing_key` names no key to do it with";
-                return Err(WriteError::Commit(why.to_owned()));
+                return Err(WriteError::Unsigned);
             }
             return repository.commit(None, &author, &committer, message, tree, &[parent]).map_err(failed);
         };

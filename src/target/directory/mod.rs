@@ -18,12 +18,15 @@ mod session;
 mod tests;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::sync::Mutex;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use uuid::Uuid;
 
 use crate::names::FleetKey;
+use crate::parallel::locked;
 use crate::target::TargetError;
 use files::{Folders, Found};
 use inventory::{Entry, File, Inventory};
@@ -84,6 +87,17 @@ impl DirectoryTarget {
     /// The same as one of many looks at the same moment, which go through the same folders.
     fn look_again(&self, path: &Utf8Path, passed: &mut Folders) -> Result<Found, TargetError> {
         files::look(&self.output, &self.folder().join(path), passed)
+    }
+
+    /// A mistake as others may read it, in plans and records: with the path in the output folder. All of the path is for the
+    /// log, once until something else is wrong.
+    pub(in crate::target) fn told(&self, error: TargetError) -> TargetError {
+        static TOLD: Mutex<BTreeMap<Utf8PathBuf, String>> = Mutex::new(BTreeMap::new());
+        let (folder, why) = (self.full(Utf8Path::new("")), error.to_string());
+        if locked(&TOLD).insert(folder, why.clone()).as_ref() != Some(&why) {
+            tracing::info!(fleet = %self.fleet, output_dir = %self.output, error = why, "a folder can't be used");
+        }
+        error.below(&self.output)
     }
 
     fn load(&self) -> Result<Inventory, TargetError> {

@@ -19,7 +19,7 @@ impl DirectoryTarget {
         desired: Option<&Objects>,
     ) -> ObservedFleet {
         let wanted = desired.into_iter().flat_map(BTreeMap::keys);
-        self.look_at_all(recorded, wanted).unwrap_or_else(|error| {
+        self.look_at_all(recorded, wanted).map_err(|error| self.told(error)).unwrap_or_else(|error| {
             ObservedFleet::unknown(Reach::Unreachable {
                 reason: error.to_string(),
                 hint: error.hint().to_owned(),
@@ -32,7 +32,7 @@ impl DirectoryTarget {
 
     /// What the folder remembers of resources.
     pub(in crate::target) fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
-        self.load().map(|inventory| inventory.resources.all())
+        self.load().map(|inventory| inventory.resources.all()).map_err(|error| self.told(error))
     }
 
     fn look_at_all<'a>(

@@ -64,6 +64,11 @@ impl DirectoryTarget {
 }
 
 impl Session {
+    /// The folder that it writes to.
+    pub fn target(&self) -> &DirectoryTarget {
+        &self.target
+    }
+
     /// Brings what will be applied to the disk, beside its place, and waits for the disk once. What can't be written says
     /// so when it is applied.
     ///

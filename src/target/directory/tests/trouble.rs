@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::target::Task;
 
 #[tokio::test]
 async fn a_foreign_file_is_reported_and_left_alone() {
@@ -104,23 +105,23 @@ async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
     let cases: [(Harm, &str); 5] = [
         (
             &|place| inventory(place, "{"),
-            "cannot read the inventory `OUT/acme/eu/.streamfleet-inventory.json`: it is damaged (EOF while parsing an \
+            "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: it is damaged (EOF while parsing an \
              object at line 1 column 1); restore it from a backup or from version control; without it nothing in the \
              folder is known to be ours",
         ),
         (
             &|place| inventory(place, "{\"version\": 2, \"new\": {}}"),
-            "cannot read the inventory `OUT/acme/eu/.streamfleet-inventory.json`: a newer version of streamfleet wrote \
+            "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: a newer version of streamfleet wrote \
              it (version 2, this one reads up to 1); install that version again",
         ),
         (
             &|place| inventory(place, "{\"version\": 1, \"fleet\": \"acme/us\"}"),
-            "cannot use the inventory `OUT/acme/eu/.streamfleet-inventory.json`: it belongs to fleet acme/us; move the \
+            "cannot use the inventory `acme/eu/.streamfleet-inventory.json`: it belongs to fleet acme/us; move the \
              folder back to where that fleet's files belong, or empty it",
         ),
         (
             &stray,
-            "cannot read the inventory `OUT/acme/eu/.streamfleet-inventory.json`: it is damaged (`../../x` leads out of \
+            "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: it is damaged (`../../x` leads out of \
              the folder); restore it from a backup or from version control; without it nothing in the folder is known to \
              be ours",
         ),
@@ -129,7 +130,7 @@ async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
                 fs::remove_file(place.path(inventory::FILE)).unwrap();
                 symlink("/dev/null", place.path(inventory::FILE)).unwrap();
             },
-            "cannot write `OUT/acme/eu/.streamfleet-inventory.json`: something that streamfleet did not make is there; \
+            "cannot write `acme/eu/.streamfleet-inventory.json`: something that streamfleet did not make is there; \
              move it away if it isn't needed, then apply again",
         ),
     ];
@@ -163,6 +164,44 @@ async fn names_that_lead_out_of_the_folder_are_refused() {
     }
     let long = key("ConfigMap", Some("n"), &"a".repeat(250));
     assert!(layout::file("deploy".into(), &long).is_err());
+}
+
+#[tokio::test]
+async fn who_reads_plans_and_records_hears_nothing_of_where_the_output_folder_is() {
+    use crate::target::{Session, Target};
+    let place = place();
+    let (key, body) = config("a", "1");
+    let elsewhere = place.output.parent().unwrap().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::create_dir_all(&place.output).unwrap();
+    symlink(&elsewhere, place.output.join("acme")).unwrap();
+    let expected = "cannot write `acme/eu/.streamfleet-inventory.json`: something that streamfleet did not make is there";
+    let Reach::Unreachable { reason, .. } = place.observe([key.clone()]).reach else { panic!() };
+    assert_eq!(reason, expected);
+    let target = Target::Directory(place.target.clone());
+    let begin = async || target.begin(intent([(key.clone(), body.clone())], &[])).await;
+    assert_eq!(begin().await.err().unwrap().to_string(), expected);
+
+    fs::remove_file(place.output.join("acme")).unwrap();
+    let mut session = begin().await.unwrap();
+    fs::create_dir(place.path("deploy")).unwrap();
+    symlink(&elsewhere, place.path("deploy/n")).unwrap();
+    session.prepare([&key]).await.unwrap();
+    session.start(0, Task { object: key.clone(), uid: None, deletes: false });
+    let (_, taken) = session.next().await.unwrap();
+    let told = taken.unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "cannot write `acme/eu/deploy/n/configmap-a.yaml`: something that streamfleet did not make is there"
+    );
+    assert!(matches!(session, Session::Directory(_)));
+
+    let at = |path: &Utf8Path, error: std::io::Error| TargetError::io("write", path)(error);
+    let twice = std::io::Error::new(ErrorKind::PermissionDenied, format!("denied at path {}", place.output));
+    let told = at(&place.path("n/a.yaml"), twice).below(&place.output).to_string();
+    assert_eq!(told, "cannot write `acme/eu/n/a.yaml`: permission denied");
+    let told = at(&place.output, std::io::Error::from_raw_os_error(13)).below(&place.output).to_string();
+    assert_eq!(told, "cannot write `output_dir`: Permission denied (os error 13)");
 }
 
 #[test]
