@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::plans;
 use super::resources::Shown;
 use super::{Answered, Call, record};
 use crate::api::desk::Made;
@@ -25,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes a resource. Its secrets are in this answer and in none after it.
 pub(super) fn create(call: &Call) -> Answered {
-    let (kind, body) = (call.kind(), call.json()?);
+    let (kind, body) = (call.kind(), call.named()?);
     let organization = match kind {
         Kind::Organization => None,
         Kind::Cluster => match body.get("organization").and_then(Value::as_str) {
@@ -61,21 +62,25 @@ pub(super) fn create(call: &Call) -> Answered {
 
 /// Puts a whole resource in place of one.
 pub(super) fn replace(call: &Call) -> Answered {
-    let body = call.json()?;
+    let body = call.named()?;
     call.change(What::Replace(body))
 }
 
 /// Changes some fields of a resource.
 pub(super) fn patch(call: &Call) -> Answered {
-    let body = call.json()?;
+    let body = call.named()?;
     call.change(What::Patch(body))
 }
 
 /// Has a resource deleted. It is there, and is told as going, until all of it is gone.
 pub(super) fn delete(call: &Call) -> Answered {
     let (found, wish) = call.wish(What::Delete)?;
-    if call.is_leaving(&found.key) && !call.is_dry_run()? {
-        return Ok(record(StatusCode::ACCEPTED, &found.record, None, None));
+    if call.is_leaving(&found.key) {
+        return match call.is_dry_run()? {
+            // Nothing would be done but what is to be done anyway.
+            true => plans::read(call),
+            false => Ok(record(StatusCode::ACCEPTED, &found.record, None, None)),
+        };
     }
     if call.is_dry_run()? {
         return call.proposed(&wish);
@@ -91,6 +96,19 @@ pub(super) fn delete(call: &Call) -> Answered {
 }
 
 impl Call {
+    /// The body, with the identifier of its organization where it gives the id.
+    fn named(&self) -> Result<Value, Problem> {
+        let mut body = self.json()?;
+        let given = body.get_mut("organization").filter(|_| self.kind() != Kind::Organization);
+        if let Some(given) = given
+            && let Some(id) = given.as_str().and_then(|text| text.parse().ok())
+            && let Some(organization) = self.organization_with(id)
+        {
+            *given = organization.as_str().into();
+        }
+        Ok(body)
+    }
+
     fn change(&self, what: What) -> Answered {
         let (_, wish) = self.wish(what)?;
         if self.is_dry_run()? {
@@ -149,7 +167,7 @@ impl Call {
     /// The plan of what is wanted, as a proposal.
     fn proposed(&self, wish: &Wish) -> Answered {
         let (documents, _) = self.service.writer.propose(&self.made, wish)?;
-        self.planned(documents)
+        self.planned(documents, Arc::clone(&self.made.installation.secrets))
     }
 }
 
