@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::{SignedDuration, Timestamp};
@@ -9,6 +10,7 @@ use proptest::prelude::*;
 use streamfleet::config::Config;
 use streamfleet::execute::Progress;
 use streamfleet::names::FleetKey;
+use streamfleet::plan::Reach;
 use streamfleet::round::{Clerk, Installation, Memory, Round};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
@@ -75,6 +77,11 @@ impl Process {
     }
 }
 
+/// The fleets of the specs.
+fn fleet(at: usize) -> FleetKey {
+    FleetKey::try_from(["acme/main", "globex/main"][at].to_owned()).unwrap()
+}
+
 fn folder(tree: &Tree, name: &str) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(tree.path().join(".streamfleet").join(name)).unwrap()
 }
@@ -125,7 +132,6 @@ fn output(process: &Process, chosen: &prop::sample::Index) -> Option<PathBuf> {
 }
 
 fn happen(process: &mut Process, specs: &[String], event: &Event) {
-    let fleet = |at: usize| FleetKey::try_from(["acme/main", "globex/main"][at].to_owned()).unwrap();
     match event {
         Event::Resize { spec, units } => {
             let text = specs[*spec].lines().filter(|line| !line.starts_with("kafka_units:"));
@@ -195,6 +201,23 @@ fn folders_are_taken_to_be_as_they_were_until_somebody_doubts_that() {
     assert!(memory.trust_folders(true));
     // What isn't as it should be is looked at each time.
     assert_eq!(looked(&memory), 1);
+}
+
+/// Work may begin on a fleet while somebody plans beside the process: what is seen of it then isn't taken for a stranger's.
+#[test]
+fn a_fleet_on_which_work_begins_while_others_plan_is_told_as_under_way() {
+    let process = Process::start();
+    let memory = Arc::new(Memory::default());
+    let (worker, now) = (Arc::clone(&memory), process.now);
+    let beside = memory.copy().watched_by(move || worker.begins(&fleet(0), now));
+    let round = process.plan(Some(&beside));
+    assert_eq!(round.fleet_plan(&fleet(0)).unwrap().reach, Reach::UnderWay { since: now });
+    assert_eq!(round.fleet_plan(&fleet(1)).unwrap().reach, Reach::Reached);
+    assert_eq!(round.under_way, [fleet(0)].into());
+    memory.ended(&fleet(0));
+    let round = process.plan(Some(&memory.copy()));
+    assert_eq!(round.fleet_plan(&fleet(0)).unwrap().reach, Reach::Reached);
+    assert!(round.under_way.is_empty());
 }
 
 proptest! {

@@ -49,10 +49,12 @@ impl Query {
     /// When it says something else.
     pub(super) fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, String> {
         let Some(value) = self.get(name) else { return Ok(None) };
+        // Whoever forgets that a `+` means a space there sees their own value with one.
+        let plus = if value.contains(' ') { "; a `+` is sent as `%2B`" } else { "" };
         value
             .parse()
             .map(Some)
-            .map_err(|_| format!("`{name}` is `{}`, and has to be {expected}", plain(value)))
+            .map_err(|_| format!("`{name}` is `{}`, and has to be {expected}{plus}", plain(value)))
     }
 }
 
@@ -90,5 +92,13 @@ mod tests {
         let why = query.parsed::<u16>("page_size", "a number from 1 to 200").unwrap_err();
         assert_eq!(why, "`page_size` is `many`, and has to be a number from 1 to 200");
         assert_eq!(query.parsed::<u16>("organization", ""), Ok(None));
+        let query =
+            Query::strict(&Uri::from_static("/x?since=2026-01-31T12:00:00+02:00"), ["since"]).unwrap();
+        let why =
+            query.parsed::<jiff::Timestamp>("since", "a time such as 2026-01-31T12:00:00Z").unwrap_err();
+        assert_eq!(
+            why,
+            "`since` is `2026-01-31T12:00:00 02:00`, and has to be a time such as 2026-01-31T12:00:00Z; a `+` is sent as `%2B`"
+        );
     }
 }

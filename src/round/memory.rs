@@ -5,14 +5,14 @@ mod corrections;
 mod timer;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::health::Judged;
 use super::verify::Asked;
-use super::{Checked, Round};
+use super::{Checked, Round, UnderWay};
 use crate::catalog::Catalog;
 use crate::execute::{Failure, Report};
 use crate::names::{Digest, FleetKey, ResourceKey};
@@ -48,7 +48,20 @@ pub struct Memory {
     pub(super) is_copy: bool,
     /// Who is told that planning goes on.
     watcher: Option<Box<dyn Fn() + Send + Sync>>,
+    /// What is being carried out, as it is in each moment: copies share it.
+    works: Arc<Mutex<Works>>,
     state: Mutex<State>,
+}
+
+/// What is being carried out.
+#[derive(Default)]
+struct Works {
+    /// The fleets on which a plan is being carried out, each with since when.
+    under_way: UnderWay,
+    /// How often anything was begun.
+    number: u64,
+    /// What was begun last on each fleet: its number, and when.
+    begun: BTreeMap<FleetKey, (u64, Timestamp)>,
 }
 
 #[derive(Default)]
@@ -59,8 +72,6 @@ struct State {
     corrections: Corrections,
     /// The fleets on which something failed.
     failed: BTreeMap<FleetKey, Failed>,
-    /// The fleets on which a plan is being carried out, each with since when.
-    under_way: BTreeMap<FleetKey, Timestamp>,
     /// The resources that somebody was told are made and that aren't recorded yet, each with when that was.
     announced: BTreeMap<ResourceKey, Timestamp>,
 }
@@ -90,10 +101,10 @@ impl Memory {
     /// What is known now, for a plan that nobody carries out: what that finds out is forgotten with it, and what only a process
     /// that carries out plans puts off isn't put off.
     pub fn copy(&self) -> Self {
-        let (under_way, announced) = (self.under_way(), self.state().announced.clone());
-        let state = State { under_way, announced, ..State::default() };
-        let (targets, judged) = (self.targets.copy(), self.judged.copy());
-        Self { targets, judged, state: Mutex::new(state), is_copy: true, ..Self::default() }
+        let announced = self.state().announced.clone();
+        let state = Mutex::new(State { announced, ..State::default() });
+        let (targets, judged, works) = (self.targets.copy(), self.judged.copy(), Arc::clone(&self.works));
+        Self { targets, judged, works, state, is_copy: true, ..Self::default() }
     }
 
     /// Another fleet is looked at.
@@ -161,17 +172,28 @@ impl Memory {
 
     /// A plan begins to be carried out on a fleet. Until [`Memory::ends`], nobody looks at the fleet.
     pub fn begins(&self, fleet: &FleetKey, now: Timestamp) {
-        self.state().under_way.insert(fleet.clone(), now);
+        let mut works = locked(&self.works);
+        works.number += 1;
+        let begun = (works.number, now);
+        works.under_way.insert(fleet.clone(), now);
+        works.begun.insert(fleet.clone(), begun);
     }
 
-    /// The fleets on which a plan is being carried out.
-    pub(super) fn under_way(&self) -> BTreeMap<FleetKey, Timestamp> {
-        self.state().under_way.clone()
+    /// The fleets on which a plan is being carried out, and how often one was begun before.
+    pub(super) fn under_way(&self) -> (UnderWay, u64) {
+        let works = locked(&self.works);
+        (works.under_way.clone(), works.number)
+    }
+
+    /// When a plan was begun on a fleet, if one was after so many.
+    pub(super) fn begun_after(&self, number: u64, fleet: &FleetKey) -> Option<Timestamp> {
+        let begun = locked(&self.works).begun.get(fleet).copied();
+        begun.filter(|(begun, _)| *begun > number).map(|(_, at)| at)
     }
 
     /// Nothing is carried out on a fleet any more, whatever came of it.
     pub fn ended(&self, fleet: &FleetKey) {
-        self.state().under_way.remove(fleet);
+        locked(&self.works).under_way.remove(fleet);
     }
 
     /// A plan was carried out on a fleet. Where something failed, gives when it is tried again.
@@ -183,14 +205,17 @@ impl Memory {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let mut state = self.state();
-        state.under_way.remove(&plan.fleet);
         self.targets.forget_facts(&plan.fleet);
         let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
         for change in plan.changes.iter().filter(|change| done.contains(&change.resource)) {
             state.corrections.done(&plan.fleet, change, now);
         }
         let wanted = wanted(&round.checked.catalog, &plan.fleet);
-        state.tried(&plan.fleet, wanted, report.failed.first(), Moment::now(now))
+        let until = state.tried(&plan.fleet, wanted, report.failed.first(), Moment::now(now));
+        drop(state);
+        // Last, so that whoever plans the fleet again knows of all that.
+        self.ended(&plan.fleet);
+        until
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

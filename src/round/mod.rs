@@ -176,8 +176,8 @@ impl Installation {
         runtime: &Handle,
         memory: Option<&Memory>,
     ) -> Result<Round, StateError> {
-        // Before anything is read: who ends meanwhile wrote records of which these would be the older ones. Nobody begins.
-        let under_way = memory.map(Memory::under_way).unwrap_or_default();
+        // Before anything is read: who ends meanwhile wrote records of which these would be the older ones.
+        let (mut under_way, begun) = memory.map(Memory::under_way).unwrap_or_default();
         let mut checked = self.check(documents, now)?;
         let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
         let mut targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
@@ -193,7 +193,11 @@ impl Installation {
         let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();
         let policy = Policy { announced, ..self.policy(now, pauses) };
         let Planned { plan, unknown, health, newer, looked } =
-            self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, memory)?;
+            self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, (memory, begun))?;
+        under_way.extend(plan.fleets.iter().filter_map(|fleet| match fleet.reach {
+            Reach::UnderWay { since } => Some((fleet.fleet.clone(), since)),
+            _ => None,
+        }));
         let recipient = self.secrets.keyring().recipient();
         let under_way = under_way.into_keys().collect();
         let index = OnceLock::new();
@@ -216,14 +220,15 @@ impl Installation {
     /// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
     /// is forgotten when its part of the plan is made. A fleet of which it could not be read what it remembers is out of reach
     /// in this round, even if it can be by now: ids were given without it. A fleet on which an earlier plan is being carried out
-    /// isn't looked at.
+    /// isn't looked at. Who plans beside that may find that one was begun meanwhile, after so many: what was seen of the
+    /// fleet doesn't fit what was read before, and counts as not looked at.
     fn plan_fleets(
         &self,
         checked: &Checked,
         (targets, unread, under_way): (&Targets, &BTreeMap<FleetKey, TargetError>, &UnderWay),
         policy: &Policy,
         runtime: &Handle,
-        memory: Option<&Memory>,
+        (memory, begun): (Option<&Memory>, u64),
     ) -> Result<Planned, StateError> {
         let Checked { recorded, catalog, .. } = checked;
         let state = self.state.as_deref();
@@ -290,15 +295,15 @@ impl Installation {
             let unknown = observed.map(|observed| unknown(checked, fleet, observed)).unwrap_or_default();
             Ok((part, unknown, health))
         };
-        let part = |fleet: &FleetKey| {
-            if let Some(&since) = under_way.get(fleet) {
-                let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
-                let observed = &ObservedFleet::unknown(Reach::UnderWay { since });
-                let (desired, dry_runs) = (renderer.fleet(fleet), None);
-                let (recorded, observed) = (Some(&held), Some(observed));
-                let site = Site { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
-                return Ok((planner.fleet(&site), Vec::new(), desk.last(fleet)));
-            }
+        let busy = |fleet: &FleetKey, since: Timestamp| {
+            let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
+            let observed = &ObservedFleet::unknown(Reach::UnderWay { since });
+            let (desired, dry_runs) = (renderer.fleet(fleet), None);
+            let (recorded, observed) = (Some(&held), Some(observed));
+            let site = Site { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
+            Ok((planner.fleet(&site), Vec::new(), desk.last(fleet)))
+        };
+        let seen = |fleet: &FleetKey| {
             let (Some(Memory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet)) else {
                 return look(fleet);
             };
@@ -314,6 +319,16 @@ impl Installation {
             let looked = look(fleet)?;
             memory.remember(fleet, begun, looked.0.quiet());
             Ok(looked)
+        };
+        let part = |fleet: &FleetKey| {
+            if let Some(&since) = under_way.get(fleet) {
+                return busy(fleet, since);
+            }
+            let seen = seen(fleet)?;
+            match memory.and_then(|memory| memory.begun_after(begun, fleet)) {
+                Some(since) => busy(fleet, since),
+                None => Ok(seen),
+            }
         };
         let (mut parts, mut unknown, mut health) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut newer = Newer::new();

@@ -27,6 +27,15 @@ fn with_the_remote_away_a_write_leaves_nothing_and_succeeds_once_when_it_is_back
     assert_eq!(api.get("/v1/clusters/payments").status, 404);
 
     fs::rename(&away, &remote).unwrap();
+    git(&remote, "branch --quiet -m main gone");
+    let answer = api.call("POST /v1/clusters", cluster());
+    answer.refused(
+        503,
+        "unavailable",
+        "the git repository of the specs has no such branch any more, and nothing was written",
+    );
+    assert_eq!(answer.header("retry-after").unwrap(), "60");
+    git(&remote, "branch --quiet -m gone main");
     assert_eq!(git(&remote, "rev-parse main"), before);
     api.call("POST /v1/clusters", cluster()).expect(201);
     assert_eq!(git(&remote, "rev-parse main~1"), before);

@@ -1,8 +1,10 @@
 //! Calls that change what there is: each is an edit of a file, and the round does the rest.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::exchanges::{cluster, fleet};
+use super::exchanges::{certificate, cluster, fleet};
 use super::{Api, git, new_token, push};
 use crate::support::Tree;
 
@@ -139,6 +141,79 @@ fn what_was_read_can_be_changed_and_put_back_and_a_stale_one_cannot() {
 }
 
 #[test]
+fn whatever_is_put_back_as_it_was_read_stays_to_the_byte() {
+    let (mut kinds, mut examples) = (BTreeSet::new(), 0);
+    for example in std::fs::read_dir("examples").unwrap() {
+        let tree = Tree::example(example.unwrap().file_name().to_str().unwrap());
+        let api = Api::start(&tree);
+        let before = crate::support::files(&tree.path());
+        let items = |path: &str| {
+            let answer = api.get(&format!("{path}?page_size=200")).expect(200).body;
+            answer["items"].as_array().unwrap().clone()
+        };
+        let mut all: Vec<(String, Value)> = Vec::new();
+        let mut take = |path: &str, name: &str| {
+            all.extend(
+                items(path)
+                    .into_iter()
+                    .map(|item| (format!("{path}/{}", item[name].as_str().unwrap()), item)),
+            );
+        };
+        take("/v1/clusters", "id");
+        take("/organizations", "identifier");
+        for organization in items("/organizations") {
+            for kind in ["infrastructure", "base-domains", "identity-providers", "cloud-accounts"] {
+                take(
+                    &format!("/organizations/{}/{kind}", organization["identifier"].as_str().unwrap()),
+                    "id",
+                );
+            }
+        }
+        for (path, item) in all.into_iter().filter(|(path, _)| path != "/organizations/root") {
+            kinds.insert(path.rsplit('/').nth(1).unwrap().to_owned());
+            api.call(&format!("PUT {path}"), item).expect(200);
+            assert_eq!(crate::support::files(&tree.path()), before, "{path}");
+        }
+        examples += 1;
+        assert_eq!(api.serve.stop(), Some(0));
+    }
+    assert_eq!((kinds.len(), examples), (6, 7), "{kinds:?}");
+}
+
+#[test]
+fn an_organization_may_be_named_by_its_id_in_a_body_too() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let id = api.get("/organizations/acme").expect(200).body["id"].clone();
+    let mut body = cluster();
+    body["organization"] = id.clone();
+    let made = api.call("POST /v1/clusters", body.clone()).expect(201).body;
+    assert_eq!(made["organization"], "acme");
+    api.call("PUT /v1/clusters/payments", body).expect(200);
+    api.call("PATCH /v1/clusters/payments", json!({"organization": id.clone(), "kafka_units": 2}))
+        .expect(200);
+    let file = tree.read("acme/clusters/payments.yaml");
+    assert!(file.contains("\norganization: acme\n") && file.contains("\nkafka_units: 2\n"), "{file}");
+    let mut second = fleet();
+    second["organization"] = id;
+    second["infra_type"] = json!("directory");
+    second["advanced_config"] = json!({});
+    api.call("POST /organizations/acme/infrastructure", second).expect(201);
+    let file = tree.read("acme/fleets/us.yaml");
+    assert!(file.contains("\norganization: acme\n") && !file.contains("{}"), "{file}");
+    let mut wrong = cluster();
+    wrong["organization"] = json!(4);
+    api.call("POST /v1/clusters", wrong).refused(422, "invalid", "`organization` is no string");
+    api.call("POST /v1/clusters", Value::Null).refused(
+        400,
+        "malformed",
+        "the body can't be read: it is empty",
+    );
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
 fn a_dry_run_answers_with_the_plan_and_leaves_nothing() {
     let tree = Tree::example("quickstart");
     let api = Api::start(&tree);
@@ -155,6 +230,35 @@ fn a_dry_run_answers_with_the_plan_and_leaves_nothing() {
         "not_found",
         "there is no cluster `payments`, or the caller may not see it",
     );
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn a_dry_run_opens_what_is_sealed_in_the_tree_as_the_real_plan_does() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let (cert, key) = certificate("streams.acme.example.com");
+    let domain = json!({"domain": "streams.acme.example.com", "tls_cert": cert, "tls_key": key});
+    api.call("POST /organizations/acme/base-domains", domain).expect(201);
+    let mut second = fleet();
+    second["infra_type"] = json!("directory");
+    second["domain"] = json!("streams.acme.example.com");
+    second["advanced_config"] = json!({});
+    api.call("POST /organizations/acme/infrastructure", second).expect(201);
+    let us = "/organizations/acme/infrastructure/us";
+    api.serve.until("it is made", || (api.get(us).body["status"] == "Healthy").then_some(()));
+    let mut on_it = cluster();
+    on_it["infrastructure"] = json!("us");
+    let plan = api.call("POST /v1/clusters?dry_run=true", on_it).expect(200).body;
+    let fleets = plan["fleets"].as_array().unwrap().iter();
+    let changes = fleets.flat_map(|fleet| fleet["changes"].as_array().unwrap());
+    let change = changes.into_iter().find(|change| change["resource"] == "Cluster/acme/payments").unwrap();
+    assert_eq!((&change["verb"], &change["waiting"]), (&json!("create"), &json!([])), "{plan:#}");
+    assert!(!plan.to_string().contains("PRIVATE KEY"));
+    // A tree that is sent may be anybody's.
+    let file = tree.read("acme/base-domains/streams.acme.example.com.yaml");
+    assert!(file.contains("encrypted: |"), "{file}");
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -294,6 +398,43 @@ fn a_deletion_that_waits_can_be_taken_back_and_is_told_as_going() {
 }
 
 #[test]
+fn a_deletion_that_waits_for_approval_is_told_as_going_with_what_it_waits_for() {
+    let tree = Tree::example("quickstart");
+    tree.edit(
+        "acme/clusters/orders.yaml",
+        "kafka_units: 1\n",
+        "kafka_units: 1\ndeletion_protection: false\n",
+    );
+    let policy = "[policy]\ncluster_deletions_per_hour = 1\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", policy);
+    api.settle();
+    let names = ["orders", "sandbox"];
+    for name in names {
+        let going = api.call(&format!("DELETE /v1/clusters/{name}"), Value::Null).expect(202).body;
+        assert_eq!(going["status"], "Deleting");
+    }
+    for name in names {
+        let path = format!("/v1/clusters/{name}");
+        let now = api.serve.until("it is planned", || {
+            let now = api.get(&path).expect(200).body;
+            assert_eq!(now["status"], "Deleting", "{now:#}");
+            now["status_reason"].as_str()?.starts_with("no document names it any more: ").then_some(now)
+        });
+        assert!(now["status_reason"].as_str().unwrap().contains("no file names it any more"), "{now:#}");
+        let told = format!("cluster acme/{name} is being deleted");
+        api.call(&format!("PATCH {path}"), json!({"kafka_units": 1})).refused(409, "going", &told);
+        api.call(&format!("PUT {path}"), cluster()).refused(409, "going", &told);
+        assert_eq!(api.call(&format!("DELETE {path}"), Value::Null).expect(202).body["status"], "Deleting");
+        let plan = api.call(&format!("DELETE {path}?dry_run=true"), Value::Null).expect(200).body;
+        assert_eq!(plan["summary"]["waiting"], 2, "{plan:#}");
+    }
+    let going = api.get("/v1/clusters?status=Deleting").expect(200).body;
+    assert_eq!(going["total"], 2, "{going:#}");
+    assert_eq!(api.get("/v1/clusters?status=Healthy").expect(200).body["total"], 0);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
 fn a_file_that_a_person_broke_is_left_and_named() {
     let tree = Tree::example("quickstart");
     let api = Api::start(&tree);
@@ -306,6 +447,7 @@ fn a_file_that_a_person_broke_is_left_and_named() {
         assert_eq!((answer.status, &answer.body["code"]), (409, &json!("not_editable")), "{:#}", answer.body);
         assert_eq!(answer.body["errors"][0]["file"], "acme/clusters/orders.yaml");
     }
+    assert_eq!(api.get("/v1/clusters?status=Deleting").expect(200).body["total"], 0);
     let mut orders = cluster();
     orders["identifier"] = json!("orders");
     let answer = api.call("POST /v1/clusters", orders);

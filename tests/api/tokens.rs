@@ -199,7 +199,8 @@ fn what_is_wrong_with_a_token_that_is_asked_for_is_told_by_its_fields() {
     );
     let excess = |field: &str, value: Value, detail: &str| {
         let pointer = format!("/{field}");
-        let error = json!({"pointer": pointer, "detail": detail, "hint": null});
+        let hint = "ask for no more than the token is for that is shown, or have somebody make it whose own is for as much";
+        let error = json!({"pointer": pointer, "detail": detail, "hint": hint});
         ask(order(field, value), 403, "forbidden", error);
     };
     excess("owner", json!("bob@example.com"), "making tokens for others is for super users alone");

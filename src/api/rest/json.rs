@@ -13,6 +13,9 @@ use serde_json::{Map, Number, Value};
 /// When it isn't JSON, nests deeper than 128 levels, or gives a name twice. What stands in the body is not quoted, but for
 /// the name.
 pub fn read(body: &[u8]) -> Result<Value, String> {
+    if body.trim_ascii().is_empty() {
+        return Err("it is empty".to_owned());
+    }
     let mut reader = serde_json::Deserializer::from_slice(body);
     let told = |error: serde_json::Error| {
         let what = match error.classify() {
@@ -112,7 +115,8 @@ mod tests {
         for (text, why) in [
             (r#"{"a": 1, "a": 2}"#, "`a` is given twice, at line 1, column 12"),
             (r#"{"x": {"a": 1, "a": 2}}"#, "`a` is given twice, at line 1, column 18"),
-            ("", "it is no JSON, at line 1, column 0"),
+            ("", "it is empty"),
+            (" \n", "it is empty"),
             ("{\"secret\": \n\"s3cr3t", "it is no JSON, at line 2, column 7"),
             ("{} {}", "it is no JSON, at line 1, column 4"),
             ("\u{feff}{}", "it is no JSON, at line 1, column 1"),

@@ -13,6 +13,7 @@ use crate::api::proposal::Proposal;
 use crate::plan::{FleetPlan, Plan};
 use crate::problem::plain;
 use crate::round::{Approved, Installation, Round};
+use crate::secret::SecretStore;
 use crate::spec::{self, Documents};
 use crate::state::Access;
 
@@ -34,7 +35,8 @@ pub(super) fn propose(call: &Call) -> Answered {
     let source = call.made.documents.source.clone();
     let snapshot = Proposal::posted(call.json()?, source).and_then(Proposal::snapshot).map_err(refused)?;
     let documents = Arc::new(spec::read(&snapshot, Some(&call.made.documents)));
-    call.planned(documents)
+    // No file, no variable and no sealed secret is opened for what anybody may have written.
+    call.planned(documents, Arc::new(call.made.installation.secrets.closed()))
 }
 
 /// What is wrong with what somebody proposes.
@@ -74,11 +76,9 @@ pub(super) fn approve(call: &Call) -> Answered {
 }
 
 impl Call {
-    /// Plans other specs than there are, with nothing that only this host has: no file, no variable, no
-    /// sealed secret is opened for them, and nothing is connected to because of them.
-    pub(super) fn planned(&self, documents: Arc<Documents>) -> Answered {
+    /// Plans other specs than there are, with the secrets that may be opened for them. Nothing is connected to because of them.
+    pub(super) fn planned(&self, documents: Arc<Documents>, secrets: Arc<SecretStore>) -> Answered {
         let own = Installation::clone(&self.made.installation);
-        let secrets = Arc::new(own.secrets.closed());
         let installation = Installation { proposed: true, secrets, ..own };
         let memory = self.service.desk.memory.copy();
         let round = installation.plan(&documents, Timestamp::now(), &self.runtime, Some(&memory))?;

@@ -12,9 +12,10 @@ use super::page::Page;
 use super::{Answered, Call, record, written};
 use crate::api::problem::Problem;
 use crate::api::writing::{self, Written};
-use crate::catalog::{Resource, Status};
+use crate::catalog::{Absence, Resource, Status};
 use crate::interface::{Standing, timestamp};
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
+use crate::plan::Verb;
 use crate::problem::plain;
 use crate::views::records;
 
@@ -87,6 +88,12 @@ impl Call {
                 plain(named)
             ))
         })
+    }
+
+    /// The organization with an id, where the caller may see it.
+    pub(super) fn organization_with(&self, id: Uuid) -> Option<Identifier> {
+        let key = self.key_with(id).filter(|key| key.kind == Kind::Organization)?;
+        Some(key.organization).filter(|organization| self.caller.sees(organization))
     }
 
     /// The resource that the path names.
@@ -224,21 +231,30 @@ impl Call {
         record
     }
 
-    /// Whether no document names a resource any more that is there still.
+    /// Whether no document names a resource any more that is there still, even where its deletion waits for somebody. What
+    /// may stand in a file that can't be read isn't going, and what was renamed stays.
     pub(super) fn is_leaving(&self, key: &ResourceKey) -> bool {
-        match self.pending.get(key) {
-            Some(written) => written.resource.is_none(),
-            None => !self.made.round.checked.catalog.resources.contains_key(key),
+        if let Some(written) = self.pending.get(key) {
+            return written.resource.is_none();
+        }
+        let catalog = &self.made.round.checked.catalog;
+        match catalog.absent.get(key) {
+            Some(Absence::Removed | Absence::Suspicious { .. }) => true,
+            Some(Absence::Unknown { .. } | Absence::Renamed { .. }) => false,
+            None => !catalog.resources.contains_key(key),
         }
     }
 
-    /// How a resource stands. What no document names any more is going, whatever that waits for.
+    /// How a resource stands. What no document names any more is going, and what that waits for is said first.
     fn standing(&self, key: &ResourceKey) -> Standing {
         let standing = self.made.round.standing(key);
-        match self.is_leaving(key) {
-            true => Standing { status: Status::Deleting, ..standing },
-            false => standing,
+        if standing.status == Status::Deleting || !self.is_leaving(key) {
+            return standing;
         }
+        let change = self.made.round.change(key).filter(|change| change.verb == Verb::Delete);
+        let waiting = change.and_then(|change| change.waiting.first());
+        let waits = waiting.map(|waiting| format!("no document names it any more: {waiting}"));
+        Standing { status: Status::Deleting, reason: waits.or(standing.reason), ..standing }
     }
 
     fn status(&self, key: &ResourceKey) -> Option<Status> {

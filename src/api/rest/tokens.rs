@@ -43,8 +43,10 @@ pub(super) fn create(call: &Call) -> Answered {
     let order = order::read(&call.json()?, owner, call.caller.usual_days(now))?;
     if let Some((pointer, why)) = call.caller.excess(&order, now) {
         let (pointer, detail) = (Some(pointer.to_owned()), why.clone());
-        let errors = vec![FieldError { pointer, detail, ..FieldError::default() }];
-        return Err(Problem { errors, ..Problem::forbidden(why) });
+        let hint = "ask for no more than the token is for that is shown, or have somebody make it whose own is for as much";
+        let errors =
+            vec![FieldError { pointer, detail, hint: Some(hint.to_owned()), ..FieldError::default() }];
+        return Err(Problem { errors, ..Problem::forbidden(why).hint(hint) });
     }
     let made = call.service.state.add_token(order, &call.caller.actor(), now).map_err(|why| match why {
         NotAdded::Order(fault) => {

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes a resource. Its secrets are in this answer and in none after it.
 pub(super) fn create(call: &Call) -> Answered {
-    let (kind, body) = (call.kind(), call.json()?);
+    let (kind, body) = (call.kind(), call.named()?);
     let organization = match kind {
         Kind::Organization => None,
         Kind::Cluster => match body.get("organization").and_then(Value::as_str) {
@@ -63,13 +63,13 @@ pub(super) fn create(call: &Call) -> Answered {
 
 /// Puts a whole resource in place of one.
 pub(super) fn replace(call: &Call) -> Answered {
-    let body = call.json()?;
+    let body = call.named()?;
     call.change(What::Replace(body))
 }
 
 /// Changes some fields of a resource.
 pub(super) fn patch(call: &Call) -> Answered {
-    let body = call.json()?;
+    let body = call.named()?;
     call.change(What::Patch(body))
 }
 
@@ -98,6 +98,19 @@ pub(super) fn delete(call: &Call) -> Answered {
 }
 
 impl Call {
+    /// The body, with the identifier of its organization where it gives the id.
+    fn named(&self) -> Result<Value, Problem> {
+        let mut body = self.json()?;
+        let given = body.get_mut("organization").filter(|_| self.kind() != Kind::Organization);
+        if let Some(given) = given
+            && let Some(id) = given.as_str().and_then(|text| text.parse().ok())
+            && let Some(organization) = self.organization_with(id)
+        {
+            *given = organization.as_str().into();
+        }
+        Ok(body)
+    }
+
     fn change(&self, what: What) -> Answered {
         let (_, wish) = self.wish(what)?;
         if self.is_dry_run()? {
@@ -157,7 +170,7 @@ impl Call {
     /// The plan of what is wanted, as a proposal.
     fn proposed(&self, wish: &Wish) -> Answered {
         let (documents, _) = self.service.writer.propose(&self.made, wish)?;
-        self.planned(documents)
+        self.planned(documents, Arc::clone(&self.made.installation.secrets))
     }
 }
 

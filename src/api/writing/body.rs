@@ -55,6 +55,7 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     };
     let mut fields = fields.clone();
     let mut faults = header(&fields);
+    faults.extend(too_deep(&fields));
     faults.extend(outputs(wish, &mut fields));
     faults.extend(identity(key, &fields, stands));
     let mut body = Value::Object(fields);
@@ -100,8 +101,11 @@ pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Re
         return Err(Refused::Malformed("the body is no JSON object".to_owned()));
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let missing =
-        |name: &str| invalid(format!("/{name}"), format!("`{name}` is missing"), "give it as a string");
+    let missing = |name: &str| {
+        let is_given = fields.get(name).is_some_and(|given| !given.is_null() && !given.is_string());
+        let why = if is_given { "is no string" } else { "is missing" };
+        invalid(format!("/{name}"), format!("`{name}` {why}"), "give it as a string")
+    };
     let named = |name: &str| -> Result<Identifier, Refused> {
         let text = text(name).ok_or_else(|| missing(name))?;
         text.parse().map_err(|_| {
@@ -151,6 +155,28 @@ fn header(fields: &Map<String, Value>) -> Vec<Fault> {
         .collect()
 }
 
+/// How deep anything may be nested: no document is that deep, and beyond some depth no file can be read.
+const DEEPEST: usize = 32;
+
+/// What is nested deeper than any document.
+fn too_deep(fields: &Map<String, Value>) -> Vec<Fault> {
+    fn fits(value: &Value, depth: usize) -> bool {
+        match value {
+            _ if depth == 0 => false,
+            Value::Array(items) => items.iter().all(|item| fits(item, depth - 1)),
+            Value::Object(fields) => fields.values().all(|value| fits(value, depth - 1)),
+            _ => true,
+        }
+    }
+    let deep = fields.iter().filter(|(_, value)| !fits(value, DEEPEST));
+    let fault = |(name, _): (&String, &Value)| {
+        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        let why = format!("`{}` is nested deeper than {DEEPEST} levels", plain(name));
+        Fault::at(pointer, why, "`/openapi.json` says what it takes")
+    };
+    deep.map(fault).collect()
+}
+
 /// What a record says as long as the resource is there. The rest may be another between a read and what is put back after it.
 const FOR_LIFE: [&str; 2] = ["id", "created_at"];
 
@@ -168,7 +194,11 @@ fn outputs(wish: &Wish, fields: &mut Map<String, Value>) -> Vec<Fault> {
             continue;
         }
         let detail = format!("`{name}` is told by Streamfleet and can't be set");
-        faults.push(Fault::at(format!("/{name}"), detail, "leave it out, or give it back as it was read"));
+        let hint = match what {
+            What::Create(_) => "leave it out",
+            _ => "leave it out, or give it back as it was read",
+        };
+        faults.push(Fault::at(format!("/{name}"), detail, hint));
     }
     faults
 }
@@ -257,7 +287,9 @@ fn replaced(written: Option<&Value>, shown: Option<&Value>, body: &Value) -> Opt
                 let value = replaced(inner(written, name), inner(shown, name), body)?;
                 Some((name.clone(), value))
             };
-            Some(Value::Object(fields.iter().filter_map(replaced).collect()))
+            let object: Map<String, Value> = fields.iter().filter_map(replaced).collect();
+            // An object of nothing means that there is none.
+            (!object.is_empty() || written.is_some()).then_some(Value::Object(object))
         }
         body => Some(body.clone()),
     }
@@ -276,8 +308,11 @@ fn patched(written: Option<&Value>, shown: Option<&Value>, patch: &Value) -> Opt
                     None => drop(object.remove(name)),
                 }
             }
-            // An object of nothing means that there is none.
-            (!object.is_empty() || written.is_some()).then_some(Value::Object(object))
+            // So does one of which everything is taken.
+            let is_taken = |name: &String| fields.get(name).is_some_and(Value::is_null);
+            let shown = shown.and_then(Value::as_object).filter(|shown| !shown.is_empty());
+            let stays = written.is_some() && !shown.is_some_and(|shown| shown.keys().all(is_taken));
+            (!object.is_empty() || stays).then_some(Value::Object(object))
         }
         patch => Some(patch.clone()),
     }

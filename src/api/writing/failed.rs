@@ -95,9 +95,21 @@ fn unusable(why: String) -> Refused {
     }
 }
 
-/// The repository can't be reached. Which one it is, and how it is reached, is for those who run this to know.
+/// When to try again where somebody has to mend the repository.
+const MISSING: Duration = Duration::from_secs(60);
+
+/// The repository can't be reached, or has no such branch. Which one it is, and how it is reached, is for those who run this to know.
 pub fn away(error: &GitError) -> Refused {
     tracing::warn!(%error, hint = error.hint(), "a call could not be written to the git repository");
+    if matches!(error, GitError::NoBranch { .. }) {
+        return Refused::Away {
+            why: "the git repository of the specs has no such branch any more, and nothing was written"
+                .to_owned(),
+            hint: "have the administrators of this installation push the branch again, or name another in the settings"
+                .to_owned(),
+            retry_after: MISSING,
+        };
+    }
     Refused::Away {
         why: "the git repository of the specs can't be reached, and nothing was written".to_owned(),
         hint: "try again in a moment; the log of `streamfleet serve` says what keeps from it".to_owned(),

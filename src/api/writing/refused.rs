@@ -197,7 +197,7 @@ impl Refused {
         let said = match self {
             Refused::Invalid(_) => return None,
             Refused::Malformed(_) => "send the fields as a JSON object",
-            Refused::Limits => "give them back as they were read",
+            Refused::Limits => "give them back as they were read, or ask a super user",
             Refused::NotThere(_) => "look at the list of what is there",
             Refused::Exists { is_going: true, .. } => "wait until it is gone, and try again",
             Refused::Exists { .. } => "change it with PUT or PATCH, or choose another name",

@@ -1,5 +1,6 @@
 //! Calls on small trees in a folder, each through all that a call goes through but HTTP.
 
+mod given_back;
 mod meanwhile;
 mod refusals;
 mod secrets;
