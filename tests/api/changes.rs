@@ -338,9 +338,15 @@ fn what_lives_on_no_fleet_is_gone_once_it_is_deleted_and_root_can_not_be_made() 
     });
     api.call("POST /organizations", json!({"identifier": "other"})).expect(201);
     api.call("POST /organizations/acme/identity-providers", provider).expect(201);
-    let paths = ["/organizations/acme/identity-providers/login", "/organizations/other"];
-    for path in paths {
-        let made = || api.serve.log().contains("execute: done").then_some(());
+    let paths = [
+        ("/organizations/acme/identity-providers/login", "identity provider acme/login"),
+        ("/organizations/other", "organization other"),
+    ];
+    for (path, name) in paths {
+        let made = || {
+            let log = api.serve.log();
+            log.lines().any(|line| line.contains("execute: done") && line.contains(name)).then_some(())
+        };
         api.serve.until("it is planned", || (api.get(path).status == 200).then_some(()));
         api.serve.until("it is made", made);
         let going = api.call(&format!("DELETE {path}"), Value::Null).expect(202);
