@@ -186,7 +186,7 @@ fn refusals_of_writes() -> Vec<Refused> {
         wanted: 1,
         limit: 1,
     };
-    let all = vec![
+    vec![
         Refused::Malformed(why.clone()),
         Refused::Invalid(Vec::new()),
         Refused::NotThere(key.clone()),
@@ -203,8 +203,7 @@ fn refusals_of_writes() -> Vec<Refused> {
         Refused::Unsure { why: why.clone(), hint: hint.clone() },
         Refused::Disk { why: why.clone(), hint: hint.clone(), is_full: true },
         Refused::Disk { why, hint, is_full: false },
-    ];
-    all
+    ]
 }
 
 #[test]
