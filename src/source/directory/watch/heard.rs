@@ -32,7 +32,7 @@ impl Heard {
     pub fn is_quiet_since(&self, mark: Option<u64>) -> bool {
         // Nobody takes what was told, and counts it later, as long as this is held.
         let ear = self.ear();
-        let waits = ear.from.as_ref().map(|from| ioctl_fionread(from));
+        let waits = ear.from.as_ref().map(ioctl_fionread);
         matches!(waits, Some(Ok(0))) && mark == Some(ear.count)
     }
 
