@@ -21,7 +21,7 @@ const PROVIDER: &[&str] = &["IdentityProvider"];
 const ACCOUNT: &[&str] = &["CloudAccount"];
 
 /// The text of an audience in which every character means something to one of its readers.
-const HOSTILE: &str = r#""kafka's \"own\" \\ ${secrets:/etc:passwd} ü\n""#;
+const HOSTILE: &str = r#""kafka's \"own\" \\ ${secrets:/etc:passwd} ü""#;
 
 const PUBLIC_GATEWAY: &str = r#"{"class": "envoy"}"#;
 const PRIVATE_GATEWAY: &str = r#"{"class": "envoy", "private": true}"#;

@@ -84,9 +84,9 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
     assert_eq!(done(&report), [(Verb::Create, "b".into()), (Verb::Create, "c".into())]);
     assert_eq!(
         texts(&report),
-        [format!(
-            "cluster acme/a: cannot write `{foreign}`: something that streamfleet did not make is there; move it away if it isn't needed, then apply again"
-        )]
+        [
+            "cluster acme/a: cannot write `acme/eu/_cluster/namespace-kafka-a.yaml`: something that streamfleet did not make is there; move it away if it isn't needed, then apply again"
+        ]
     );
     assert_eq!(report.failed[0].object.as_ref().unwrap().kind, "Namespace");
     assert!(
