@@ -61,15 +61,7 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     }
     let now = Timestamp::now();
     let what = format!("forgot fleet {fleet} and its clusters with {objects} objects");
-    let entry = AuditEntry {
-        at: now,
-        who: round::actor(),
-        what,
-        plan: None,
-        commit: None,
-        resource: None,
-        by_super_user: false,
-    };
+    let entry = AuditEntry::new(now, round::actor(), what);
     state
         .audit_person(&entry)
         .map_err(|error| Failure::of_state("could not write the audit trail", &error))?;

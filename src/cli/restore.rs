@@ -102,15 +102,7 @@ fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Resul
     let Some(state) = state else { return Ok(()) };
     let what =
         format!("restored {} from the backup of {}", restored.written.join(", "), archive.manifest.made_at);
-    let entry = AuditEntry {
-        at: Timestamp::now(),
-        who: round::actor(),
-        what,
-        plan: None,
-        commit: None,
-        resource: None,
-        by_super_user: false,
-    };
+    let entry = AuditEntry::new(Timestamp::now(), round::actor(), what);
     state.audit_person(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
 }
 

@@ -253,17 +253,10 @@ impl Run<'_> {
 
     /// Adds lines to the audit trail.
     fn audit(&self, what: impl IntoIterator<Item = String>) -> Result<(), StateError> {
-        let entry = |what| {
-            let plan = Some(self.plan.id.clone());
-            AuditEntry {
-                at: (self.clock)(),
-                who: self.actor.to_owned(),
-                what,
-                plan,
-                commit: self.plan.inputs.commit.clone(),
-                resource: None,
-                by_super_user: false,
-            }
+        let entry = |what: String| AuditEntry {
+            plan: Some(self.plan.id.clone()),
+            commit: self.plan.inputs.commit.clone(),
+            ..AuditEntry::new((self.clock)(), self.actor, what)
         };
         let entries: Vec<AuditEntry> = what.into_iter().map(entry).collect();
         self.state.audit_all(&entries)

@@ -49,13 +49,9 @@ impl Round {
         let (fleet, changes) = (fleet.fleet.clone(), guarded_changes(fleet, id));
         // First: nothing may be approved that the trail doesn't know of.
         state.audit_person(&AuditEntry {
-            at: now,
-            who: by.to_owned(),
-            what: format!("approved {id} on fleet {fleet}: {changes}"),
             plan: Some(self.plan.id.clone()),
             commit: self.plan.inputs.commit.clone(),
-            resource: None,
-            by_super_user: false,
+            ..AuditEntry::new(now, by, format!("approved {id} on fleet {fleet}: {changes}"))
         })?;
         let (id, by) = (id.to_owned(), by.to_owned());
         state.approve(Approval { fleet: fleet.clone(), id, by, at: now })?;

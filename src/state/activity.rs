@@ -50,6 +50,14 @@ pub struct AuditEntry {
     pub by_super_user: bool,
 }
 
+impl AuditEntry {
+    /// What somebody did that is about no plan, no commit and no single resource.
+    pub fn new(at: Timestamp, who: impl Into<String>, what: impl Into<String>) -> Self {
+        let (plan, commit, resource, by_super_user) = (None, None, None, false);
+        Self { at, who: who.into(), what: what.into(), plan, commit, resource, by_super_user }
+    }
+}
+
 impl State {
     /// Records that a step begins. A fleet does one at a time.
     ///

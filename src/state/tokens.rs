@@ -256,15 +256,7 @@ impl State {
     }
 
     fn audit_token(&self, what: String, by: &str, at: Timestamp) -> Result<(), StateError> {
-        self.audit_person(&AuditEntry {
-            at,
-            who: by.to_owned(),
-            what,
-            plan: None,
-            commit: None,
-            resource: None,
-            by_super_user: false,
-        })
+        self.audit_person(&AuditEntry::new(at, by, what))
     }
 }
 
