@@ -1,4 +1,4 @@
-//! The reference in `docs/`: every field of every kind, written from the types and from the table of what a change does.
+//! The reference in `docs/reference`: every field of every kind, written from the types and from the table of what a change does.
 
 mod api;
 
@@ -24,7 +24,7 @@ pub const WRITTEN: &str =
 
 #[test]
 fn the_reference_is_that_of_the_types() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
     let made = pages();
     if std::env::var_os(UPDATE).is_some() {
         files(&folder).iter().for_each(|(name, _)| fs::remove_file(folder.join(name)).unwrap());
@@ -36,7 +36,7 @@ fn the_reference_is_that_of_the_types() {
         made.keys().chain(kept.keys()).filter(|name| made.get(*name) != kept.get(*name)).collect();
     assert!(
         stale.is_empty(),
-        "docs/ is stale: {stale:?}\nrewrite it: {UPDATE}=1 cargo test --test all reference"
+        "docs/reference is stale: {stale:?}\nrewrite it: {UPDATE}=1 cargo test --test all reference"
     );
 }
 
@@ -58,19 +58,19 @@ fn write(path: PathBuf, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Every page by its path in `docs/`.
+/// Every page by its path in `docs/reference`.
 fn pages() -> BTreeMap<String, String> {
     let kinds = Kind::ALL.into_iter().map(|kind| (page_of(kind), kind_page(kind)));
     let more = [
         ("README.md".to_owned(), index()),
-        ("reference/config.md".to_owned(), config_page()),
-        ("reference/api.md".to_owned(), api::page()),
+        ("config.md".to_owned(), config_page()),
+        ("api.md".to_owned(), api::page()),
     ];
     kinds.chain(more).collect()
 }
 
 fn page_of(kind: Kind) -> String {
-    format!("reference/{}.md", kind.singular())
+    format!("{}.md", kind.singular())
 }
 
 /// The first page: the kinds, and the words for what a change does.
@@ -82,10 +82,10 @@ fn index() -> String {
         let what = text(&describe::document(kind, kind.singular()).text());
         writeln!(page, "- [{}]({}): {what}", kind.as_str(), page_of(kind)).unwrap();
     }
-    page += "- [The settings of an installation](reference/config.md), a TOML file.\n";
-    page += "- [The API](reference/api.md), over HTTP.\n";
+    page += "- [The settings of an installation](config.md), a TOML file.\n";
+    page += "- [The API](api.md), over HTTP.\n";
     page += "\n`streamfleet explain FIELD` says the same on the command line, and the schemas in \
-             [`schemas/`](../schemas) say it to editors. [`examples/`](../examples) has trees that work.\n";
+             [`schemas/`](../../schemas) say it to editors. [`examples/`](../../examples) has trees that work.\n";
     page += "\n## What a change does\n\n| word | meaning |\n|---|---|\n";
     for (verdict, meaning) in verdicts() {
         writeln!(page, "| {} | {} |", verdict.words(), text(&meaning)).unwrap();

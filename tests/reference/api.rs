@@ -31,8 +31,7 @@ goes meanwhile neither repeats nor hides anything else.
 pub fn page() -> String {
     let mut page = format!("{WRITTEN}\n\n# The API\n\n{HEAD}\n");
     for kind in Kind::ALL {
-        let file = page_of(kind);
-        let fields = file.trim_start_matches("reference/");
+        let fields = page_of(kind);
         let about = format!("The fields are those of [{}]({fields}).", kind.as_str());
         page +=
             &section(&format!("{}s", capitalized(kind.noun())), &about, |route| route.kind() == Some(kind));
