@@ -19,6 +19,7 @@ mod field_changes;
 mod gateway;
 mod generated;
 mod git;
+mod guide;
 mod interrupted;
 mod invalid;
 mod invariants;
