@@ -39,6 +39,7 @@ mod reference;
 mod remembered;
 mod replay;
 mod restore;
+mod rights;
 mod schemas;
 mod secrets;
 mod serve;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::kubernetes::reached_with;
-use crate::operator::who_may;
+use crate::rights::tenant;
 use crate::support::control_plane::ControlPlane;
 
 const FLEET: &str = "acme/fleets/eu.yaml";
@@ -23,7 +23,7 @@ fn gateway(plane: &ControlPlane) -> Option<Value> {
 fn a_gateway_comes_before_its_clusters_and_goes_after_the_last_of_them_left_it() {
     let plane = &mut ControlPlane::start();
     plane.run_controllers();
-    let tree = reached_with(&who_may(plane, "--gateway"));
+    let tree = reached_with(&tenant(plane, "--gateway"));
     let advanced = "advanced_config:\n";
     tree.edit(FLEET, advanced, &format!("{advanced}{ROUTED}"));
 

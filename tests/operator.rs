@@ -5,8 +5,9 @@ use std::fs;
 use sha2::{Digest as _, Sha256};
 
 use crate::kubernetes::{on, reached_with};
+use crate::rights::tenant;
 use crate::support::Tree;
-use crate::support::control_plane::{ControlPlane, until};
+use crate::support::control_plane::ControlPlane;
 
 const FLEET: &str = "acme/fleets/eu.yaml";
 const APPLY: &str = "apply tree --yes --config config.toml";
@@ -47,28 +48,11 @@ fn ask(tree: &Tree, version: &str) {
     }
 }
 
-/// Somebody who may do what the role that is printed for installing the operator allows.
-fn installer(plane: &ControlPlane) -> String {
-    who_may(plane, "--operator")
-}
-
-/// Somebody who may do what the role that is printed with these options allows.
-pub fn who_may(plane: &ControlPlane, options: &str) -> String {
-    let role = Tree::empty().run(&format!("role {options} --name installer")).expect(0).out;
-    plane.kubectl("apply -f -", &role).expect(0);
-    let kubeconfig = plane.service_account("default", "installer");
-    let binding =
-        "create clusterrolebinding installer --clusterrole=installer --serviceaccount=default:installer";
-    plane.kubectl(binding, "").expect(0);
-    until("the role holds", || (plane.kubectl_with(&kubeconfig, "get namespaces").code == 0).then_some(()));
-    kubeconfig
-}
-
 #[test]
 fn an_operator_is_installed_upgraded_and_given_back() {
     let plane = ControlPlane::start();
     plane.kubectl("delete customresourcedefinitions --all", "").expect(0);
-    let tree = reached_with(&installer(&plane));
+    let tree = reached_with(&tenant(&plane, "--operator"));
     offer(&tree, &["1.2.0", "1.3.0"]);
     ask(&tree, "1.2.0");
 

@@ -2,8 +2,9 @@
 
 use crate::kubernetes::removal::LEFT_BY_THE_OPERATOR;
 use crate::kubernetes::{on, reached_with};
+use crate::rights::tenant;
+use crate::support::Run;
 use crate::support::control_plane::{ControlPlane, until};
-use crate::support::{Run, Tree};
 
 const APPLY: &str = "apply tree --yes --config config.toml";
 const PLAN: &str = "plan tree --config config.toml";
@@ -97,22 +98,10 @@ fn a_cluster_without_resource_definitions_says_what_to_install() {
     is_untouched(&plane, "orders");
 }
 
-/// Somebody whose role is the one that is printed for that.
-fn tenant(plane: &ControlPlane, tree: &Tree) -> String {
-    given(plane, &tree.run("role").expect(0).out);
-    let kubeconfig = plane.service_account("default", "tenant");
-    let binding =
-        "create clusterrolebinding tenant --clusterrole=streamfleet --serviceaccount=default:tenant";
-    plane.kubectl(binding, "").expect(0);
-    // The server learns of a role a moment after it is stored.
-    until("the role holds", || (plane.kubectl_with(&kubeconfig, "get namespaces").code == 0).then_some(()));
-    kubeconfig
-}
-
 #[test]
 fn the_role_that_is_printed_is_enough_for_a_life_and_what_it_lacks_is_named() {
     let plane = ControlPlane::start();
-    let kubeconfig = tenant(&plane, &Tree::empty());
+    let kubeconfig = tenant(&plane, "");
     let tree = reached_with(&kubeconfig);
     tree.run(PLAN).expect(2).says_nothing_of(&["PermissionsMissing"]);
 
@@ -121,7 +110,7 @@ fn the_role_that_is_printed_is_enough_for_a_life_and_what_it_lacks_is_named() {
         "get clusterrole streamfleet --output=jsonpath={.rules[?(@.resources[0]==\"limitranges\")].verbs}";
     let verbs = plane.kubectl(rule, "").expect(0).out;
     assert_eq!(verbs, r#"["create","delete","get","list","patch","watch"]"#);
-    let role = tree.run("role").expect(0).out;
+    let role = tree.run("role --service-account default/tenant").expect(0).out;
     let poorer = role.replace("- limitranges", "- nothing");
     given(&plane, &poorer);
     let lacks = "may not create limitranges, delete limitranges, get limitranges";

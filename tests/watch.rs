@@ -77,7 +77,7 @@ fn what_happens_on_the_cluster_and_in_the_files_is_seen_and_acted_on() {
 }
 
 /// Ten rounds in which nothing changed: the server's own count of requests stays as it is.
-fn no_round_asks_anything(plane: &ControlPlane, serve: &Serve<'_>) {
+pub fn no_round_asks_anything(plane: &ControlPlane, serve: &Serve<'_>) {
     let count = || requests(plane);
     let before = serve.until("nothing is asked any more", || {
         let (first, rounds) = (count(), serve.rounds());

@@ -8,15 +8,20 @@ use crate::cli::failure::Failure;
 use crate::plan::preflight::{self, Extras};
 use crate::render::yaml::to_yaml;
 
-/// Print the ClusterRole that the user of a `byok` fleet's kubeconfig needs, and no more.
+/// Print the rights that the user of a `byok` fleet's kubeconfig needs, and no more: two ClusterRoles, a ClusterRoleBinding
+/// for a service account, and a ValidatingAdmissionPolicy that keeps it to namespaces of streamfleet.
 ///
-/// Bind it to a service account of its own: streamfleet role | kubectl apply -f -
+/// An administrator of the Kubernetes cluster applies it: streamfleet role | kubectl apply -f -
 #[derive(Debug, Args)]
 pub struct Role {
-    /// The name of the ClusterRole.
-    #[arg(long, default_value = "streamfleet")]
+    /// The name of the ClusterRole, its binding and the policy.
+    #[arg(long, default_value = "streamfleet", value_parser = name)]
     name: String,
-    /// With what it takes to install the Strimzi operator: to give it its rights, the user may give any.
+    /// The service account whose token is in the kubeconfig.
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "streamfleet-system/streamfleet", value_parser = account)]
+    service_account: Account,
+    /// With what it takes to install the Strimzi operator. Who may do that can do whatever the operator can, which is to read
+    /// the Secrets of all namespaces: better let somebody else install it.
     #[arg(long)]
     operator: bool,
     /// With what it takes to make the Gateway of a fleet with `exposure: tlsroute`.
@@ -24,9 +29,33 @@ pub struct Role {
     gateway: bool,
 }
 
+/// A service account.
+#[derive(Debug, Clone)]
+struct Account {
+    namespace: String,
+    name: String,
+}
+
+/// A name as Kubernetes has them. It goes into expressions.
+fn name(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    match (1..=253).contains(&text.len()) && text.bytes().all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err("a name in Kubernetes has lower-case letters, digits, `-` and `.`".to_owned()),
+    }
+}
+
+fn account(text: &str) -> Result<Account, String> {
+    let (namespace, account) = text.split_once('/').ok_or("write it as NAMESPACE/NAME")?;
+    Ok(Account { namespace: name(namespace)?, name: name(account)? })
+}
+
 /// Runs the verb.
 pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
+    let Account { namespace, name: account } = verb.service_account.clone();
     let extras = Extras { operator: verb.operator, gateway: verb.gateway };
-    console.print(&to_yaml(&preflight::role(&verb.name, extras)))?;
+    let role = preflight::Role { name: verb.name.clone(), namespace, account, extras };
+    let objects: Vec<String> = role.objects().iter().map(to_yaml).collect();
+    console.print(&objects.join("---\n"))?;
     Ok(exit::OK)
 }

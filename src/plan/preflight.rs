@@ -8,6 +8,7 @@ mod facts;
 mod needs;
 mod nodes;
 mod operator;
+mod role;
 
 use std::collections::BTreeSet;
 
@@ -20,10 +21,11 @@ use crate::render::Manifest;
 
 pub(super) use checks::OPERATOR_MISSING;
 pub use facts::{Facts, LoadBalancers, Room, StorageClass, Version, name_of};
-pub use needs::{Extra, Extras, NEEDS, Need, Permission, permissions, role};
+pub use needs::{Extra, Extras, NEEDS, Need, Permission, missing, permissions};
 pub use nodes::Place;
 pub(super) use operator::Running;
 pub use operator::{Operator, Watches};
+pub use role::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Role, SYSTEM_NAMESPACE};
 
 /// Something that a Kubernetes cluster lacks.
 struct Finding {

@@ -25,8 +25,12 @@ pub struct Traffic {
     pub client_ports: Vec<u16>,
     /// The port that metrics are read from; none where nothing gives any.
     pub metrics_port: Option<u16>,
-    /// The labels of the operator's pods, which may be in any namespace.
+    /// The labels of the operator's pods.
     pub operator: Vec<(&'static str, String)>,
+    /// The ports that the operator uses.
+    pub operator_ports: Vec<u16>,
+    /// The URLs that its pods call outside of Kubernetes' own.
+    pub calls: Vec<String>,
 }
 
 /// What clients of a cluster have to know. All names are of Secrets in the cluster's namespace.

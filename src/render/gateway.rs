@@ -14,7 +14,7 @@ use crate::spec::Exposure;
 pub const PORT: u16 = 443;
 
 /// The namespace of the Gateway, and of what its controller makes for it.
-const NAMESPACE: &str = "streamfleet-gateway";
+pub const NAMESPACE: &str = "streamfleet-gateway";
 /// The name of the Gateway and of its only listener.
 const NAME: &str = "kafka";
 const GROUP: &str = "gateway.networking.k8s.io";

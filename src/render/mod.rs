@@ -34,8 +34,9 @@ use crate::config::{Config, SecretsConfig};
 use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, SecretRef};
 use crate::spec::InfraType;
 pub use cluster_type::{Clients, Endpoint, Login, ServerTrust};
-pub use gateway::{is_private, is_routed};
+pub use gateway::{NAMESPACE as GATEWAY_NAMESPACE, is_private, is_routed};
 pub use labels::DEDICATED;
+pub use operator::NAMESPACE as OPERATOR_NAMESPACE;
 use sizing::Sizing;
 
 /// Renders every cluster of the catalog. Each fleet is a key of the result, also one without clusters.

@@ -1,47 +1,74 @@
 //! Who may talk to a cluster's pods, where clusters are kept apart.
 
 use k8s_openapi::api::networking::v1::{
-    NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
+    NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort,
+    NetworkPolicySpec,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::catalog::ResolvedCluster;
 use crate::render::cluster_type::Traffic;
-use crate::render::{Manifest, Stage, labels, manifest};
+use crate::render::{Manifest, Stage, labels, manifest, operator};
 use crate::spec::TenancyMode;
 
-/// The NetworkPolicies of a cluster: none where it shares its fleet, otherwise a denial of everything that comes in and
-/// what is allowed after all. Policies only add up, so their order doesn't matter.
+/// The label of a namespace whose pods may read metrics.
+pub const METRICS: (&str, &str) = ("streamfleet.io/metrics", "true");
+
+/// Where DNS is answered: its own port, and the one that it has behind its Service on OpenShift.
+const DNS_PORTS: [u16; 2] = [53, 5353];
+
+/// Where API servers listen, as distributions of Kubernetes have it. Brokers read their certificates there, and operators
+/// work on it.
+const API_SERVER_PORTS: [u16; 4] = [443, 6443, 8443, 16443];
+
+/// The NetworkPolicies of a cluster: none where it shares its fleet, otherwise a denial of everything that comes in or goes
+/// out, and what is allowed after all. Policies only add up, so their order doesn't matter.
 ///
-/// What goes out is not denied. Brokers need DNS, the API server, the bucket and the identity provider, whose
-/// addresses nobody here knows; a policy that lets all of those through would forbid nothing.
+/// Addresses outside of the Kubernetes cluster aren't known here, so what goes out is told by its port: it reaches any API
+/// server and any identity provider of that port, and no broker, database or metadata service.
 pub fn network_policies(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<Manifest> {
     if cluster.spec.tenancy_mode == TenancyMode::Shared {
         return Vec::new();
     }
     let mut policies = vec![
-        policy(cluster, "default-deny", everything(), None),
-        policy(cluster, "allow-operators", everything(), Some(operators(traffic))),
+        policy(cluster, "default-deny", everything(), NetworkPolicySpec { policy_types: both(), ..none() }),
+        policy(cluster, "allow-operators", everything(), incoming(operators(cluster, traffic))),
+        policy(cluster, "allow-egress", everything(), outgoing(egress(traffic))),
     ];
     let metrics = traffic.metrics_port.map(metrics);
-    policies.extend(metrics.map(|rule| policy(cluster, "allow-metrics", everything(), Some(rule))));
+    policies.extend(metrics.map(|rule| policy(cluster, "allow-metrics", everything(), incoming(vec![rule]))));
     policies.extend(
-        clients(traffic).map(|rule| policy(cluster, "allow-clients", selector(&traffic.servers), Some(rule))),
+        clients(traffic)
+            .map(|rule| policy(cluster, "allow-clients", selector(&traffic.servers), incoming(vec![rule]))),
     );
     policies
 }
 
-/// Pods of the cluster among themselves, and the operator from wherever it runs. It is known by its label only, as in
-/// Strimzi's own policies; who takes that label still meets ports that ask for a certificate of the cluster.
-fn operators(traffic: &Traffic) -> NetworkPolicyIngressRule {
-    let namespace = NetworkPolicyPeer { pod_selector: Some(everything()), ..NetworkPolicyPeer::default() };
+/// Pods of the cluster among themselves, and the operator. Where the fleet has its own, it is in one namespace. Where somebody
+/// else runs it, it may be in any that is no cluster's: it is known by its label only, as in Strimzi's own policies, and who
+/// takes that label still meets ports that ask for a certificate of the cluster.
+fn operators(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<NetworkPolicyIngressRule> {
+    let namespaces = match cluster.fleet_spec.advanced_config.components.installs() {
+        Some(_) => named(operator::NAMESPACE),
+        None => LabelSelector {
+            match_expressions: Some(vec![LabelSelectorRequirement {
+                key: labels::CLUSTER.to_owned(),
+                operator: "DoesNotExist".to_owned(),
+                values: None,
+            }]),
+            ..LabelSelector::default()
+        },
+    };
     let operator = NetworkPolicyPeer {
-        namespace_selector: Some(everything()),
+        namespace_selector: Some(namespaces),
         pod_selector: Some(selector(&traffic.operator)),
         ..NetworkPolicyPeer::default()
     };
-    NetworkPolicyIngressRule { from: Some(vec![namespace, operator]), ports: None }
+    vec![
+        NetworkPolicyIngressRule { from: Some(vec![neighbours()]), ports: None },
+        NetworkPolicyIngressRule { from: Some(vec![operator]), ports: Some(ports(&traffic.operator_ports)) },
+    ]
 }
 
 /// Clients from anywhere: they come through load balancers and from any namespace, and have to log in. None where
@@ -51,26 +78,92 @@ fn clients(traffic: &Traffic) -> Option<NetworkPolicyIngressRule> {
     (!ports.is_empty()).then_some(NetworkPolicyIngressRule { from: None, ports: Some(ports) })
 }
 
-/// Whatever collects metrics, from any namespace of the Kubernetes cluster but not from outside of it.
+/// Whatever collects metrics, from namespaces that an administrator has labelled for that.
 fn metrics(port: u16) -> NetworkPolicyIngressRule {
-    let pods = NetworkPolicyPeer { namespace_selector: Some(everything()), ..NetworkPolicyPeer::default() };
+    let (label, value) = METRICS;
+    let pods = NetworkPolicyPeer {
+        namespace_selector: Some(selector(&[(label, value.to_owned())])),
+        ..NetworkPolicyPeer::default()
+    };
     NetworkPolicyIngressRule { from: Some(vec![pods]), ports: Some(ports(&[port])) }
 }
 
-fn policy(
-    cluster: &ResolvedCluster,
-    name: &str,
-    pods: LabelSelector,
-    rule: Option<NetworkPolicyIngressRule>,
-) -> Manifest {
-    let spec = NetworkPolicySpec {
-        pod_selector: Some(pods),
-        policy_types: Some(vec!["Ingress".to_owned()]),
-        ingress: rule.map(|rule| vec![rule]),
-        ..NetworkPolicySpec::default()
+/// The other pods of the cluster, names, the API server, and what the spec has brokers call.
+fn egress(traffic: &Traffic) -> Vec<NetworkPolicyEgressRule> {
+    let names = DNS_PORTS.iter().flat_map(|&number| ["UDP", "TCP"].map(|protocol| port(number, protocol)));
+    let mut rules = vec![
+        NetworkPolicyEgressRule { to: Some(vec![neighbours()]), ports: None },
+        NetworkPolicyEgressRule { to: None, ports: Some(names.collect()) },
+        NetworkPolicyEgressRule { to: None, ports: Some(ports(&API_SERVER_PORTS)) },
+    ];
+    for call in &traffic.calls {
+        let (number, namespace) = destination(call);
+        if !API_SERVER_PORTS.contains(&number) {
+            rules.push(NetworkPolicyEgressRule { to: None, ports: Some(ports(&[number])) });
+        }
+        // Behind a Service, pods listen at ports of their own.
+        rules.extend(namespace.map(|namespace| NetworkPolicyEgressRule {
+            to: Some(vec![NetworkPolicyPeer {
+                namespace_selector: Some(named(&namespace)),
+                ..NetworkPolicyPeer::default()
+            }]),
+            ports: None,
+        }));
+    }
+    rules
+}
+
+/// The port that a URL leads to, and the namespace where it may be that of a Service: `https://name.namespace.svc:9000` and
+/// `https://name.namespace`.
+fn destination(url: &str) -> (u16, Option<String>) {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().unwrap_or(443)),
+        _ => (address, 443),
     };
+    let labels: Vec<&str> = host.trim_end_matches('.').split('.').collect();
+    let namespace = match labels.as_slice() {
+        [_, namespace] | [_, namespace, "svc", ..] => Some(namespace.to_ascii_lowercase()),
+        _ => None,
+    };
+    let is_label = |name: &String| {
+        (1..=63).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    (port, namespace.filter(is_label))
+}
+
+fn policy(cluster: &ResolvedCluster, name: &str, pods: LabelSelector, spec: NetworkPolicySpec) -> Manifest {
+    let spec = NetworkPolicySpec { pod_selector: Some(pods), ..spec };
     let policy = NetworkPolicy { metadata: labels::metadata(cluster, name), spec: Some(spec) };
     manifest::typed(cluster, Stage::Configuration, &policy)
+}
+
+fn none() -> NetworkPolicySpec {
+    NetworkPolicySpec::default()
+}
+
+fn both() -> Option<Vec<String>> {
+    Some(vec!["Ingress".to_owned(), "Egress".to_owned()])
+}
+
+fn incoming(rules: Vec<NetworkPolicyIngressRule>) -> NetworkPolicySpec {
+    NetworkPolicySpec { policy_types: Some(vec!["Ingress".to_owned()]), ingress: Some(rules), ..none() }
+}
+
+fn outgoing(rules: Vec<NetworkPolicyEgressRule>) -> NetworkPolicySpec {
+    NetworkPolicySpec { policy_types: Some(vec!["Egress".to_owned()]), egress: Some(rules), ..none() }
+}
+
+/// The other pods of the namespace.
+fn neighbours() -> NetworkPolicyPeer {
+    NetworkPolicyPeer { pod_selector: Some(everything()), ..NetworkPolicyPeer::default() }
+}
+
+/// A namespace by its name, which Kubernetes itself has as a label on each.
+fn named(namespace: &str) -> LabelSelector {
+    selector(&[("kubernetes.io/metadata.name", namespace.to_owned())])
 }
 
 /// The empty selector, which selects all there is.
@@ -84,10 +177,37 @@ fn selector(labels: &[(&str, String)]) -> LabelSelector {
 }
 
 fn ports(numbers: &[u16]) -> Vec<NetworkPolicyPort> {
-    let port = |&number: &u16| NetworkPolicyPort {
+    numbers.iter().map(|&number| port(number, "TCP")).collect()
+}
+
+fn port(number: u16, protocol: &str) -> NetworkPolicyPort {
+    NetworkPolicyPort {
         port: Some(IntOrString::Int(number.into())),
-        protocol: Some("TCP".to_owned()),
+        protocol: Some(protocol.to_owned()),
         ..NetworkPolicyPort::default()
-    };
-    numbers.iter().map(port).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_brokers_call_is_a_port_and_perhaps_a_namespace() {
+        for (url, port, namespace) in [
+            ("https://login.example.com/realms/acme", 443, None),
+            ("https://login.example.com:8444", 8444, None),
+            ("https://minio.storage.svc:9000/x:1", 9000, Some("storage")),
+            ("https://minio.storage.svc.cluster.local.:9000", 9000, Some("storage")),
+            ("https://minio.storage", 443, Some("storage")),
+            ("https://user:word@minio.storage.svc", 443, Some("storage")),
+            ("https://[2001:db8::1]:9000/", 9000, None),
+            ("https://[2001:db8::1]", 443, None),
+            ("https://192.0.2.1:9000", 9000, None),
+            ("https://minio", 443, None),
+            ("https://a._!:99999", 443, None),
+        ] {
+            assert_eq!(destination(url), (port, namespace.map(str::to_owned)), "{url}");
+        }
+    }
 }

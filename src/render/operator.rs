@@ -56,7 +56,7 @@ fn adapted(mut object: Value) -> Value {
             object["kind"] = "ClusterRoleBinding".into();
             object["metadata"]["name"] = object["roleRef"]["name"].clone();
         }
-        "Deployment" => watch_everything(&mut object),
+        "Deployment" => set_variables(&mut object),
         _ => {}
     }
     match object["kind"].as_str().is_some_and(|kind| CLUSTER_SCOPED.contains(&kind)) {
@@ -71,11 +71,20 @@ fn is_for_watching(binding: &Value) -> bool {
     WATCHING_ROLES.contains(&role)
 }
 
-fn watch_everything(deployment: &mut Value) {
+/// Has the operator watch all namespaces, make pods that `restricted` pod security takes, and let itself in to them from its
+/// own namespace alone.
+fn set_variables(deployment: &mut Value) {
+    let labels = format!("kubernetes.io/metadata.name={NAMESPACE}");
+    let ours = [
+        (WATCHED, "*"),
+        ("STRIMZI_POD_SECURITY_PROVIDER_CLASS", "restricted"),
+        ("STRIMZI_OPERATOR_NAMESPACE_LABELS", labels.as_str()),
+    ];
     let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
     let variables = containers.into_iter().flatten().filter_map(|it| it.get_mut("env")?.as_array_mut());
-    for variable in variables.flatten().filter(|variable| variable["name"] == WATCHED) {
-        *variable = json!({"name": WATCHED, "value": "*"});
+    for variables in variables.filter(|variables| variables.iter().any(|it| it["name"] == WATCHED)) {
+        variables.retain(|variable| ours.iter().all(|(name, _)| variable["name"] != *name));
+        variables.splice(0..0, ours.map(|(name, value)| json!({"name": name, "value": value})));
     }
 }
 

@@ -91,6 +91,7 @@ fn an_isolated_cluster() {
             &[
                 ("NetworkPolicy/default-deny", "/spec"),
                 ("NetworkPolicy/allow-operators", "/spec"),
+                ("NetworkPolicy/allow-egress", "/spec"),
                 ("NetworkPolicy/allow-clients", "/spec"),
                 ("NetworkPolicy/allow-metrics", "/spec"),
                 ("KafkaNodePool/broker", "/spec/template/pod/affinity"),
@@ -98,6 +99,26 @@ fn an_isolated_cluster() {
             ]
         )
     );
+}
+
+/// Where the fleet has an operator of its own, it is known how that makes pods and where it is.
+#[test]
+fn a_cluster_beside_an_operator_of_its_fleet() {
+    let installed = |mut cluster: ResolvedCluster| {
+        let mut fleet = (*cluster.fleet_spec).clone();
+        fleet.advanced_config.components.strimzi = Some("1.2.0".to_owned());
+        cluster.fleet_spec = fleet.into();
+        objects(cluster)
+    };
+    let enforced = |objects: &BTreeMap<String, Value>| {
+        let labels = &objects["Namespace/kafka-acme--orders"]["metadata"]["labels"];
+        labels["pod-security.kubernetes.io/enforce"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(enforced(&objects(cluster(json!({})))), "baseline");
+    let isolated = installed(cluster(json!({"tenancy_mode": "Isolated"})));
+    assert_eq!(enforced(&isolated), "restricted");
+    let from = isolated["NetworkPolicy/allow-operators"].pointer("/spec/ingress/1/from/0/namespaceSelector");
+    assert_eq!(from, Some(&json!({"matchLabels": {"kubernetes.io/metadata.name": "strimzi-operator"}})));
 }
 
 #[test]

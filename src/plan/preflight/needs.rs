@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use super::role::NAMESPACE_ROLE;
 use crate::names::ObjectKey;
 use crate::plan::{Step, Verb};
 use crate::spec::{Exposure, Fleet};
@@ -76,7 +77,10 @@ pub const NEEDS: &[Need] = &[
     need("", "namespaces", "Namespace", OWNS),
     // They hold the inventory, too, which is replaced only as it was read.
     need("", "configmaps", "ConfigMap", &["get", "list", "watch", "create", "update", "patch", "delete"]),
+    // In namespaces of ours alone: `role` says how.
     need("", "secrets", "Secret", OWNS),
+    need(RBAC, "rolebindings", "RoleBinding", &["create"]),
+    need(RBAC, "clusterroles", "ClusterRole", &[BIND]),
     need("", "resourcequotas", "ResourceQuota", OWNS),
     need("", "limitranges", "LimitRange", OWNS),
     need("networking.k8s.io", "networkpolicies", "NetworkPolicy", OWNS),
@@ -98,19 +102,18 @@ pub const NEEDS: &[Need] = &[
     need(GATEWAYS, "gateways", "Gateway", LISTS),
     need(GATEWAYS, "gatewayclasses", "GatewayClass", LISTS),
     gateway(GATEWAYS, "gateways", "Gateway", &["get", "watch", "create", "patch", "delete"]),
-    need("storage.k8s.io", "storageclasses", "StorageClass", LISTS),
+    need("storage.k8s.io", "storageclasses", "StorageClass", &["list", "watch"]),
     // They are never deleted: with them would go every Kafka of the cluster.
     operator("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", &["get", "list", "watch", "create", "patch"]),
     operator(RBAC, "clusterroles", "ClusterRole", OWNS),
     operator(RBAC, "clusterrolebindings", "ClusterRoleBinding", &["create", "patch"]),
-    operator(RBAC, "rolebindings", "RoleBinding", OWNS),
+    operator(RBAC, "rolebindings", "RoleBinding", &["get", "list", "watch", "patch", "delete"]),
     operator("", "serviceaccounts", "ServiceAccount", OWNS),
     operator("apps", "deployments", "Deployment", &["create", "patch", "delete"]),
 ];
 
-/// To give the operator more rights than one has oneself takes these, on roles of the whole cluster. They aren't asked about:
-/// who has all of the operator's rights needs neither.
-const GRANTS: [&str; 2] = ["bind", "escalate"];
+/// The verb of giving a role to somebody without having its rights oneself.
+pub(super) const BIND: &str = "bind";
 
 const fn need(
     group: &'static str,
@@ -157,6 +160,32 @@ impl fmt::Display for Permission {
     }
 }
 
+impl Permission {
+    /// The only object that it is needed for; none where it is needed for all of the kind.
+    pub fn name(&self) -> Option<&'static str> {
+        (self.verb == BIND).then_some(NAMESPACE_ROLE)
+    }
+
+    /// Whether it lets us give ourselves the rights for Secrets in a namespace of ours.
+    fn grants_secrets(&self) -> bool {
+        self.verb == BIND || (self.resource, self.verb) == ("rolebindings", "create")
+    }
+
+    fn is_of_secrets(&self) -> bool {
+        self.group.is_empty() && self.resource == "secrets"
+    }
+}
+
+/// Of what is denied, what is really missing: Secrets take either the rights for all of them or those to get at the ones in
+/// namespaces of ours. Where both are denied, the lesser ones are missing.
+pub fn missing(mut denied: BTreeSet<Permission>) -> BTreeSet<Permission> {
+    match denied.iter().any(Permission::is_of_secrets) {
+        true => denied.retain(|permission| !permission.is_of_secrets()),
+        false => denied.retain(|permission| !permission.grants_secrets()),
+    }
+    denied
+}
+
 /// Everything that a fleet needs, verb by verb.
 pub fn permissions(extras: Extras) -> Vec<Permission> {
     let needs = NEEDS.iter().filter(|need| extras.include(need));
@@ -181,29 +210,35 @@ pub(super) fn of_step(step: &Step) -> BTreeSet<Permission> {
     let each = needs.flat_map(|&Need { group, resource, verbs, .. }| {
         verbs.iter().map(move |&verb| Permission { group, resource, verb })
     });
-    each.filter(|permission| verbs.contains(&permission.verb)).collect()
+    let mut needed: BTreeSet<Permission> =
+        each.filter(|permission| verbs.contains(&permission.verb)).collect();
+    if needed.iter().any(Permission::is_of_secrets) {
+        let all = permissions(Extras::default());
+        needed.extend(all.into_iter().filter(Permission::grants_secrets));
+    }
+    needed
 }
 
 /// The rules of a role that allow these, one a kind.
 pub(super) fn rules<'a>(permissions: impl IntoIterator<Item = &'a Permission>) -> Vec<Value> {
-    let mut verbs: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
-    for Permission { group, resource, verb } in permissions {
-        verbs.entry((group, resource)).or_default().insert(verb);
+    let mut verbs: BTreeMap<(&str, &str, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
+    for permission in permissions {
+        let Permission { group, resource, verb } = permission;
+        verbs.entry((group, resource, permission.name())).or_default().insert(verb);
     }
-    let rule = |((group, resource), verbs): ((&str, &str), BTreeSet<&str>)| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let rule = |((group, resource, name), verbs): ((&str, &str, Option<&str>), BTreeSet<&str>)| {
+        let mut rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+        if let Some(name) = name {
+            rule["resourceNames"] = json!([name]);
+        }
+        rule
+    };
     verbs.into_iter().map(rule).collect()
 }
 
-/// The ClusterRole that a fleet's user needs, and no more.
-pub fn role(name: &str, extras: Extras) -> Value {
-    let mut rules = rules(&permissions(extras));
-    if extras.operator {
-        rules.push(json!({"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": GRANTS}));
-    }
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": rules,
-    })
+/// What is allowed in the whole cluster, and what in a namespace of ours alone.
+pub(super) fn cluster_and_namespace(extras: Extras) -> (Vec<Value>, Vec<Value>) {
+    let (within, everywhere): (Vec<_>, Vec<_>) =
+        permissions(extras).into_iter().partition(Permission::is_of_secrets);
+    (rules(&everywhere), rules(&within))
 }

@@ -25,6 +25,9 @@ pub const DRIVER: Driver = Driver { traffic, clients: endpoints::clients, object
 /// Where brokers, controllers and Kafka Exporter give their metrics; Strimzi's fixed port.
 const METRICS_PORT: u16 = 9404;
 
+/// What the operator uses of a cluster's pods: the control plane or Cruise Control, replication, the agent beside each broker.
+const OPERATOR_PORTS: [u16; 3] = [9090, 9091, 8443];
+
 /// What the files beside this one need to know of a cluster.
 struct Context<'a> {
     cluster: &'a ResolvedCluster,
@@ -124,5 +127,7 @@ fn traffic(cluster: &ResolvedCluster) -> Traffic {
         client_ports: listeners::client_ports(cluster),
         metrics_port: (metrics || kafka_exporter).then_some(METRICS_PORT),
         operator: vec![("strimzi.io/kind", "cluster-operator".to_owned())],
+        operator_ports: OPERATOR_PORTS.to_vec(),
+        calls: oauth::calls(cluster).chain(tiered_storage::calls(cluster)).collect(),
     }
 }

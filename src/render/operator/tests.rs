@@ -41,7 +41,15 @@ fn the_operator_watches_everything_from_a_namespace_of_its_own() {
     }
     let body = |kind: &str| objects.iter().find(|it| it.key.kind == kind).unwrap().body.value();
     let variables = body("Deployment")["spec"]["template"]["spec"]["containers"][0]["env"].clone();
-    assert_eq!(variables[0], json!({"name": "STRIMZI_NAMESPACE", "value": "*"}));
+    let set = [
+        ("STRIMZI_NAMESPACE", "*"),
+        ("STRIMZI_POD_SECURITY_PROVIDER_CLASS", "restricted"),
+        ("STRIMZI_OPERATOR_NAMESPACE_LABELS", "kubernetes.io/metadata.name=strimzi-operator"),
+    ];
+    assert_eq!(
+        variables.as_array().unwrap()[..3],
+        set.map(|(name, value)| json!({"name": name, "value": value}))
+    );
     let own = json!({"fieldRef": {"fieldPath": "metadata.namespace"}});
     assert_eq!(variables.as_array().unwrap().last().unwrap()["valueFrom"], own);
     let pods = body("Deployment")["spec"]["template"]["metadata"]["labels"].clone();

@@ -96,11 +96,14 @@ pub(super) fn denied_host(host: &str) -> Option<String> {
 
 /// Why an address must not be connected to on a tenant's word, as the end of `ADDRESS is …`; none when it may.
 ///
-/// An IPv4 address inside of an IPv6 one (RFC 4291 mapped and compatible, RFC 6052, RFC 3056) is judged as itself.
+/// An IPv4 address inside of an IPv6 one (RFC 4291 mapped and compatible, RFC 2765, RFC 6052, RFC 8215, RFC 3056) is judged as
+/// itself.
 pub fn denied_range(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => denied_v4(address),
-        IpAddr::V6(address) => denied_v6(address).or_else(|| embedded(address).and_then(denied_v4)),
+        IpAddr::V6(address) => {
+            denied_v6(address).or_else(|| embedded(address).into_iter().find_map(denied_v4))
+        }
     }
 }
 
@@ -111,6 +114,7 @@ const METADATA_V6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
 
 const LOOPBACK: &str = "a loopback address, of the host that Streamfleet itself runs on";
+const SITE_LOCAL: &str = "a site-local address, by which emulators lead to the host that they run on";
 const LINK_LOCAL: &str = "a link-local address, where clouds keep their metadata services";
 const METADATA: &str = "the address of a cloud's metadata service";
 const MULTICAST: &str = "a multicast address";
@@ -134,20 +138,36 @@ fn denied_v6(address: Ipv6Addr) -> Option<&'static str> {
         (address.is_loopback(), LOOPBACK),
         (address.is_unspecified(), UNSPECIFIED),
         (address.is_unicast_link_local(), LINK_LOCAL),
+        // fec0::/10. Nobody uses them any more but emulators, for the way to the host.
+        (address.segments()[0] & 0xffc0 == 0xfec0, SITE_LOCAL),
         (METADATA_V6.contains(&address), METADATA),
         (address.is_multicast(), MULTICAST),
     ];
     ranges.into_iter().find_map(|(within, range)| within.then_some(range))
 }
 
-/// The IPv4 address inside of an IPv6 one that gateways or the system itself turn into it.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The IPv4 addresses that gateways, or the system itself, may turn an IPv6 one into.
+fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
-        [0x2002, high, low, ..] => Some(v4(high, low)),
-        _ => None,
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => vec![v4(high, low)],
+        [0x2002, high, low, ..] => vec![v4(high, low)],
+        [0x64, 0xff9b, 1, ..] => local_use(address),
+        _ => Vec::new(),
     }
+}
+
+/// What stands in an address of 64:ff9b:1::/48. How much of it is the prefix is known to the network alone, so each place that
+/// RFC 6052 has is looked at. One that is empty says nothing while another isn't.
+fn local_use(address: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let octets = address.octets();
+    // The ninth octet is left out wherever it would be a part.
+    let places = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]];
+    let found = places.map(|place| Ipv4Addr::from(place.map(|at| octets[at])));
+    let filled: Vec<Ipv4Addr> = found.into_iter().filter(|found| found.octets()[0] != 0).collect();
+    if filled.is_empty() { vec![Ipv4Addr::UNSPECIFIED] } else { filled }
 }
 
 #[cfg(test)]
@@ -174,12 +194,30 @@ mod tests {
             ("::127.0.0.1", LOOPBACK),
             ("64:ff9b::a9fe:a9fe", LINK_LOCAL),
             ("2002:7f00:1::", LOOPBACK),
+            ("::ffff:0:127.0.0.1", LOOPBACK),
+            ("::ffff:0:169.254.169.254", LINK_LOCAL),
+            ("64:ff9b:1::127.0.0.1", LOOPBACK),
+            ("64:ff9b:1:a9fe:a9:fe00::", LINK_LOCAL),
+            ("64:ff9b:1:ffa9:fe:a9fe::", LINK_LOCAL),
+            ("64:ff9b:1:ffff:7f:0:100:0", LOOPBACK),
+            ("64:ff9b:1::", UNSPECIFIED),
+            ("fec0::2", SITE_LOCAL),
+            ("feff::1", SITE_LOCAL),
         ];
         for (address, range) in denied {
             assert_eq!(denied_range(address.parse().unwrap()), Some(range), "{address}");
         }
-        for address in ["10.0.0.1", "192.168.1.1", "203.0.113.7", "fd00::1", "2001:db8::1", "::ffff:10.0.0.1"]
-        {
+        for address in [
+            "10.0.0.1",
+            "192.168.1.1",
+            "203.0.113.7",
+            "fd00::1",
+            "2001:db8::1",
+            "::ffff:10.0.0.1",
+            "::ffff:0:10.0.0.1",
+            "64:ff9b:1::10.0.0.1",
+            "64:ff9b:1:a00:0:100::",
+        ] {
             assert_eq!(denied_range(address.parse().unwrap()), None, "{address}");
         }
     }

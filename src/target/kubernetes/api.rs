@@ -1,6 +1,7 @@
 //! The calls that are made to an API server. What an answer says counts only when it is one to what was asked: nothing is
 //! gone because something in between said "not found".
 
+mod grant;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use futures_util::{Stream, StreamExt as _};
 use http::{Method, Request};
 use kube::Client;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 
 use super::answer::{Answer, Failed, attempt, stream};
@@ -42,11 +44,22 @@ pub(super) struct Api {
     served: Mutex<BTreeMap<String, BTreeMap<String, Served>>>,
     /// What was written and a view has yet to see; none where there is no view.
     written: Option<Mutex<Vec<Written>>>,
+    /// Whether Secrets may be read in all namespaces.
+    secrets_everywhere: OnceCell<bool>,
+    /// Who we are to the server.
+    user: OnceCell<String>,
 }
 
 impl Api {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, pulse: Pulse::default(), served: Mutex::default(), written: None }
+        Self {
+            client,
+            pulse: Pulse::default(),
+            served: Mutex::default(),
+            written: None,
+            secrets_everywhere: OnceCell::new(),
+            user: OnceCell::new(),
+        }
     }
 
     /// One that remembers what it writes until somebody takes it.
@@ -151,14 +164,20 @@ impl Api {
     ) -> Result<String, KubeError> {
         let attempted = format!("list objects of kind {kind}");
         let mut next = String::new();
+        let listed =
+            if kind == SECRET { "PartialObjectMetadataList".to_owned() } else { format!("{kind}List") };
         loop {
             let url = format!("{path}&limit={PAGE}&continue={next}");
-            let list = self.call(&attempted, Method::GET, &url, None, &Value::Null).await;
+            let mut request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
+            metadata_alone(kind, "PartialObjectMetadataList", &mut request);
+            let list = self.send(Nature::Repeatable, request).await;
+            let list =
+                list.map(|answer| answer.value).map_err(|(failed, tries)| failed.told(&attempted, tries));
             if list.as_ref().is_err_and(|error| error.is_code(404)) {
                 self.lock().clear();
             }
             let mut list = list?;
-            let is_list = list["kind"] == format!("{kind}List") && !version(&list).is_empty();
+            let is_list = list["kind"] == listed.as_str() && !version(&list).is_empty();
             match list.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) if is_list => page(items),
                 _ => return Err(unasked(&attempted)),
@@ -185,7 +204,8 @@ impl Api {
         let url = format!(
             "{path}&watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         );
-        let request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
+        let mut request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
+        metadata_alone(kind, "PartialObjectMetadata", &mut request);
         let answer = timeout(CALL_TIMEOUT, stream(&self.client, request)).await;
         let answer = answer
             .unwrap_or(Err(Failed::Overdue(CALL_TIMEOUT)))
@@ -292,8 +312,10 @@ impl Api {
         if let Some(reason) = self.pulse.silence(began) {
             return Err((Failed::Resting(reason), 0));
         }
-        let answer = persist(nature, || attempt(&self.client, request.clone())).await;
-        tally::count(&answer);
+        let answer = match self.persistent(nature, &request).await {
+            Err(refused) => Box::pin(self.granted(nature, &request, refused)).await,
+            answer => answer,
+        };
         match &answer {
             Err((failed, _)) if failed.is_silence() => {
                 self.pulse.was_silent(began, Instant::now(), &failed.reason());
@@ -304,6 +326,12 @@ impl Api {
         if let Err((Failed::Stray { code: 404, .. }, _)) = &answer {
             self.lock().clear();
         }
+        answer
+    }
+
+    async fn persistent(&self, nature: Nature, request: &Request<Vec<u8>>) -> Result<Answer, (Failed, u32)> {
+        let answer = persist(nature, || attempt(&self.client, request.clone())).await;
+        tally::count(&answer);
         answer
     }
 }
@@ -334,6 +362,16 @@ fn request(
         None => request.body(Vec::new()),
     };
     request.map_err(|error| KubeError::connection(attempted, error.to_string()))
+}
+
+/// The kind of which nothing but metadata is listed and watched: nobody has to have what many of them hold.
+const SECRET: &str = "Secret";
+
+fn metadata_alone(kind: &str, form: &str, request: &mut Request<Vec<u8>>) {
+    let accept = format!("application/json;as={form};g=meta.k8s.io;v=v1");
+    if let Some(accept) = accept.parse().ok().filter(|_| kind == SECRET) {
+        request.headers_mut().insert("accept", accept);
+    }
 }
 
 /// Not being there is no error.
@@ -394,6 +432,17 @@ pub(super) fn uid(object: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_secrets_nothing_but_metadata_is_listed() {
+        let accepted = |kind| {
+            let mut request = request("", Method::GET, "/", None, &Value::Null).unwrap();
+            metadata_alone(kind, "PartialObjectMetadataList", &mut request);
+            request.headers()["accept"].to_str().unwrap().to_owned()
+        };
+        assert_eq!(accepted("Pod"), "application/json");
+        assert_eq!(accepted("Secret"), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+    }
 
     #[test]
     fn a_name_stays_one_part_of_its_path() {

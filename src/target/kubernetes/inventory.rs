@@ -24,7 +24,7 @@ use crate::plan::Contest;
 use crate::target::{self, marks::Marks};
 
 /// The namespace of our own.
-pub(super) const NAMESPACE: &str = "streamfleet-system";
+pub(super) const NAMESPACE: &str = crate::plan::preflight::SYSTEM_NAMESPACE;
 
 /// The label by which the ConfigMaps are found, as a selector has it in a URL.
 pub(super) const SELECTOR: &str = "streamfleet.io%2Finventory%3Dtrue";

@@ -169,9 +169,9 @@ async fn others(
     Ok(found)
 }
 
-/// Whether a Secret is the token of a service account, which goes with that.
+/// Whether a Secret is the token of a service account, which goes with that. Of Secrets nothing but metadata is listed.
 fn is_token(live: &Value) -> bool {
-    live["type"] == "kubernetes.io/service-account-token"
+    live.pointer("/metadata/annotations/kubernetes.io~1service-account.name").is_some()
 }
 
 /// All claims of a namespace, and the binding of its cluster. Where they may not be read there are none to delete, and the

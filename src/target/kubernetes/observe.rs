@@ -102,11 +102,10 @@ impl KubernetesTarget {
         look: &Look<'_>,
     ) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
         let api = self.api().await?;
-        if let Some(view) = &self.view {
-            view.follow_kinds(keys.iter().copied());
-            if view.is_complete().await? {
-                return view_all(view, api, keys, look).await;
-            }
+        if let Some(view) = &self.view
+            && view.follow_kinds(keys.iter().copied()).await?
+        {
+            return view_all(view, api, keys, look).await;
         }
         let found = fetch(api, keys, look.inventory).await?;
         Ok(found.into_iter().map(|(key, object)| (key, Found::from(object))).collect())
@@ -331,9 +330,10 @@ async fn fetch_kinds<'k>(
     for (kind, keys) in kinds {
         // Namespaces are listed whatever their labels, since each of a first apply would be asked for otherwise.
         let (selector, whole) = if kind == ("v1", "Namespace") { ("", true) } else { (SELECTOR, false) };
+        // All Secrets of a cluster are nobody's to list, and a listing lacks what is in them.
         let listed = match keys.len() {
-            0..LIST_FROM => None,
-            _ => list(api, kind, selector).await?,
+            LIST_FROM.. if kind != ("v1", "Secret") => list(api, kind, selector).await?,
+            _ => None,
         };
         // A listing that was cut short on the way looks as one that has less: what should be there is asked for all the same.
         let known = match whole && listed.is_some() {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::api::{Api, unasked};
 use super::{KubeError, KubernetesTarget};
 use crate::plan::preflight::{
-    Extras, Facts, LoadBalancers, Operator, Permission, Place, Room, StorageClass, Version, name_of,
+    Extras, Facts, LoadBalancers, Operator, Permission, Place, Room, StorageClass, Version, missing, name_of,
     permissions,
 };
 
@@ -80,26 +80,27 @@ fn of_kind(attempted: &str, kind: &str, answer: Value) -> Result<Value, KubeErro
 
 /// What we may not do. Whoever may do everything is asked once.
 async fn denied(api: &Api, extras: Extras) -> Result<BTreeSet<Permission>, KubeError> {
-    if is_allowed(api, "*", "*", "*").await? {
+    if is_allowed(api, &Permission { group: "*", resource: "*", verb: "*" }).await? {
         return Ok(BTreeSet::new());
     }
     let ask = |permission: Permission| async move {
-        let Permission { group, resource, verb } = permission;
-        let allowed = is_allowed(api, group, resource, verb).await?;
+        let allowed = is_allowed(api, &permission).await?;
         Ok::<_, KubeError>((!allowed).then_some(permission))
     };
     let asked: Vec<_> = permissions(extras).into_iter().map(ask).collect();
     let denied: Vec<_> = stream::iter(asked).buffer_unordered(AT_ONCE).try_collect().await?;
-    Ok(denied.into_iter().flatten().collect())
+    Ok(missing(denied.into_iter().flatten().collect()))
 }
 
-async fn is_allowed(api: &Api, group: &str, resource: &str, verb: &str) -> Result<bool, KubeError> {
-    // No namespace stands for all of them.
+pub(super) async fn is_allowed(api: &Api, permission: &Permission) -> Result<bool, KubeError> {
+    let Permission { group, resource, verb } = *permission;
+    // No namespace stands for all of them, and so does no name.
     let kind = "SelfSubjectAccessReview";
+    let name = permission.name();
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
         "kind": kind,
-        "spec": {"resourceAttributes": {"group": group, "resource": resource, "verb": verb}},
+        "spec": {"resourceAttributes": {"group": group, "resource": resource, "verb": verb, "name": name}},
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let attempted = format!("ask whether the fleet's user may {verb} {resource}");

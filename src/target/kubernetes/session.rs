@@ -223,6 +223,9 @@ async fn apply(
         Some(_) => write::apply(api, &key, body, false).await?,
     };
     definition::wait_until_served(api, &key, &object).await?;
+    if key.kind == "Namespace" {
+        api.prepare(&key.name).await;
+    }
     let uid = uid(&object).unwrap_or_default().to_owned();
     let left = (!left.is_empty()).then(|| Left { contests: left, managers: fields::others(&object) });
     Ok(Written { uid, applied, fields: fields::digest(&object), left })

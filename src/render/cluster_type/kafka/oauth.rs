@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::jaas::{self, JaasOption};
 use super::placement::Mount;
 use super::{Context, user};
+use crate::catalog::ResolvedCluster;
 use crate::names::Digest;
 use crate::render::{Manifest, Stage, labels, manifest};
 use crate::spec::IdentityProvider;
@@ -46,6 +47,11 @@ pub fn authentication(context: &Context) -> Option<Value> {
             "connections.max.reauth.ms": REAUTHENTICATION_MS,
         },
     }))
+}
+
+/// What brokers call for it. Clients call the rest.
+pub fn calls(cluster: &ResolvedCluster) -> impl Iterator<Item = String> {
+    cluster.identity_provider.iter().map(|provider| provider.jwks_uri.clone())
 }
 
 /// The broker options that go with it.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::Context;
 use super::jaas::plain;
 use super::placement::Mount;
-use crate::catalog::TieredStorage;
+use crate::catalog::{ResolvedCluster, TieredStorage};
 use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
 use crate::spec::CloudProvider;
 
@@ -50,10 +50,7 @@ fn class_path(storage: &TieredStorage) -> String {
 
 /// The settings of the plugin. All are strings.
 fn plugin_config(context: &Context, storage: &TieredStorage) -> Value {
-    let endpoint = match storage.account.provider {
-        CloudProvider::S3 => storage.account.endpoint.as_deref().map(plain),
-        CloudProvider::Aws => None,
-    };
+    let endpoint = endpoint(storage).map(plain);
     json!({
         "storage.backend.class": "io.aiven.kafka.tieredstorage.storage.s3.S3Storage",
         "storage.s3.bucket.name": plain(&storage.bucket),
@@ -64,6 +61,20 @@ fn plugin_config(context: &Context, storage: &TieredStorage) -> Value {
         "key.prefix": format!("{}/{}/", context.cluster.spec.organization, context.name()),
         "chunk.size": CHUNK_BYTES.to_string(),
     })
+}
+
+/// The service that has the bucket; none where it is Amazon's own.
+fn endpoint(storage: &TieredStorage) -> Option<&str> {
+    match storage.account.provider {
+        CloudProvider::S3 => storage.account.endpoint.as_deref(),
+        CloudProvider::Aws => None,
+    }
+}
+
+/// What brokers call for it.
+pub fn calls(cluster: &ResolvedCluster) -> impl Iterator<Item = String> {
+    let storage = cluster.tiered_storage.iter();
+    storage.map(|storage| endpoint(storage).unwrap_or("https://s3.amazonaws.com").to_owned())
 }
 
 /// The broker options that go with it: the plugin's index is a topic, with as many copies as any other.

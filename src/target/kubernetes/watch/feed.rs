@@ -176,7 +176,7 @@ impl Feed {
 
     async fn listen(&self, connected: &mut bool) -> Result<End, KubeError> {
         let Topic { api_version, kind, namespace, query, .. } = &self.topic;
-        let Some(path) = self.api.selected((api_version, kind), *namespace, query).await? else {
+        let Some(path) = self.api.selected((api_version, kind), namespace.as_deref(), query).await? else {
             return Ok(End::NotServed);
         };
         if self.state().shelf.position.is_empty() {

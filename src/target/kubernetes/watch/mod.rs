@@ -135,10 +135,39 @@ impl View {
         self.gate.renew(cluster);
     }
 
-    /// Views these objects' kinds too.
-    pub(super) fn follow_kinds<'k>(&self, keys: impl IntoIterator<Item = &'k ObjectKey>) {
+    /// Views these objects' kinds too, and says whether all of that was told, as [`View::is_complete`] does. What is viewed
+    /// namespace by namespace is so while we have the namespace.
+    ///
+    /// # Errors
+    /// When the server is away, or is not the fleet's.
+    pub(super) async fn follow_kinds<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k ObjectKey>,
+    ) -> Result<bool, KubeError> {
         let topics: BTreeSet<Topic> = keys.into_iter().map(Topic::of).collect();
-        self.follow(topics);
+        let (within, everywhere): (Vec<_>, Vec<_>) =
+            topics.into_iter().partition(|topic| topic.namespace.is_some());
+        self.follow(everywhere);
+        if !self.is_complete().await? {
+            return Ok(false);
+        }
+        let namespaces = self.namespaces();
+        let is_there = |topic: &Topic| {
+            let namespace = topic.namespace.as_ref();
+            namespace.is_none_or(|it| *it == inventory::NAMESPACE || namespaces.contains(it))
+        };
+        self.feeds().retain(|topic, _| is_there(topic));
+        self.follow(within.into_iter().filter(is_there));
+        self.is_complete().await
+    }
+
+    /// The namespaces of ours, as far as they were told of.
+    fn namespaces(&self) -> BTreeSet<String> {
+        let feeds = self.feeds();
+        let Some(running) = feeds.get(&Topic::of(&inventory::namespace_key(""))) else {
+            return BTreeSet::new();
+        };
+        running.feed.state().shelf.objects.keys().map(|(_, name)| name.clone()).collect()
     }
 
     fn follow(&self, topics: impl IntoIterator<Item = Topic>) {

@@ -45,7 +45,7 @@ fn view(server: &Server) -> View {
     let fleet = "acme/eu".to_owned().try_into().unwrap();
     let view =
         View::start((fleet, Uuid::nil()), cluster(Some("first")), api, Handle::current(), Arc::default());
-    view.follow_kinds([&thing("a")]);
+    view.follow([Topic::of(&thing("a"))]);
     view
 }
 

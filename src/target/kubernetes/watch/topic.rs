@@ -42,20 +42,23 @@ pub(super) struct Topic {
     pub(super) api_version: String,
     pub(super) kind: String,
     /// None for all namespaces.
-    pub(super) namespace: Option<&'static str>,
+    pub(super) namespace: Option<String>,
     /// Which objects, as a URL's query; empty for all.
     pub(super) query: String,
     pub(super) purpose: Purpose,
 }
 
 impl Topic {
-    /// The objects of ours of the kind that an object is.
+    /// The objects of ours of the kind that an object is. Secrets are watched namespace by namespace, as the rights for them
+    /// are given.
     pub(super) fn of(key: &ObjectKey) -> Topic {
         let (api_version, kind) = (key.api_version.as_str(), key.kind.as_str());
-        match health::is_of_ours(api_version, kind) {
-            true => Topic::both(api_version, kind),
-            false => Topic::everywhere(api_version, kind, labelled(SELECTOR), Purpose::Ours),
+        if health::is_of_ours(api_version, kind) {
+            return Topic::both(api_version, kind);
         }
+        let topic = Topic::everywhere(api_version, kind, labelled(SELECTOR), Purpose::Ours);
+        let is_secret = (api_version, kind) == ("v1", "Secret");
+        Topic { namespace: key.namespace.clone().filter(|_| is_secret), ..topic }
     }
 
     /// What the cluster remembers.
@@ -63,7 +66,7 @@ impl Topic {
         Topic {
             api_version: "v1".to_owned(),
             kind: "ConfigMap".to_owned(),
-            namespace: Some(inventory::NAMESPACE),
+            namespace: Some(inventory::NAMESPACE.to_owned()),
             query: labelled(inventory::SELECTOR),
             purpose: Purpose::Inventory,
         }

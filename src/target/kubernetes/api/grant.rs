@@ -1,0 +1,154 @@
+//! The rights for Secrets in a namespace of ours. Where we don't have them for the whole cluster, we give them to ourselves in
+//! each namespace, by a RoleBinding to a ClusterRole that an administrator made. What else that could be used for, a policy
+//! that comes with the role refuses.
+//!
+//! It is no step of a plan, as the inventory is none: it is our own way to the objects of a plan and none of them.
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::super::answer::{Answer, Failed, attempt};
+use super::super::preflight::is_allowed;
+use super::super::retry::Nature;
+use super::{Api, KubeError, encoded, request};
+use crate::names::Digest;
+use crate::plan::preflight::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Permission};
+
+/// How long a server may take to learn of a RoleBinding that it has stored.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often it is asked meanwhile.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+impl Api {
+    /// Gives ourselves the rights for Secrets in a namespace that was just made, unless we have them for all.
+    pub(in crate::target::kubernetes) async fn prepare(&self, namespace: &str) {
+        if !namespace.starts_with(CLUSTER_NAMESPACES) {
+            return;
+        }
+        let everywhere = self.secrets_everywhere.get_or_try_init(|| async {
+            is_allowed(self, &Permission { group: "", resource: "secrets", verb: "get" }).await
+        });
+        match everywhere.await {
+            Ok(false) => drop(self.grant(namespace).await),
+            Ok(true) => {}
+            // Whoever needs a Secret there finds out.
+            Err(error) => tracing::debug!(%error, namespace, "not known whether Secrets may be read"),
+        }
+    }
+
+    /// Makes a call on Secrets anew that was refused since we have no rights in their namespace, once we have.
+    pub(super) async fn granted(
+        &self,
+        nature: Nature,
+        request: &Request<Vec<u8>>,
+        refused: (Failed, u32),
+    ) -> Result<Answer, (Failed, u32)> {
+        let lacks_rights = |failed: &Failed| matches!(failed, Failed::Refused { status, .. } if status.code == 403 && status.message.contains("User \""));
+        let Some(namespace) = secrets_in(request.uri().path()).filter(|_| lacks_rights(&refused.0)) else {
+            return Err(refused);
+        };
+        if !self.grant(namespace).await {
+            return Err(refused);
+        }
+        let since = Instant::now();
+        loop {
+            match self.persistent(nature, request).await {
+                Err((failed, _)) if lacks_rights(&failed) && since.elapsed() < PATIENCE => {
+                    sleep(INTERVAL).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Makes the RoleBinding in a namespace of ours. Says whether it is there.
+    async fn grant(&self, namespace: &str) -> bool {
+        let made = self.bind(namespace).await;
+        made.unwrap_or_else(|error| {
+            tracing::debug!(%error, namespace, "no rights for Secrets");
+            false
+        })
+    }
+
+    async fn bind(&self, namespace: &str) -> Result<bool, KubeError> {
+        let path = format!("/api/v1/namespaces/{}", encoded(namespace));
+        let there = self.ask("read a namespace", Method::GET, &path, &Value::Null).await?;
+        let label = "/metadata/labels/app.kubernetes.io~1managed-by";
+        if !namespace.starts_with(CLUSTER_NAMESPACES) || there.pointer(label) != Some(&"streamfleet".into()) {
+            return Ok(false);
+        }
+        let user = self.user.get_or_try_init(|| self.who_we_are()).await?;
+        // One of another user's, from before, is left as it is.
+        let name = format!("streamfleet-{}", Digest::of(user).short());
+        let binding = json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "RoleBinding",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": {"app.kubernetes.io/managed-by": "streamfleet"},
+            },
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": NAMESPACE_ROLE},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+        });
+        let path = format!("/apis/{RBAC}/v1/namespaces/{}/rolebindings", encoded(namespace));
+        match self.ask("give ourselves the rights for Secrets", Method::POST, &path, &binding).await {
+            // Who made it a moment ago was another call of ours.
+            Err(error) if !error.is_code(409) => Err(error),
+            _ => Ok(true),
+        }
+    }
+
+    async fn who_we_are(&self) -> Result<String, KubeError> {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let attempted = "ask who the fleet's user is";
+        let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let answer = self.ask(attempted, Method::POST, path, &review).await?;
+        let name = answer.pointer("/status/userInfo/username").and_then(Value::as_str);
+        name.map(str::to_owned).ok_or_else(|| super::unasked(attempted))
+    }
+
+    /// Makes one call, outside of [`Api::send`], which comes here.
+    async fn ask(
+        &self,
+        attempted: &str,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, KubeError> {
+        let content = (method == Method::POST).then_some("application/json");
+        let request = request(attempted, method, path, content, body)?;
+        let answer = attempt(&self.client, request).await;
+        answer.map(|answer| answer.value).map_err(|failed| failed.told(attempted, 1))
+    }
+}
+
+/// The namespace whose Secrets a path leads to.
+fn secrets_in(path: &str) -> Option<&str> {
+    let (namespace, rest) = path.strip_prefix("/api/v1/namespaces/")?.split_once('/')?;
+    (rest == "secrets" || rest.starts_with("secrets/")).then_some(namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_secrets_in_a_namespace_take_rights_there() {
+        for (path, namespace) in [
+            ("/api/v1/namespaces/kafka-a--b/secrets", Some("kafka-a--b")),
+            ("/api/v1/namespaces/kafka-a--b/secrets/orders-tls", Some("kafka-a--b")),
+            ("/api/v1/namespaces/kafka-a--b/configmaps/secrets", None),
+            ("/api/v1/namespaces/secrets", None),
+            ("/api/v1/secrets", None),
+        ] {
+            assert_eq!(secrets_in(path), namespace, "{path}");
+        }
+    }
+}
