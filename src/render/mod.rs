@@ -36,6 +36,7 @@ use crate::spec::InfraType;
 pub use cluster_type::{Clients, Endpoint, Login, ServerTrust};
 pub use gateway::{is_private, is_routed};
 pub use labels::DEDICATED;
+pub use resources::Resources;
 use sizing::Sizing;
 
 /// Renders every cluster of the catalog. Each fleet is a key of the result, also one without clusters.
