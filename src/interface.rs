@@ -89,8 +89,10 @@ pub fn standing(
         (None, None, _) => (Status::Pending, None),
         // What runs is told as it runs, whatever its spec says by now.
         (Some(_), _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
+        // What its spec asks for isn't done, as where a change waits or is refused, and it runs on as it was.
         (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. }))) => {
-            (Status::Degraded, Some(hold.to_string()))
+            let (status, ails) = as_applied(&conditions);
+            (status, Some(ails.unwrap_or_else(|| hold.to_string())))
         }
         (Some(_), Some(change), _) => changing(change, &conditions),
         (Some(_), None, _) => match as_applied(&conditions) {

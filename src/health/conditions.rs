@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 
 use crate::catalog::Condition;
+use crate::names::quantity;
 
 use super::memory::{Memory, Sign};
 use super::reason::{brief, quoted};
 use super::trouble;
-use super::view::{Operator, OperatorCondition, Seen};
-use super::{DEBOUNCE, Wanted};
+use super::view::{Claim, Operator, OperatorCondition, Seen};
+use super::{DEADLINE, DEBOUNCE, Wanted};
 
 /// The operator's warnings that mean that what is wanted isn't what is there, and what a person should know of them.
 /// Others are good to know, in the operator's own words.
@@ -83,6 +84,7 @@ pub(super) fn of(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timesta
     }));
     conditions.extend(entity_operator(wanted, seen, memory, now));
     conditions.extend(users(seen, memory));
+    conditions.extend(kept_disks(wanted, seen, memory, now));
     conditions.extend(of_the_operator(seen, memory, now));
     conditions.sort_by(|a, b| (&a.kind, &a.message).cmp(&(&b.kind, &b.message)));
     conditions.dedup();
@@ -115,6 +117,8 @@ fn warnings(seen: &Seen) -> impl Iterator<Item = &OperatorCondition> {
     of_kafka.chain(of_pools).filter(|condition| condition.kind == "Warning" && condition.holds)
 }
 
+/// That the entity operator isn't ready. While a change is under way it restarts, as the plan says, so that it needs a person
+/// only when it can't start or doesn't come back in time.
 fn entity_operator(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> Option<Condition> {
     let asked = seen.kafka.as_ref().is_some_and(|kafka| kafka.entity_operator) && memory.succeeded.is_some();
     let pods = seen.pods.as_ref().filter(|_| asked)?;
@@ -124,13 +128,51 @@ fn entity_operator(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Times
     if ready {
         return None;
     }
-    let why = found().map(|(name, pod)| trouble::of_pod(wanted, seen, name, pod)).min();
-    let why = why.map_or("it has no pod".to_owned(), |t| format!("pod {} {}", quoted(&t.pod), t.why));
+    let trouble = found().map(|(name, pod)| trouble::of_pod(wanted, seen, name, pod)).min();
+    let is_stuck = trouble.as_ref().is_some_and(|trouble| trouble.kind.is_stuck());
+    let is_stuck = is_stuck && memory.lasts(Sign::StuckHelper, now);
+    let overdue = memory.lasted(Sign::NoEntityOperator, now).is_some_and(|lasted| lasted >= DEADLINE);
+    let restarts = memory.update.is_some() && !is_stuck && !overdue;
+    let why = trouble.map_or("it has no pod".to_owned(), |t| format!("pod {} {}", quoted(&t.pod), t.why));
     Some(Condition {
         kind: "EntityOperatorNotReady".to_owned(),
-        degraded: memory.lasts(Sign::NoEntityOperator, now),
+        degraded: memory.lasts(Sign::NoEntityOperator, now) && !restarts,
         message: format!("users and topics aren't kept up to date: {why}"),
     })
+}
+
+/// The disks of nodes that were removed, which stay with what was on them, and cost what they cost. For a moment, a node that is
+/// added has a disk before the operator says that there is such a node.
+fn kept_disks(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> Option<Condition> {
+    let is_kept = |name: &str, claim: &Claim| {
+        let (pool, id) = name.rsplit_once('-')?;
+        let id: u32 = id.parse().ok()?;
+        let of_pool = |pool_name: &String| pool.ends_with(&format!("-{}-{pool_name}", wanted.cluster));
+        let (_, pool) = seen.pools.iter().find(|(pool_name, _)| of_pool(pool_name))?;
+        let is_removed = !pool.node_ids.is_empty() && !pool.node_ids.contains(&id);
+        let has_pod =
+            seen.pods.iter().flatten().any(|(pod, _)| seen.claims_of(pod).any(|(it, _)| it == name));
+        Some(is_removed && !has_pod && !claim.goes)
+    };
+    let kept = seen.claims.iter().filter(|(name, claim)| is_kept(name, claim).unwrap_or_default());
+    let kept: Vec<(&String, &Claim)> = kept.filter(|_| !wanted.deleting).collect();
+    memory.note(Sign::KeptDisks, !kept.is_empty(), now);
+    let (first, _) = kept.first().filter(|_| memory.lasts(Sign::KeptDisks, now))?;
+    let size = |claim: &Claim| claim.capacity.as_deref().or(claim.requested.as_deref()).and_then(quantity);
+    let bytes: f64 = kept.iter().filter_map(|(_, claim)| size(claim)).sum();
+    let gib = (bytes / f64::from(1 << 30)).ceil();
+    let (first, namespace) = (quoted(first), &wanted.namespace);
+    let which = match kept.len() {
+        1 => format!("disk {first} of a node that was removed is kept, with {gib} GiB"),
+        many => format!(
+            "{many} disks of nodes that were removed are kept, {first} among them, with {gib} GiB in all"
+        ),
+    };
+    let message = format!(
+        "{which}; a node that is added again takes its disk back, and what isn't needed is deleted by hand in namespace \
+         {namespace}"
+    );
+    Some(Condition { kind: "DisksKept".to_owned(), degraded: false, message })
 }
 
 /// Users that have no credentials. Only one that the operator failed to make needs a person.

@@ -98,15 +98,35 @@ pub fn judge_all(
     let (mut status, mut fleet) = judge(&seen.operator, &statuses, &before.fleet, now);
     let is_fine = |_: &&Condition| [Status::Healthy, Status::Pending].contains(&status.status);
     let unserved = unserved(seen, &mut fleet, now);
-    let known = || seen.hidden.iter().chain(&unserved);
+    let no_room = no_room(&clusters);
+    let known = || seen.hidden.iter().chain(&unserved).chain(&no_room);
     if let Some(bad) = known().find(|condition| condition.degraded).filter(is_fine) {
         (status.status, status.reason) = (Status::Degraded, Some(bad.message.clone()));
+    } else if let Some(waits) = no_room.as_ref().filter(is_fine) {
+        // Nodes may be on their way.
+        (status.status, status.reason) = (Status::Updating, Some(waits.message.clone()));
     }
     status.conditions.extend(known().cloned());
     if seen.gateway.is_some() {
         fleet.gateway.clone_from(&seen.gateway);
     }
     (FleetHealth { status, clusters }, Memories { fleet, clusters: memories })
+}
+
+/// That the fleet has no room for a pod of a cluster. The fleet is in trouble by that when the cluster is.
+fn no_room(clusters: &BTreeMap<ResourceKey, Judgement>) -> Option<Condition> {
+    let in_trouble = |status: Status| [Status::Degraded, Status::Failed].contains(&status);
+    let waits = clusters.iter().filter(|(_, it)| it.status.status != Status::Deleting);
+    let waits =
+        waits.filter_map(|(key, it)| Some((in_trouble(it.status.status), key, it.unschedulable.as_ref()?)));
+    let waits: Vec<_> = waits.collect();
+    let (degraded, cluster, why) = waits.iter().max_by_key(|(degraded, ..)| degraded)?;
+    let more = match waits.len() {
+        1 => String::new(),
+        count => format!(" (and pods of {} more of its clusters)", count - 1),
+    };
+    let message = format!("no node takes a pod of {cluster}: {why}{more}");
+    Some(Condition { kind: "PodsUnschedulable".to_owned(), degraded: *degraded, message })
 }
 
 /// That the Gateway has had no address for longer than any controller takes. One that never had any has had none since it
@@ -142,6 +162,7 @@ fn unseen(wanted: &Wanted, seen: &FleetSeen, known: &Memory, now: Timestamp) -> 
         in_progress: Vec::new(),
         pending_destructions: Vec::new(),
         outputs: known.outputs().clone(),
+        unschedulable: None,
         gone: false,
         clear_certificates: known.had_clear_certificates(wanted),
     }

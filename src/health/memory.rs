@@ -45,8 +45,13 @@ pub struct Memory {
     moved: Option<(Digest, Timestamp)>,
     /// What was counted of each pool.
     pub(super) pools: BTreeMap<String, PoolMemory>,
+    /// Which pod each name of a pool's stood for before the change that is under way, or stands for since it was counted as
+    /// restarted; none where pods were never seen.
+    pub(super) pods: Option<BTreeMap<String, String>>,
     /// The change that is under way.
     pub(super) update: Option<Update>,
+    /// What was applied, and what of it pods may restart for, when no change was under way last.
+    pub(super) settled: Option<(Digest, Digest)>,
     /// How many controllers vote, as last known.
     pub(super) voters: Option<Voters>,
     /// Whether the present loss of pods was told to a person, so that it is no restart that passes.
@@ -69,6 +74,8 @@ pub(super) struct PoolMemory {
     pub counts: Option<Counts>,
     /// Whether its pods are being replaced by those of a new revision.
     pub replacing: bool,
+    /// The generation of its pod set that was last taken up.
+    pub generation: Option<u64>,
 }
 
 /// How many controllers vote. The number is fixed when the quorum is formed.
@@ -101,6 +108,12 @@ pub(super) enum Sign {
     Warned,
     /// The entity operator isn't ready.
     NoEntityOperator,
+    /// A pod that looks after the cluster beside Kafka can't start, and waiting won't help.
+    StuckHelper,
+    /// No node takes a pod.
+    Unschedulable,
+    /// There are disks of nodes that were removed.
+    KeptDisks,
     /// The operator is down.
     NoOperator,
 }
@@ -223,6 +236,20 @@ impl Memory {
         self.told.as_ref().filter(|_| self.is_watched(now) && is_the_same())
     }
 
+    /// Whether all that was applied since no change was under way last is nothing that any pod restarts for.
+    pub(super) fn restarts_nothing(&self, wanted: &Wanted) -> bool {
+        let now = settled(wanted);
+        let both = self.settled.as_ref().zip(now.as_ref());
+        both.is_some_and(|((applied, restarts), (applies, restarted))| {
+            applied != applies && restarts == restarted
+        })
+    }
+
+    /// Notes that no change is under way.
+    pub(super) fn settle(&mut self, wanted: &Wanted) {
+        self.settled = settled(wanted);
+    }
+
     /// Notes what is wanted of the cluster that is judged.
     pub(super) fn note_wanted(&mut self, wanted: &Wanted) {
         self.wanted = Some(digest(wanted));
@@ -279,6 +306,10 @@ impl Memory {
         self.judged = Some(now);
         told
     }
+}
+
+fn settled(wanted: &Wanted) -> Option<(Digest, Digest)> {
+    Some((digest(&wanted.applied), wanted.restarts.clone()?))
 }
 
 fn digest(of: &impl std::fmt::Debug) -> Digest {

@@ -64,6 +64,8 @@ pub struct Judgement {
     pub pending_destructions: Vec<PendingDestruction>,
     /// What to hand on: the last known values, which a failed look of the operator doesn't take away.
     pub outputs: Outputs,
+    /// The pod that no node takes, and why, once that has lasted.
+    pub unschedulable: Option<String>,
     /// Whether it was to be deleted and nothing is left that would still go.
     pub gone: bool,
     /// Whether trouble that it has doesn't come from the certificates that it shows to clients; none where nothing is known of
@@ -83,7 +85,7 @@ pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (
     let pods = pods::count(wanted, seen, &mut memory, now);
     update::count_restarts(&mut memory, seen, &pods, now);
     let in_progress = progress::of(wanted, seen, &pods, &memory);
-    update::follow(&mut memory, seen, &pods, &report, &in_progress, now);
+    update::follow(&mut memory, wanted, seen, &pods, &report, &in_progress, now);
     let conditions = conditions::of(wanted, seen, &mut memory, now);
     let remains = deletion::remains(seen);
     let facts = state::Facts {
@@ -102,12 +104,16 @@ pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (
     let is_well = decision.status == crate::catalog::Status::Healthy && pods.is_complete();
     let clear_certificates = memory.clear_certificates(wanted, is_well);
     memory.note_wanted(wanted);
+    let unschedulable = pods.unschedulable().filter(|_| memory.lasts(memory::Sign::Unschedulable, now));
+    let unschedulable =
+        unschedulable.map(|trouble| format!("{} {}", reason::quoted(&trouble.pod), trouble.why));
     let status = memory.settle_on(decision, conditions, now);
     let judgement = Judgement {
         status,
         in_progress,
         pending_destructions: conditions::pending_destructions(seen),
         outputs: memory.outputs.clone(),
+        unschedulable,
         gone: wanted.deleting && remains.is_empty(),
         clear_certificates,
     };

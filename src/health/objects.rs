@@ -125,11 +125,14 @@ fn operator(seen: &Seen) -> Vec<Amiss> {
 fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
     let mut troubles: Vec<_> =
         wanted.pools.keys().flat_map(|pool| trouble::of_pool(wanted, seen, pool)).collect();
-    let operators = seen.pods.iter().flatten().filter(|(_, pod)| pod.entity_operator && !pod.ready);
-    troubles.extend(operators.map(|(name, pod)| trouble::of_pod(wanted, seen, name, pod)));
+    let helpers = seen.pods.iter().flatten().filter(|(_, pod)| pod.helper && !pod.ready);
+    troubles.extend(helpers.map(|(name, pod)| trouble::of_pod(wanted, seen, name, pod)));
     troubles.sort();
     let line = |it: trouble::Trouble| {
-        let next = next(it.kind, &wanted.namespace, &it.pod);
+        let next = match trouble::lacks_volume(seen, &it) {
+            Some(claim) => Some(no_volume(&wanted.namespace, claim)),
+            None => next(it.kind, &wanted.namespace, &it.pod),
+        };
         amiss("Pod", &it.pod, it.why, next)
     };
     troubles.into_iter().map(line).collect()
@@ -151,6 +154,11 @@ fn next(kind: Kind, namespace: &str, pod: &str) -> Option<String> {
     })
 }
 
+/// What a person can do about a claim that has no volume.
+fn no_volume(namespace: &str, claim: &str) -> String {
+    format!("see why it gets no volume: kubectl describe pvc -n {namespace} {claim}")
+}
+
 fn claims(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
     let namespace = &wanted.namespace;
     let line = |(name, claim): (&String, &super::view::Claim)| {
@@ -164,8 +172,7 @@ fn claims(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
         } else {
             return None;
         };
-        let next = format!("see why it gets no volume: kubectl describe pvc -n {namespace} {name}");
-        Some(amiss("PersistentVolumeClaim", name, how, claim.pending.then_some(next)))
+        Some(amiss("PersistentVolumeClaim", name, how, claim.pending.then(|| no_volume(namespace, name))))
     };
     seen.claims.iter().filter_map(line).collect()
 }

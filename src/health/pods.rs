@@ -19,6 +19,8 @@ pub(super) struct PodCount {
     pub lost: u32,
     /// Why pods aren't ready, the worst first; empty where pods aren't watched.
     pub troubles: Vec<Trouble>,
+    /// The same of the pods beside Kafka's own: entity operator, Cruise Control, Kafka Exporter.
+    pub helpers: Vec<Trouble>,
 }
 
 /// What was counted of a pool.
@@ -56,6 +58,9 @@ pub(super) fn count(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Time
         pods.pools.insert(name.clone(), count);
     }
     pods.troubles.sort();
+    let helpers = seen.pods.iter().flatten().filter(|(_, pod)| pod.helper && !pod.ready);
+    pods.helpers = helpers.map(|(name, pod)| trouble::of_pod(wanted, seen, name, pod)).collect();
+    pods.helpers.sort();
     note_signs(&pods, memory, now);
     pods
 }
@@ -94,6 +99,8 @@ fn note_signs(pods: &PodCount, memory: &mut Memory, now: Timestamp) {
     memory.note(Sign::LostMany, pods.lost > 1, now);
     memory.note(Sign::Stuck, has(Kind::is_stuck), now);
     memory.note(Sign::Broken, has(Kind::is_broken), now);
+    memory.note(Sign::StuckHelper, pods.helpers.iter().any(|trouble| trouble.kind.is_stuck()), now);
+    memory.note(Sign::Unschedulable, pods.unschedulable().is_some(), now);
     let no_quorum = memory.voters.is_some_and(|voters| pods.lost_quorum(voters));
     memory.note(Sign::NoQuorum, no_quorum, now);
 }
@@ -112,6 +119,12 @@ impl PodCount {
     /// Whether every pod that is wanted is known to be ready.
     pub(super) fn is_complete(&self) -> bool {
         self.pools.values().all(|pool| pool.ready.is_some_and(|ready| ready >= pool.wanted))
+    }
+
+    /// A pod that no node takes.
+    pub(super) fn unschedulable(&self) -> Option<&Trouble> {
+        let mut all = self.troubles.iter().chain(&self.helpers);
+        all.find(|trouble| trouble.kind == Kind::Unschedulable)
     }
 
     /// How many controllers are ready; none where that isn't known.

@@ -92,13 +92,17 @@ pub(super) fn of(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory)
     let Some(kafka) = seen.kafka.as_ref().filter(|kafka| !kafka.paused) else { return Vec::new() };
     let mut progress = versions(wanted, kafka);
     progress.extend(pools(wanted, seen, pods, memory));
-    progress.extend(restarts(wanted, seen, pods, memory));
+    let restarts_at = progress.len();
     progress.extend(volumes(seen));
     progress.extend(certificates(wanted, kafka));
     progress.extend(kafka.rebalancing.then_some(Progress::Rebalance));
     let resuming = kafka.conditions.iter().any(|c| c.kind == "ReconciliationPaused" && c.holds);
-    let taken_up = seen.pools.values().all(|pool| !pool.is_behind());
+    let taken_up = seen.pools.values().all(|pool| !pool.is_behind())
+        && seen.pod_sets.values().all(|set| !set.behind || set.error);
     progress.extend((kafka.is_behind() || resuming || !taken_up).then_some(Progress::Change));
+    let changing = memory.update.is_some() || !progress.is_empty();
+    let restarts = changing.then(|| restarts(wanted, seen, pods, memory)).flatten();
+    progress.splice(restarts_at..restarts_at, restarts);
     progress
 }
 
@@ -163,7 +167,7 @@ fn restarts(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory) -> O
     let restarted = memory.pools.values().map(|pool| pool.restarted).sum();
     // Only the operator restarts pods, and only those of a pool that exists.
     let possible = !seen.operator.is_down() && wanted.pools.keys().all(|name| seen.pools.contains_key(name));
-    let restarting = memory.update.is_some() && ((possible && pods.lost > 0) || restarted > 0);
+    let restarting = (possible && pods.lost > 0) || restarted > 0;
     let away = pods.troubles.iter().map(|trouble| trouble.pod.clone()).collect();
     restarting.then(|| Progress::Restarting { restarted, of: pods.wanted(), away })
 }

@@ -50,6 +50,9 @@ pub(super) fn pods(pods: &PodCount) -> String {
             sentence += &format!("; and {more} more");
         }
     }
+    for trouble in pods.helpers.iter().filter(|trouble| trouble.kind.is_stuck()) {
+        sentence += &format!("; {} {}", quoted(&trouble.pod), trouble.why);
+    }
     sentence
 }
 

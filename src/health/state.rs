@@ -30,7 +30,7 @@ impl Facts<'_> {
     /// Whether pods are such that the operator's giving up is still true.
     pub(super) fn pods_explain_it(&self) -> bool {
         match self.seen.pods {
-            Some(_) => self.memory.lasts(Sign::Stuck, self.now),
+            Some(_) => [Sign::Stuck, Sign::StuckHelper].iter().any(|sign| self.memory.lasts(*sign, self.now)),
             None => !self.pods.is_complete(),
         }
     }
@@ -166,11 +166,16 @@ fn is_rolling(facts: &Facts) -> bool {
 
 fn loss(why: String, facts: &Facts) -> Decision {
     let mut why = why;
+    let troubles = &facts.pods.troubles;
     if let Some(trouble) = facts.seen.operator.trouble() {
-        why += &format!("; the Strimzi operator {trouble}, so nothing brings them back");
+        // A pod that is there starts without the operator.
+        let comes_back =
+            !troubles.is_empty() && troubles.iter().all(|trouble| trouble.kind == Kind::Starting);
+        let nothing = if comes_back { "" } else { ", so nothing brings them back" };
+        why += &format!("; the Strimzi operator {trouble}{nothing}");
     } else if is_paused(facts) {
         why += "; the operator is told to leave the cluster alone";
-    } else if facts.pods.troubles.iter().any(|trouble| trouble.kind == Kind::Missing) {
+    } else if troubles.iter().any(|trouble| trouble.kind == Kind::Missing) {
         why += "; the operator brings back what was lost in its absence within 5 minutes of its start";
     }
     Decision { tells_loss: true, ..told(Status::Degraded, why) }

@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod fleet;
+mod own_changes;
 mod property;
 mod reasons;
 

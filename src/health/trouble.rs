@@ -2,7 +2,7 @@
 
 use super::Wanted;
 use super::reason::{brief, quoted};
-use super::view::{Container, Exit, Pod, Seen};
+use super::view::{Claim, Container, Exit, Pod, Seen};
 
 /// What keeps a pod, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,6 +141,23 @@ fn claims(seen: &Seen, pod: &str) -> String {
             )
         })
         .collect()
+}
+
+/// The claim of a pod that no node takes for want of a volume, rather than of room. A claim that only waits for its pod to be given
+/// a node has no volume either.
+pub(super) fn lacks_volume<'a>(seen: &'a Seen, trouble: &Trouble) -> Option<&'a str> {
+    if trouble.kind != Kind::Unschedulable {
+        return None;
+    }
+    let message = seen.pods.as_ref()?.get(&trouble.pod)?.unschedulable.as_deref()?.to_lowercase();
+    let names_volume = message.contains("volume");
+    let lacks = |name: &str, claim: &Claim| {
+        let class = claim.class.as_deref().zip(seen.storage_classes.as_ref());
+        let no_class = class.is_some_and(|(class, known)| !known.contains(class));
+        names_volume || no_class || seen.warning_about("PersistentVolumeClaim", name).is_some()
+    };
+    let mut pending = seen.claims_of(&trouble.pod).filter(|(_, claim)| claim.pending);
+    pending.find(|(name, claim)| lacks(name, claim)).map(|(name, _)| name.as_str())
 }
 
 fn claim_reason(seen: &Seen, name: &str, class: Option<&str>) -> String {

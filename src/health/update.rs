@@ -1,14 +1,16 @@
 //! Following a change from its first sign until all is still again.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::SETTLE;
 use super::memory::{Memory, PoolMemory, Sign, Voters};
 use super::pods::{PodCount, PoolCount};
 use super::progress::Progress;
 use super::report::{Meaning, Report};
-use super::view::Seen;
+use super::view::{Pod, Seen};
+use super::{SETTLE, Wanted};
 
 /// A change that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +26,7 @@ pub(super) struct Update {
 /// Brings the memory of the change and of the voters up to date.
 pub(super) fn follow(
     memory: &mut Memory,
+    wanted: &Wanted,
     seen: &Seen,
     pods: &PodCount,
     report: &Report,
@@ -40,9 +43,13 @@ pub(super) fn follow(
             let began = memory.update.map_or(now, |update| update.began);
             Some(Update { began, last: now, announced: behind || report.meaning != Meaning::Ready })
         }
-        Some(update) if !has_ended(update, report, now) => Some(update),
+        Some(update) if !has_ended(update, report, now) && !memory.restarts_nothing(wanted) => Some(update),
         _ => None,
     };
+    if memory.update.is_none() {
+        forget_restarts(memory, seen);
+        memory.settle(wanted);
+    }
     if pods.lost == 0 && memory.lasted(Sign::NoQuorum, now).is_none() {
         memory.loss_told = false;
     }
@@ -61,7 +68,8 @@ pub(super) fn count_restarts(memory: &mut Memory, seen: &Seen, pods: &PodCount, 
     memory.note(Sign::OldRevision, pods.pools.values().any(old), now);
     let lasting = memory.lasts(Sign::OldRevision, now);
     let updating = memory.update.is_some();
-    let restarting = updating && !memory.loss_told;
+    let replaced = replaced_pods(memory, seen);
+    let told = memory.loss_told;
     memory.pools.retain(|name, _| pods.pools.contains_key(name));
     for (name, pool) in &pods.pools {
         let Some(ready) = pool.ready else { continue };
@@ -70,14 +78,70 @@ pub(super) fn count_restarts(memory: &mut Memory, seen: &Seen, pods: &PodCount, 
             steady: pool.steady,
             ..PoolMemory::default()
         });
-        let back = if restarting { ready.min(known.steady).saturating_sub(known.ready) } else { 0 };
-        known.restarted = if updating { known.restarted.saturating_add(back) } else { 0 };
-        let behind = seen.pod_sets.get(name).is_some_and(|set| set.behind);
+        let back = match &replaced {
+            Some(replaced) => replaced.get(name).copied().unwrap_or_default(),
+            None if updating => ready.min(known.steady).saturating_sub(known.ready),
+            None => 0,
+        };
+        known.restarted = known.restarted.saturating_add(if told { 0 } else { back });
+        // Whether another spec of a pod set replaces pods shows when it has been taken up.
+        let taken_up = seen.pod_sets.get(name).filter(|set| !set.behind && !set.error);
+        let generation = taken_up.and_then(|set| set.generation);
+        let changed = generation.is_some() && known.generation.is_some() && generation != known.generation;
         let unfinished = old(pool) || ready < pool.wanted;
-        known.replacing = behind || (unfinished && (known.replacing || (lasting && old(pool))));
+        known.replacing = unfinished && (known.replacing || (old(pool) && (lasting || changed)));
+        known.generation = generation.or(known.generation);
         known.counts = pool.counts;
         known.steady = if ready >= pool.wanted { ready } else { known.steady.max(ready) };
         known.ready = ready;
+    }
+}
+
+/// How many pods of each pool are ready that took the place of another one of their name, since that was last counted; none where
+/// pods aren't watched. Whoever looks for the first time goes by when pods were made: those of the change that is under way are
+/// younger than what the operator last said.
+fn replaced_pods(memory: &mut Memory, seen: &Seen) -> Option<BTreeMap<String, u32>> {
+    let pods = seen.pods.as_ref()?;
+    let known = memory.pods.take();
+    let said = seen.kafka.iter().flat_map(|kafka| &kafka.conditions).map(|condition| &condition.written);
+    let said = said.filter_map(|written| written.parse::<Timestamp>().ok()).max();
+    let is_younger = |pod: &Pod| {
+        let created = pod.created.as_ref().and_then(|created| created.parse().ok());
+        created.zip(said).map(|(created, said): (Timestamp, Timestamp)| created > said)
+    };
+    let is_another = |name: &str, pod: &Pod| match &known {
+        Some(known) => {
+            known.get(name).is_some_and(|uid| *uid != identity(pod)) && is_younger(pod) != Some(false)
+        }
+        None => is_younger(pod) == Some(true),
+    };
+    let mut counted = BTreeMap::new();
+    let mut next = known.clone().unwrap_or_default();
+    next.retain(|name, _| pods.contains_key(name) || memory.update.is_some());
+    for (name, pod) in pods.iter().filter(|(_, pod)| pod.ready) {
+        let Some(pool) = &pod.pool else { continue };
+        if is_another(name, pod) {
+            *counted.entry(pool.clone()).or_default() += 1;
+        }
+        next.insert(name.clone(), identity(pod));
+    }
+    memory.pods = Some(next);
+    Some(counted)
+}
+
+/// What a pod is told from another one of its name by.
+fn identity(pod: &Pod) -> String {
+    pod.uid.clone().unwrap_or_default()
+}
+
+/// Forgets what was counted when no change is under way: what pods there are then is what the next one begins with.
+fn forget_restarts(memory: &mut Memory, seen: &Seen) {
+    for pool in memory.pools.values_mut() {
+        pool.restarted = 0;
+    }
+    if let Some(pods) = &seen.pods {
+        let of_pools = pods.iter().filter(|(_, pod)| pod.pool.is_some());
+        memory.pods = Some(of_pools.map(|(name, pod)| (name.clone(), identity(pod))).collect());
     }
 }
 

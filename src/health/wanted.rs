@@ -33,6 +33,9 @@ pub struct Wanted {
     /// The digests of the certificates (the first one's DER) that listeners should show, by the listener's name. One
     /// that isn't here isn't compared.
     pub certificates: BTreeMap<String, Digest>,
+    /// The digest of all that pods may restart for; none where that isn't known. What becomes of disks when the cluster is deleted
+    /// is no part of it.
+    pub restarts: Option<Digest>,
     /// What was last applied, all of it, so that what was seen before is told from what was seen since.
     pub applied: Vec<Digest>,
     /// The Gateway through which clients come in, by namespace and name; none where they come another way.
@@ -73,6 +76,7 @@ impl Wanted {
             metadata_version: text(kafka, &["spec", "kafka", "metadataVersion"]),
             pools: pools.collect(),
             certificates: listeners().filter_map(certificate).collect(),
+            restarts: Some(restarts(manifests.clone())),
             applied: Vec::new(),
             gateway: listeners().find_map(gateway),
         })
@@ -103,6 +107,19 @@ pub fn of_fleet<'a>(
         Some((owner.clone(), Wanted { deleting: deleting(owner), applied, ..wanted }))
     });
     wanted.collect()
+}
+
+/// The digest of what the manifests say, but for what becomes of disks when the cluster is deleted.
+fn restarts<'a>(manifests: impl IntoIterator<Item = &'a Value>) -> Digest {
+    let said = manifests.into_iter().map(|manifest| {
+        let mut manifest = manifest.clone();
+        let volumes = manifest.pointer_mut("/spec/storage/volumes").and_then(Value::as_array_mut);
+        for volume in volumes.into_iter().flatten().filter_map(Value::as_object_mut) {
+            volume.remove("deleteClaim");
+        }
+        manifest.to_string()
+    });
+    Digest::of(said.collect::<Vec<_>>().join("\n"))
 }
 
 impl WantedPool {
@@ -153,9 +170,17 @@ mod tests {
                 pools: [("broker".into(), of(false)), ("controller".into(), of(true))].into(),
                 certificates: [("external".into(), Digest::of(der))].into(),
                 gateway: Some(("streamfleet".into(), "kafka".into())),
+                restarts: Some(restarts(&manifests)),
                 ..Wanted::default()
             })
         );
         assert_eq!(Wanted::of(&manifests[1..]), None);
+        let stored = |claim: bool, size: &str| {
+            let mut manifests = manifests.clone();
+            manifests[1]["spec"]["storage"] = json!({"volumes": [{"deleteClaim": claim, "size": size}]});
+            Wanted::of(&manifests).unwrap().restarts
+        };
+        assert_eq!(stored(true, "1Gi"), stored(false, "1Gi"));
+        assert_ne!(stored(true, "1Gi"), stored(true, "2Gi"));
     }
 }

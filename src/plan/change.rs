@@ -96,6 +96,7 @@ fn wanted(
     if has_a_single_broker(world, resource) {
         effects::of_a_single_broker(&mut effects);
     }
+    effects::drop_repeated_restarts(&mut effects);
     let steps = steps(found);
     let mut waits: Vec<Waiting> =
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();

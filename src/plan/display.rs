@@ -21,6 +21,7 @@ use crate::plan::{
 use crate::spec::InfraType;
 pub use markdown::markdown;
 pub use reason::reason;
+pub(super) use size::{left, tenths};
 pub use text::plain;
 pub use words::way_out;
 

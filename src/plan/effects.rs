@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use crate::names::Json;
 use crate::plan::size::{NodePool, Nodes};
-use crate::plan::verdict::Difference;
+use crate::plan::verdict::{Difference, GO_ON};
 use crate::plan::{Step, Verb};
 
-/// Fills a row's words in: `{object}`, `{before}`, `{after}`, `{brokers}` for how many come or go, and `{disks}` for what
-/// becomes of the disks of those that go.
+/// Fills a row's words in: `{object}`, `{before}`, `{after}`, `{brokers}` for how many come or go, `{disks}` for what becomes of
+/// the disks of those that go, `{operators}` for what becomes of the topic and user operators, and `{balancer}` for Cruise Control.
 pub(super) fn fill(words: &str, step: &Step, difference: Option<&Difference>) -> String {
     let object = step.object.to_string();
     let [before, after] = [difference.map(|d| d.before), difference.map(|d| d.after)]
@@ -18,7 +19,34 @@ pub(super) fn fill(words: &str, step: &Step, difference: Option<&Difference>) ->
     });
     let words = words.replace("{object}", &object).replace("{brokers}", &count(changed, "broker"));
     let words = if words.contains("{disks}") { words.replace("{disks}", disks(step)) } else { words };
+    let words =
+        if words.contains("{operators}") { words.replace("{operators}", operators(step)) } else { words };
+    let words =
+        if words.contains("{balancer}") { words.replace("{balancer}", balancer(step)) } else { words };
     words.replace("{before}", &before).replace("{after}", &after)
+}
+
+/// What is said of a restart where there is a single broker.
+const ONLY_BROKER: &str = "its only broker restarts";
+
+/// Drops what only says that brokers restart where another sentence says that as well, and what for.
+pub(super) fn drop_repeated_restarts(effects: &mut Vec<String>) {
+    const BROKERS: &str = "brokers restart one by one";
+    const ALL: &str = "brokers and controllers restart one by one";
+    let all = std::mem::take(effects);
+    let is_said_by_others = |effect: &String| {
+        let restart = effect.trim_end_matches(GO_ON);
+        let nodes = restart.starts_with("the nodes of ") && restart.ends_with(" restart one by one");
+        let covering: &[&str] = match restart {
+            BROKERS => &[BROKERS, ALL],
+            ONLY_BROKER => &[ONLY_BROKER],
+            _ if restart == ALL || nodes => &[ALL],
+            _ => return false,
+        };
+        let mut others = all.iter().filter(|other| *other != effect);
+        others.any(|other| covering.iter().any(|covering| other.contains(covering)))
+    };
+    *effects = all.iter().filter(|effect| !is_said_by_others(effect)).cloned().collect();
 }
 
 /// Says of a cluster with a single broker that it is away while that restarts: there is none to go on with.
@@ -28,12 +56,16 @@ pub(super) fn of_a_single_broker(effects: &mut Vec<String>) {
         return;
     }
     let words = [
-        ("brokers and controllers restart one by one", "its only broker restarts"),
+        ("brokers and controllers restart one by one", ONLY_BROKER),
         ("brokers and controllers may restart one by one", "its only broker may restart"),
-        ("brokers restart one by one", "its only broker restarts"),
+        ("brokers restart one by one", ONLY_BROKER),
         (IN_TURN, ""),
         ("; clients reconnect and go on", ""),
         (", clients reconnect and go on", ""),
+        ("can't reach them any more", "can't reach it any more"),
+        ("restarts, and each takes", "restarts, and takes"),
+        ("restarts and look for", "restarts and looks for"),
+        ("restarts and are no longer", "restarts and is no longer"),
     ];
     for effect in std::mem::take(effects) {
         let effect =
@@ -51,6 +83,31 @@ fn disks(step: &Step) -> &'static str {
     let volumes = pool.pointer("/spec/storage/volumes").and_then(Value::as_array).into_iter().flatten();
     let mut deleted = volumes.map(|volume| volume.get("deleteClaim") == Some(&Value::Bool(true)));
     if deleted.any(|it| it) { "their disks are deleted with them" } else { "their disks stay" }
+}
+
+/// What becomes of the pod of the topic and user operators: it is one pod, and either may be absent.
+fn operators(step: &Step) -> &'static str {
+    let has_topics = |kafka: Option<&Json>| {
+        kafka.is_some_and(|kafka| {
+            let topics = kafka.value().pointer("/spec/entityOperator/topicOperator").cloned();
+            topics.is_some_and(|topics| !topics.is_null())
+        })
+    };
+    match (has_topics(step.before.as_ref()), has_topics(step.after.as_ref().map(|it| &it.body))) {
+        (true, true) => "the topic and user operators restart",
+        (false, true) => "the user operator restarts, and the topic operator starts beside it",
+        (true, false) => "the user operator restarts, and the topic operator goes",
+        (false, false) => "the user operator restarts",
+    }
+}
+
+/// What becomes of Cruise Control when a pool's disks get another size, which is in the file that tells it what brokers can hold.
+/// A single broker has none.
+fn balancer(step: &Step) -> &'static str {
+    let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<NodePool>().ok());
+    let Nodes { replicas, roles, .. } = pool.unwrap_or_default().spec;
+    let has_one = replicas > 1 && roles.iter().any(|role| role == "broker");
+    if has_one { ", and Cruise Control restarts" } else { "" }
 }
 
 fn text(value: &Value) -> String {

@@ -9,6 +9,7 @@ mod needs;
 mod nodes;
 mod operator;
 mod role;
+mod requests;
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::catalog::{Condition, ResolvedFleet};
 use crate::names::ResourceKey;
 use crate::plan::site::Site;
 use crate::plan::world::World;
-use crate::plan::{Change, Reach, Step, Verb, Waiting};
+use crate::plan::{Change, Reach, Size, Step, Verb, Waiting};
 use crate::render::Manifest;
 
 pub(super) use checks::OPERATOR_MISSING;
@@ -26,6 +27,8 @@ pub use nodes::Place;
 pub(super) use operator::Running;
 pub use operator::{Operator, Watches};
 pub use role::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Role, SYSTEM_NAMESPACE};
+pub use requests::{PodRequest, Requests};
+pub(super) use requests::{amount, requested, requested_by_pod};
 
 /// Something that a Kubernetes cluster lacks.
 struct Finding {
@@ -109,6 +112,15 @@ impl<'a> Look<'a> {
     fn desired(&self, kind: &str) -> impl Iterator<Item = &'a Manifest> {
         let objects = self.site.desired.into_iter().flat_map(|objects| objects.values());
         objects.filter(move |object| object.key.kind == kind)
+    }
+
+    /// What the objects that the fleet should hold request of its nodes.
+    fn desired_sizes(&self) -> impl Iterator<Item = Size> {
+        let objects = self.site.desired.into_iter().flat_map(|objects| objects.values());
+        objects.map(|object| match object.key.kind.as_str() {
+            "Deployment" => Size::of_deployment(&object.body),
+            kind => Size::of_object(kind, &object.body),
+        })
     }
 
     /// Those whose objects of a kind are made or changed, of these.

@@ -1,17 +1,19 @@
-//! How large clusters are and become, by the node pools that hold them: what nodes have to have for them.
+//! How large clusters are and become, by what all their pods request: what nodes have to have for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::names::{Json, ResourceKey, quantity};
-use crate::plan::preflight::{Facts, Room};
+use crate::names::{Json, ResourceKey};
+use crate::plan::preflight::{Facts, Room, amount, requested, requested_by_pod};
 use crate::plan::site::Site;
 use crate::plan::{Change, Step};
+use crate::render::Resources;
 
-/// What the brokers and controllers of a cluster, or of a fleet, ask of Kubernetes.
+/// What the pods of a cluster, or of a fleet's clusters, request from Kubernetes: brokers, controllers, the topic and user
+/// operators, Cruise Control and Kafka Exporter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
@@ -19,11 +21,11 @@ pub struct Size {
     pub brokers: u64,
     /// How many nodes are controllers and nothing else.
     pub controllers: u64,
-    /// Their processors, in millicores.
+    /// The processors that all pods request, in millicores.
     pub cpu_millis: u64,
-    /// Their memory, in MiB.
+    /// The memory that all pods request, in MiB.
     pub memory_mib: u64,
-    /// Their disks, in GiB.
+    /// The disks of brokers and controllers, in GiB.
     pub disk_gib: u64,
 }
 
@@ -45,7 +47,7 @@ pub struct Sizes {
     pub fleet: SizeChange,
     /// The clusters that change, each as its spec asks for, whether it waits or not.
     pub clusters: BTreeMap<ResourceKey, SizeChange>,
-    /// What the fleet's nodes have for pods, other people's too; none where that isn't known.
+    /// What the fleet's nodes have for its clusters, beside what other pods request there; none where that isn't known.
     pub room: Option<Room>,
 }
 
@@ -62,14 +64,7 @@ pub(super) struct NodePool {
 pub(super) struct Nodes {
     pub replicas: u64,
     pub roles: Vec<String>,
-    resources: Resources,
     storage: Storage,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Resources {
-    requests: BTreeMap<String, Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -84,13 +79,21 @@ struct Volume {
     size: Value,
 }
 
+/// The parts of a Kafka object that have a container of their own, beside brokers and controllers.
+const OPERATORS: [&str; 4] = [
+    "/spec/entityOperator/topicOperator",
+    "/spec/entityOperator/userOperator",
+    "/spec/cruiseControl",
+    "/spec/kafkaExporter",
+];
+
 /// The sizes on a fleet; none where no size changes.
 pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Option<Sizes> {
-    let is_pool = |step: &&Step| step.object.kind == "KafkaNodePool";
+    let size = |step: &Step, body: Option<&Json>| body.map(|body| Size::of_object(&step.object.kind, body));
     let resized = changes.iter().filter_map(|change| {
-        let steps = || change.steps.iter().filter(is_pool);
-        let before = steps().filter_map(|step| step.before.as_ref()).map(Size::of_pool).sum();
-        let after = steps().filter_map(|step| step.after.as_ref()).map(|it| Size::of_pool(&it.body)).sum();
+        let steps = || change.steps.iter();
+        let before = steps().filter_map(|step| size(step, step.before.as_ref())).sum();
+        let after = steps().filter_map(|step| size(step, step.after.as_ref().map(|it| &it.body))).sum();
         (before != after).then_some((change, SizeChange { before, after }))
     });
     let resized: Vec<(&Change, SizeChange)> = resized.collect();
@@ -111,40 +114,67 @@ pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Opti
         SizeChange { before: back(sum.before), after }
     });
     let clusters = resized.iter().map(cluster).collect();
-    Some(Sizes { fleet, clusters, room: facts.and_then(|facts| facts.room) })
+    Some(Sizes { fleet, clusters, room: facts.and_then(|facts| facts.room_beside(&namespaces(site))) })
 }
 
+/// The size of each resource that has pods.
 fn by_owner<'a>(site: &Site<'a>) -> BTreeMap<&'a ResourceKey, Size> {
-    let objects = site.desired.into_iter().flat_map(|objects| objects.values());
     let mut sizes: BTreeMap<&ResourceKey, Size> = BTreeMap::new();
-    for pool in objects.filter(|object| object.key.kind == "KafkaNodePool") {
-        let size = sizes.entry(&pool.owner).or_default();
-        *size = size.plus(Size::of_pool(&pool.body));
+    for object in site.desired.into_iter().flat_map(|objects| objects.values()) {
+        let size = Size::of_object(&object.key.kind, &object.body);
+        if size != Size::default() {
+            let sum = sizes.entry(&object.owner).or_default();
+            *sum = sum.plus(size);
+        }
     }
     sizes
 }
 
+/// The namespaces in which the fleet's own pods run: their requests are in the sizes already.
+pub(super) fn namespaces<'a>(site: &Site<'a>) -> BTreeSet<&'a str> {
+    let objects = site.desired.into_iter().flat_map(|objects| objects.keys());
+    objects.filter_map(|key| key.namespace.as_deref()).collect()
+}
+
 impl Size {
-    /// The size of a node pool. What can't be read counts nothing.
-    pub(super) fn of_pool(pool: &Json) -> Size {
-        let Nodes { replicas, roles, resources, storage } = pool.read::<NodePool>().unwrap_or_default().spec;
-        let amount = |value: &Value| match value {
-            Value::String(text) => quantity(text).filter(|amount| *amount >= 0.0),
-            number => number.as_f64(),
-        };
-        let requested = |name: &str| resources.requests.get(name).and_then(amount).unwrap_or_default();
-        // What is read as floating-point numbers are whole units, far from what they can't hold.
-        let each = |size: f64| replicas.saturating_mul(size.round() as u64);
+    /// What the pods request that are made of an object. What can't be read counts nothing.
+    pub(super) fn of_object(kind: &str, body: &Json) -> Size {
+        match kind {
+            "KafkaNodePool" => Size::of_pool(body),
+            "Kafka" => Size::of_operators(body),
+            _ => Size::default(),
+        }
+    }
+
+    fn of_pool(pool: &Json) -> Size {
+        let Nodes { replicas, roles, storage } = pool.read::<NodePool>().unwrap_or_default().spec;
+        let node = pool.value().pointer("/spec").map(requested).unwrap_or_default();
+        let each = |amount: u64| replicas.saturating_mul(amount);
         let disk: f64 = storage.volumes.iter().filter_map(|volume| amount(&volume.size)).sum();
         let is_broker = roles.iter().any(|role| role == "broker");
         let [brokers, controllers] = if is_broker { [replicas, 0] } else { [0, replicas] };
         Size {
             brokers,
             controllers,
-            cpu_millis: each(requested("cpu") * 1000.0),
-            memory_mib: each(requested("memory") / f64::from(1 << 20)),
-            disk_gib: each(disk / f64::from(1 << 30)),
+            cpu_millis: each(node.cpu_millis),
+            memory_mib: each(node.memory_mib),
+            // What is read as a floating-point number is whole GiB, far from what it can't hold.
+            disk_gib: each((disk / f64::from(1 << 30)).round() as u64),
         }
+    }
+
+    fn of_operators(kafka: &Json) -> Size {
+        let kafka = kafka.value();
+        OPERATORS.iter().filter_map(|part| kafka.pointer(part)).map(|part| Size::from(requested(part))).sum()
+    }
+
+    /// What the pods of a Deployment request.
+    pub(super) fn of_deployment(deployment: &Json) -> Size {
+        let deployment = deployment.value();
+        let replicas = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+        let pod = deployment.pointer("/spec/template/spec").map(requested_by_pod).unwrap_or_default();
+        let each = |amount: u64| amount.saturating_mul(replicas);
+        Size { cpu_millis: each(pod.cpu_millis), memory_mib: each(pod.memory_mib), ..Size::default() }
     }
 
     fn both(self, other: Size, join: fn(u64, u64) -> u64) -> Size {
@@ -163,6 +193,12 @@ impl Size {
 
     fn less(self, other: Size) -> Size {
         self.both(other, u64::saturating_sub)
+    }
+}
+
+impl From<Resources> for Size {
+    fn from(Resources { cpu_millis, memory_mib }: Resources) -> Size {
+        Size { cpu_millis, memory_mib, ..Size::default() }
     }
 }
 

@@ -14,8 +14,8 @@ use crate::plan::field_effects::FieldEffect;
 use crate::plan::{Step, Verb, Verdict, effects};
 pub(super) use certificate::keeps_certificate;
 pub(super) use difference::{Difference, differences};
-pub(super) use table::{Direction, PUT_VERSION_BACK};
-use table::{FEWER_BROKERS, GO_ON, OTHER_BALANCERS, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
+pub(super) use table::{Direction, GO_ON, PUT_VERSION_BACK};
+use table::{FEWER_BROKERS, OTHER_BALANCERS, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
 
 impl Verdict {
     /// The verdict in a few words: `rolling restart`.

@@ -37,6 +37,7 @@ pub use cluster_type::{Clients, Endpoint, Login, ServerTrust};
 pub use gateway::{NAMESPACE as GATEWAY_NAMESPACE, is_private, is_routed};
 pub use labels::DEDICATED;
 pub use operator::NAMESPACE as OPERATOR_NAMESPACE;
+pub use resources::Resources;
 use sizing::Sizing;
 
 /// Renders every cluster of the catalog. Each fleet is a key of the result, also one without clusters.

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::config::UnitSizes;
 use crate::render::sizing::Sizing;
 
 /// The size of a container: processor in millicores, memory in MiB. Memory is requested and limited alike;
 /// processor is only requested, since a limit makes a broker that has to catch up wait for nothing.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resources {
     /// Processor, in millicores.
     pub cpu_millis: u64,
@@ -25,6 +26,39 @@ impl Resources {
     /// Cruise Control: its model holds every replica of every broker, so its memory grows with them.
     pub fn cruise_control(sizing: &Sizing) -> Resources {
         Resources { cpu_millis: 200, memory_mib: 1024 + 32 * u64::from(sizing.brokers) }
+    }
+
+    /// What all pods of a cluster of so many units request together: brokers, controllers, the user operator and Cruise
+    /// Control.
+    pub fn of_cluster(units: u32, sizes: &UnitSizes) -> Resources {
+        let sizing = Sizing::by_units(units, sizes);
+        let cruise_control = sizing.rebalances.then(|| Resources::cruise_control(&sizing));
+        let beside = std::iter::once(Resources::ENTITY_OPERATOR).chain(cruise_control);
+        let sum = |broker: u32, controller: u32, of: fn(Resources) -> u64| {
+            let (brokers, controllers) = (u64::from(sizing.brokers), u64::from(sizing.controllers));
+            let beside: u64 = beside.clone().map(of).sum();
+            brokers * u64::from(broker) + controllers * u64::from(controller) + beside
+        };
+        Resources {
+            cpu_millis: sum(sizing.broker_cpu_millis, sizing.controller_cpu_millis, |it| it.cpu_millis),
+            memory_mib: sum(sizing.broker_memory_mib, sizing.controller_memory_mib, |it| it.memory_mib),
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Resources) -> Resources {
+        Resources {
+            cpu_millis: self.cpu_millis.saturating_add(other.cpu_millis),
+            memory_mib: self.memory_mib.saturating_add(other.memory_mib),
+        }
+    }
+
+    /// The larger of each.
+    pub fn max(self, other: Resources) -> Resources {
+        Resources {
+            cpu_millis: self.cpu_millis.max(other.cpu_millis),
+            memory_mib: self.memory_mib.max(other.memory_mib),
+        }
     }
 
     /// As a container's `resources` in one of Strimzi's kinds.

@@ -58,7 +58,7 @@ impl Sizing {
         sizing
     }
 
-    fn by_units(units: u32, sizes: &UnitSizes) -> Self {
+    pub(super) fn by_units(units: u32, sizes: &UnitSizes) -> Self {
         let &UnitSizes {
             brokers_per_unit: _,
             controllers,

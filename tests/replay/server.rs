@@ -86,6 +86,10 @@ impl Server<'_> {
         for (name, claim) in &mut seen.claims {
             claim.created = recorded("PersistentVolumeClaim", name)("/metadata/creationTimestamp");
         }
+        for (name, pod) in seen.pods.iter_mut().flatten() {
+            pod.uid = recorded("Pod", name)("/metadata/uid");
+            pod.created = recorded("Pod", name)("/metadata/creationTimestamp");
+        }
         // What nobody watched when it was recorded isn't known here either.
         seen.storage_classes = None;
         if !world.kinds.contains("Pod") {

@@ -59,8 +59,7 @@ fn an_operator_that_is_down_restarts_nothing() {
     lab.operator = Operator::Missing;
     assert_eq!(
         lab.told(),
-        "Degraded: 5 of 6 pods are ready: `orders-broker-0` is starting; the Strimzi operator isn't installed, so \
-         nothing brings them back"
+        "Degraded: 5 of 6 pods are ready: `orders-broker-0` is starting; the Strimzi operator isn't installed"
     );
 }
 

@@ -8,10 +8,16 @@ use super::{CLUSTER, POOL};
 /// What a pod says.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pod {
+    /// Which object it is: one that replaces it has the same name.
+    pub uid: Option<String>,
+    /// When it was made, as it is written.
+    pub created: Option<String>,
     /// The node pool that it belongs to; none for what isn't Kafka itself.
     pub pool: Option<String>,
     /// Whether it is the cluster's entity operator.
     pub entity_operator: bool,
+    /// Whether it runs what looks after the cluster beside Kafka: entity operator, Cruise Control, Kafka Exporter.
+    pub helper: bool,
     /// Whether it is ready, and not about to end.
     pub ready: bool,
     /// Whether its deletion was asked for.
@@ -48,15 +54,23 @@ pub struct Exit {
     pub reason: Option<String>,
 }
 
+/// What Strimzi runs beside Kafka, by the end of the label that names it.
+const HELPERS: [&str; 3] = ["-entity-operator", "-cruise-control", "-kafka-exporter"];
+
 impl Pod {
     pub(super) fn read(object: &Value) -> Self {
         let unscheduled = |c: &super::OperatorCondition| c.kind == "PodScheduled" && !c.holds;
         let leaving = deleting(object);
-        let entity_operator = labelled(object, CLUSTER).map(|cluster| format!("{cluster}-entity-operator"));
+        let cluster = labelled(object, CLUSTER).unwrap_or_default();
+        let name = labelled(object, "strimzi.io/name").unwrap_or_default();
+        let is = |helper: &str| name.strip_prefix(&cluster) == Some(helper);
         let containers = ["initContainerStatuses", "containerStatuses"];
         Self {
+            uid: text(object, &["metadata", "uid"]),
+            created: text(object, &["metadata", "creationTimestamp"]),
             pool: labelled(object, POOL),
-            entity_operator: labelled(object, "strimzi.io/name") == entity_operator,
+            entity_operator: is("-entity-operator"),
+            helper: HELPERS.into_iter().any(is),
             ready: holds(object, "Ready") && !leaving,
             deleting: leaving,
             unschedulable: conditions(object).into_iter().find(unscheduled).map(|c| c.message),

@@ -8,6 +8,8 @@ use super::reading::{count, holds, number};
 /// What a pod set says.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PodSet {
+    /// The generation of its spec.
+    pub generation: Option<u64>,
     /// Whether the operator has yet to take up its present spec.
     pub behind: bool,
     /// Its counts; none before the first.
@@ -34,6 +36,7 @@ impl PodSet {
         let generation: Option<u64> = number(object, &["metadata", "generation"]);
         let observed: Option<u64> = number(object, &["status", "observedGeneration"]);
         Self {
+            generation,
             behind: matches!((generation, observed), (Some(new), Some(old)) if old < new),
             counts: counted("pods").map(|pods| Counts {
                 pods,

@@ -23,9 +23,13 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
             "can't be read, and what was applied last isn't known: it is written anew".to_owned()
         }
         Remark::KeptDisks { disks, example } => {
-            let disks = effects::count((*disks).into(), "disk");
             let resume = resume(&Made::by(change));
-            format!("{disks} of an earlier cluster of its name are there, {example} among them: {resume}")
+            match disks {
+                1 => format!("1 disk of an earlier cluster of its name is there, {example}: {resume}"),
+                _ => format!(
+                    "{disks} disks of an earlier cluster of its name are there, {example} among them: {resume}"
+                ),
+            }
         }
         Remark::UnseenDisks => {
             let made = Made::by(change);

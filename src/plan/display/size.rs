@@ -14,15 +14,23 @@ pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
     if sizes.fleet.before == sizes.fleet.after {
         return None;
     }
-    let has = match sizes.room {
-        None => String::new(),
-        Some(Room { nodes: 0, .. }) => "; no node takes pods".to_owned(),
-        Some(Room { cpu_millis, memory_mib, .. }) => {
-            let (cpus, memory) = (tenths(cpu_millis, 1000), tenths(memory_mib, 1024));
-            format!("; its nodes have {cpus} CPUs, {memory} GiB of memory")
-        }
-    };
-    Some(format!("{} take {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
+    let has = sizes.room.as_ref().map_or_else(String::new, |room| format!("; {}", left(room, ", ")));
+    let SizeChange { before, after } = &sizes.fleet;
+    let is_one = after.brokers.max(before.brokers) + after.controllers.max(before.controllers) == 1;
+    let verb = if is_one { "takes" } else { "take" };
+    Some(format!("{} {verb} {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
+}
+
+/// What nodes have for the fleet's clusters.
+pub(in crate::plan) fn left(room: &Room, and: &str) -> String {
+    let &Room { nodes, cpu_millis, memory_mib } = room;
+    if nodes == 0 {
+        return "no node takes pods".to_owned();
+    }
+    // What is left is rounded down, so that what is printed is there.
+    let whole = |amount: u64, unit: u64| tenths(amount.saturating_mul(10) / unit, 10);
+    let (cpus, memory) = (whole(cpu_millis, 1000), whole(memory_mib, 1024));
+    format!("its nodes have {cpus} CPUs{and}{memory} GiB of memory for them")
 }
 
 /// `3 → 6 brokers and 3 controllers`.
@@ -55,10 +63,27 @@ fn taken(SizeChange { before, after }: &SizeChange) -> Option<String> {
 }
 
 /// An amount in a larger unit, to a tenth.
-fn tenths(amount: u64, unit: u64) -> String {
+pub(in crate::plan) fn tenths(amount: u64, unit: u64) -> String {
     let tenths = amount.saturating_mul(10).div_ceil(unit);
     match tenths % 10 {
         0 => format!("{}", tenths / 10),
         rest => format!("{}.{rest}", tenths / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Size;
+
+    #[test]
+    fn one_broker_takes_and_several_take() {
+        let of = |brokers| Size { brokers, cpu_millis: brokers * 600, ..Size::default() };
+        let line = |before, after| {
+            let fleet = SizeChange { before: of(before), after: of(after) };
+            of_fleet(&Sizes { fleet, clusters: Default::default(), room: None }).unwrap()
+        };
+        assert_eq!(line(0, 1), "1 broker takes 0.6 CPUs");
+        assert_eq!(line(1, 2), "1 → 2 brokers take 0.6 → 1.2 CPUs");
     }
 }

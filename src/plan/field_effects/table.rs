@@ -87,7 +87,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "advanced_config.auto_upgrade", On, RollingRestart, "now and whenever the fleet's operator runs a newer patch of `version`'s release, brokers restart one by one with it; refused on fleets of files, where nothing tells what the operator runs"),
     row(Cluster, "advanced_config.auto_upgrade", Off, RollingRestart, "brokers go back to `version`, one by one; write the version that runs there to stay at it"),
     row(Cluster, "advanced_config.storage.class", Changes, Refused, NEW_CLUSTER),
-    row(Cluster, "advanced_config.storage.size_gib", Up, StorageGrowth, "disks grow, which can't be taken back; brokers may restart one by one"),
+    row(Cluster, "advanced_config.storage.size_gib", Up, StorageGrowth, "disks grow, which can't be taken back; brokers may restart one by one, and Cruise Control restarts where there is one"),
     row(Cluster, "advanced_config.storage.size_gib", Down, Refused, "disks only grow; put the size back, or describe a new cluster beside it"),
     row(Cluster, "advanced_config.storage.on_delete", Becomes("Delete"), InPlace, "from now on, deleting the cluster deletes its data"),
     row(Cluster, "advanced_config.storage.on_delete", Becomes("Retain"), InPlace, "from now on, the disks stay when the cluster is deleted"),

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use super::needs::{self, Extras, Permission};
 use super::{Finding, Look, Operator, Version, nodes, operator};
 use crate::names::{Json, ResourceKey};
-use crate::plan::{Size, Step};
-use crate::render::{Manifest, is_routed};
+use crate::plan::display::{left, tenths};
+use crate::plan::{Size, Step, size};
+use crate::render::{Manifest, Resources, is_routed};
 use crate::spec::Exposure;
 
 /// The oldest Kubernetes that Strimzi 1.x runs on.
@@ -430,23 +431,20 @@ fn waiting_load_balancers(look: &Look) -> Vec<Finding> {
 
 /// Nodes may be added when they are needed, so that too few of them are no reason to wait.
 fn little_room(look: &Look) -> Vec<Finding> {
-    let (Some(room), Some(fleet)) = (look.facts.room, look.fleet()) else { return Vec::new() };
+    let room = look.facts.room_beside(&size::namespaces(look.site));
+    let (Some(room), Some(fleet)) = (room, look.fleet()) else { return Vec::new() };
     let (sizes, units) = (&look.world.catalog.config.units.standard, fleet.spec.max_kafka_units);
-    let (brokers, controllers) = (u64::from(sizes.brokers(units)), u64::from(sizes.controllers));
-    let total =
-        |broker: u32, controller: u32| brokers * u64::from(broker) + controllers * u64::from(controller);
-    let cpu = total(sizes.broker_cpu_millis, sizes.controller_cpu_millis);
-    let memory = total(sizes.broker_memory_mib, sizes.controller_memory_mib);
-    let amount = |cpu_millis: u64, memory_mib: u64| {
-        format!("{} CPUs and {} GiB of memory", cpu_millis.div_ceil(1000), memory_mib.div_ceil(1024))
+    let fits = |needed: Size| room.cpu_millis >= needed.cpu_millis && room.memory_mib >= needed.memory_mib;
+    let all: Size = look.desired_sizes().sum();
+    let largest = Size::from(Resources::of_cluster(units, sizes));
+    let needs = |needed: Size| {
+        let (cpus, memory) = (tenths(needed.cpu_millis, 1000), tenths(needed.memory_mib, 1024));
+        format!("{cpus} CPUs and {memory} GiB of memory")
     };
-    let fits = |cpu: u64, memory: u64| room.cpu_millis >= cpu && room.memory_mib >= memory;
-    let all: Size = look.desired("KafkaNodePool").map(|pool| Size::of_pool(&pool.body)).sum();
-    let (why, remedy) = if !fits(all.cpu_millis, all.memory_mib) {
-        let needed = amount(all.cpu_millis, all.memory_mib);
-        (format!("the fleet's clusters take {needed}"), "make clusters smaller")
-    } else if !fits(cpu, memory) {
-        let needed = amount(cpu, memory);
+    let (why, remedy) = if !fits(all) {
+        (format!("the fleet's clusters take {}", needs(all)), "make clusters smaller")
+    } else if !fits(largest) {
+        let needed = needs(largest);
         (
             format!("the fleet's `max_kafka_units`, {units}, take {needed} in one cluster"),
             "lower `max_kafka_units`",
@@ -454,12 +452,8 @@ fn little_room(look: &Look) -> Vec<Finding> {
     } else {
         return Vec::new();
     };
-    let has = match room.nodes {
-        0 => "no node takes pods".to_owned(),
-        _ => format!("its nodes have {}", amount(room.cpu_millis, room.memory_mib)),
-    };
     let remedy = format!("add nodes, unless the cluster does so by itself, or {remedy}");
-    vec![Finding::warning("CapacityShort", format!("{why}, and {has}"), remedy)]
+    vec![Finding::warning("CapacityShort", format!("{why}, and {}", left(&room, " and ")), remedy)]
 }
 
 /// `a`, `a and b`, `a, b and c`, and no more than fit in a line or two.

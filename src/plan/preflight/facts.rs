@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Operator, Permission, Place};
+use super::{Operator, Permission, Place, Requests};
 use crate::names;
 
 /// What a look at a fleet's Kubernetes cluster found. It is plain data: as long as nothing of it changes, nobody has to look
@@ -31,10 +31,26 @@ pub struct Facts {
     pub operators: Option<Vec<Operator>>,
     /// What the nodes have for pods.
     pub room: Option<Room>,
+    /// What the pods request that run on those nodes.
+    pub requests: Option<Requests>,
     /// Where the nodes are that take pods.
     pub places: Option<BTreeSet<Place>>,
     /// The load balancers of Kafka clusters.
     pub load_balancers: Option<LoadBalancers>,
+}
+
+impl Facts {
+    /// What the nodes have beside what pods request there, but for those of Kafka clusters in these namespaces. Where the pods
+    /// are unknown it is all that nodes have.
+    pub(in crate::plan) fn room_beside(&self, namespaces: &BTreeSet<&str>) -> Option<Room> {
+        let room = self.room?;
+        let taken = self.requests.as_ref().map(|requests| requests.beside(namespaces)).unwrap_or_default();
+        Some(Room {
+            cpu_millis: room.cpu_millis.saturating_sub(taken.cpu_millis),
+            memory_mib: room.memory_mib.saturating_sub(taken.memory_mib),
+            ..room
+        })
+    }
 }
 
 /// The longest name that Kubernetes gives anything. What is longer is nobody's honest answer, and stands in no message.

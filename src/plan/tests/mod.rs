@@ -385,6 +385,7 @@ impl Lab {
             in_progress: vec![],
             pending_destructions: vec![],
             outputs: Outputs::default(),
+            unschedulable: None,
             gone: false,
             clear_certificates: Some(false),
         };

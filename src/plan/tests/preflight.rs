@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::names::ResourceKey;
 use crate::plan::preflight::{
-    Extras, Facts, LoadBalancers, Operator, Place, Room, StorageClass, Version, Watches, permissions,
+    Extras, Facts, LoadBalancers, Operator, Place, Requests, Room, StorageClass, Version, Watches,
+    permissions,
 };
 use crate::plan::{FleetPlan, Planner, Site};
 
@@ -38,6 +39,7 @@ pub(super) fn complete() -> Facts {
         gateway_classes: Some(BTreeSet::new()),
         operators: Some(vec![operator("1.2.0")]),
         room: Some(Room { nodes: 100, cpu_millis: 1_000_000, memory_mib: 10_000_000 }),
+        requests: Some(Requests::default()),
         places: Some(["a", "b", "c"].map(in_zone).into()),
         load_balancers: Some(LoadBalancers::default()),
     }

@@ -35,8 +35,8 @@ pub(super) enum Of {
 /// What a row says.
 #[derive(Clone, Copy)]
 pub(super) enum Outcome {
-    /// It is done, and this follows from it. In the words `{before}`, `{after}`, `{brokers}`, `{disks}` and `{object}` are
-    /// filled in; empty words say nothing.
+    /// It is done, and this follows from it. In the words `{before}`, `{after}`, `{brokers}`, `{disks}`, `{operators}`,
+    /// `{balancer}` and `{object}` are filled in; empty words say nothing.
     Does(Verdict, &'static str),
     /// It is done, with these words, where a person confirmed that brokers may go, and refused otherwise.
     RemovesBrokers(&'static str),
@@ -112,7 +112,7 @@ const DELETED: When = When::Is(Direction::Deleted);
 const REWRITTEN: When = When::Is(Direction::Rewritten);
 
 /// How sentences end about restarts that clients bear.
-pub(super) const GO_ON: &str = "; clients reconnect and go on";
+pub(in crate::plan) const GO_ON: &str = "; clients reconnect and go on";
 const ROLLS: &str = "brokers and controllers restart one by one; clients reconnect and go on";
 const ROLLS_BROKERS: &str = "brokers restart one by one; clients reconnect and go on";
 const ROLLS_POOL: &str = "the nodes of {object} restart one by one; clients reconnect and go on";
@@ -260,8 +260,8 @@ pub(super) const TABLE: &[Row] = &[
     refused("KafkaNodePool", Of::Controllers, "/spec/replicas", CHANGES, CONTROLLERS),
     row("KafkaNodePool", "/spec/replicas", UP, InPlace, "adds {brokers} and rebalances; clients keep their connections"),
     Row { kind: "KafkaNodePool", of: Of::Any, path: "/spec/replicas", when: DOWN, outcome: Outcome::RemovesBrokers(REMOVES_BROKERS) },
-    row("KafkaNodePool", "/spec/storage/volumes/*/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one"),
-    row("KafkaNodePool", "/spec/storage/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one"),
+    row("KafkaNodePool", "/spec/storage/volumes/*/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one{balancer}"),
+    row("KafkaNodePool", "/spec/storage/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one{balancer}"),
     refused("KafkaNodePool", Of::Any, "/spec/storage/volumes/*/size", DOWN, SMALLER_DISKS),
     refused("KafkaNodePool", Of::Any, "/spec/storage/size", DOWN, SMALLER_DISKS),
     row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", When::Is(Direction::On), InPlace, "from now on, deleting the cluster deletes its data"),
@@ -281,7 +281,7 @@ pub(super) const TABLE: &[Row] = &[
     row("Kafka", "/spec/kafka/quotas/producerByteRate", DOWN, RollingRestart, "brokers and controllers restart one by one; then what clients may write is lower: {after} bytes a second on each broker instead of {before}; who sends more is slowed down"),
     row("Kafka", "/spec/kafka/quotas/consumerByteRate", DOWN, RollingRestart, "brokers and controllers restart one by one; then what clients may read is lower: {after} bytes a second on each broker instead of {before}; who reads more is slowed down"),
     row("Kafka", "/spec/kafka/quotas/**", CHANGES, RollingRestart, "brokers and controllers restart one by one with other client quotas; clients reconnect and go on"),
-    row("Kafka", "/spec/entityOperator/**", CHANGES, InPlace, "the topic and user operators restart; clients notice nothing"),
+    row("Kafka", "/spec/entityOperator/**", CHANGES, InPlace, "{operators}; clients notice nothing"),
     row("Kafka", "/spec/cruiseControl", CHANGES, RollingRestart, "brokers restart one by one with or without what reports to Cruise Control; clients reconnect and go on"),
     row("Kafka", "/spec/cruiseControl/**", CHANGES, InPlace, "Cruise Control restarts; clients notice nothing"),
     row("Kafka", "/spec/kafkaExporter/**", CHANGES, InPlace, "Kafka Exporter changes, beside the brokers; clients notice nothing"),
@@ -289,8 +289,8 @@ pub(super) const TABLE: &[Row] = &[
     row("Kafka", "/spec/kafka/listeners", UP, RollingRestart, "brokers restart one by one and can be reached in one more way; clients reconnect and go on"),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", DOWN, RollingRestart, "brokers restart one by one, and each takes fewer connections: {after} instead of {before}; clients beyond that can't connect"),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", DOWN, RollingRestart, "brokers restart one by one, and each takes fewer new connections: {after} a second instead of {before}; clients beyond that wait to connect"),
-    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", CHANGES, RollingRestart, ROLLS),
-    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", CHANGES, RollingRestart, ROLLS),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", CHANGES, RollingRestart, ROLLS_BROKERS),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", CHANGES, RollingRestart, ROLLS_BROKERS),
     row("Kafka", "/spec/kafka/listeners/**", CHANGES, ClientsReconnect, OTHER_LISTENERS),
     row("Kafka", "/spec/**", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "", REWRITTEN, RollingRestart, "{object} can't be read and is written anew; brokers and controllers may restart one by one"),

@@ -1,3 +1,5 @@
+mod words;
+
 use serde_json::json;
 
 use super::table::When;

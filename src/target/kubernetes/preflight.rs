@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::api::{Api, unasked};
 use super::{KubeError, KubernetesTarget};
 use crate::plan::preflight::{
-    Extras, Facts, LoadBalancers, Operator, Permission, Place, Room, StorageClass, Version, missing, name_of,
-    permissions,
+    Extras, Facts, LoadBalancers, Operator, Permission, Place, PodRequest, Requests, Room, StorageClass,
+    Version, missing, name_of, permissions,
 };
 
 /// How many permissions are asked about at a time.
@@ -33,12 +33,16 @@ const OPERATOR: &str = "app%3Dstrimzi";
 /// What Strimzi labels the Services of Kafka clusters with.
 const SERVICES: &str = "strimzi.io%2Fkind%3DKafka";
 
+/// Pods that take room on a node, as a query: they have one, and haven't ended.
+const SCHEDULED: &str =
+    "fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
+
 impl KubernetesTarget {
     /// Finds out what the cluster has; none where there is no way to it, which looking at its objects tells. What can't be
     /// read is left out of the facts.
     pub(in crate::target) async fn preflight(&self, extras: Extras) -> Option<Facts> {
         let api = self.api().await.ok()?;
-        let (version, denied, groups, kinds, classes, gateways, operators, nodes, services) = tokio::join!(
+        let (version, denied, groups, kinds, classes, gateways, operators, nodes, pods, services) = tokio::join!(
             known(api.call("read the server's version", Method::GET, "/version", None, &Value::Null)),
             known(denied(api, extras)),
             known(groups(api)),
@@ -47,6 +51,7 @@ impl KubernetesTarget {
             known(gateway_classes(api)),
             known(operators(api)),
             known(api.list(("v1", "Node"), None, "")),
+            known(pods(api)),
             known(api.list(("v1", "Service"), None, SERVICES)),
         );
         Some(Facts {
@@ -58,6 +63,7 @@ impl KubernetesTarget {
             gateway_classes: gateways,
             operators,
             room: nodes.as_deref().map(Room::of),
+            requests: pods.zip(nodes.as_deref()).map(|(pods, nodes)| Requests::of(&pods, nodes)),
             places: nodes.as_deref().map(Place::all),
             load_balancers: services.map(|services| LoadBalancers::of(&services)),
         })
@@ -132,6 +138,14 @@ async fn kinds(api: &Api, extras: Extras) -> BTreeMap<String, BTreeSet<String>> 
         found.extend(kinds.map(|kinds| (api_version.to_owned(), kinds.into_keys().collect())));
     }
     found
+}
+
+/// What pods request. Of a page of them nothing else is kept.
+async fn pods(api: &Api) -> Result<Vec<PodRequest>, KubeError> {
+    let Some(path) = api.selected(("v1", "Pod"), None, SCHEDULED).await? else { return Ok(Vec::new()) };
+    let mut requests = Vec::new();
+    api.pages("Pod", &path, |pods| requests.extend(pods.iter().filter_map(PodRequest::of))).await?;
+    Ok(requests)
 }
 
 async fn gateway_classes(api: &Api) -> Result<BTreeSet<String>, KubeError> {
