@@ -19,6 +19,7 @@ mod field_changes;
 mod gateway;
 mod generated;
 mod git;
+mod hostile_server;
 mod interrupted;
 mod invalid;
 mod invariants;
