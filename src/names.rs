@@ -3,6 +3,7 @@
 mod digest;
 mod json;
 mod keys;
+mod line;
 mod quantity;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ use smol_str::SmolStr;
 pub use digest::Digest;
 pub use json::Json;
 pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
+pub use line::{is_deceptive, one_line};
 pub use quantity::{QUANTITY_SUFFIXES, quantity};
 
 /// A name that its text is not fit to be, and what it would have to be instead.

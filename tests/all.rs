@@ -20,6 +20,7 @@ mod gateway;
 mod generated;
 mod git;
 mod guide;
+mod hostile_server;
 mod interrupted;
 mod invalid;
 mod invariants;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::names::is_deceptive;
+
 /// The longest piece of a user's text in a message, in characters.
 const MAX: usize = 60;
 
@@ -27,11 +29,5 @@ fn without_user_info(text: &str) -> Cow<'_, str> {
 /// The character, or U+FFFD in place of one that would command a terminal or reorder what is read: controls and
 /// Unicode's invisible direction marks.
 pub(super) fn harmless(character: char) -> char {
-    match character {
-        c if c.is_control() => '\u{fffd}',
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
-            '\u{fffd}'
-        }
-        c => c,
-    }
+    if is_deceptive(character) { '\u{fffd}' } else { character }
 }

@@ -80,5 +80,6 @@ fn a_slow_server_works_and_an_endless_answer_is_not_read() {
     stage
         .plan()
         .expect(3)
-        .says(&["cannot read the namespace kube-system: the answer is longer than 64 MiB, which none is"]);
+        .says(&["cannot read the namespace kube-system: the server sends more than the largest fleet has: a part of the \
+             answer is longer than 4096 KiB, which none is"]);
 }

@@ -1,6 +1,7 @@
 //! A proxy between a client and an API server, which does what networks and servers do on bad days. It ends the client's
 //! TLS with an authority of its own and speaks HTTP/1.1 to both sides.
 
+pub mod attack;
 mod fault;
 pub mod tls;
 pub mod wire;

@@ -115,8 +115,17 @@ impl<'t> Serve<'t> {
 
     /// How many bytes of memory it has.
     pub fn memory(&self) -> usize {
+        self.status("VmRSS:")
+    }
+
+    /// How many bytes of memory it had at most.
+    pub fn most_memory(&self) -> usize {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
         line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1024
     }
 

@@ -12,6 +12,7 @@ mod pod_set;
 pub(super) mod reading;
 mod user;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -72,14 +73,15 @@ pub struct Left {
 impl Seen {
     /// The views of those objects that belong to a cluster. The order of the objects doesn't matter. Pods and storage
     /// classes are taken as unknown until [`Seen::watching_pods`] and [`Seen::knowing_storage_classes`] say otherwise.
-    pub fn of<'a>(
+    pub fn of(
         namespace: &str,
         cluster: &str,
         operator: Operator,
-        objects: impl IntoIterator<Item = &'a Value>,
+        objects: impl IntoIterator<Item = impl Borrow<Value>>,
     ) -> Self {
         let mut seen = Self { operator, ..Self::default() };
         for object in objects {
+            let object = object.borrow();
             if text(object, &["metadata", "namespace"]).as_deref() == Some(namespace) {
                 seen.take(cluster, object);
             }

@@ -1,14 +1,14 @@
 //! Text that people wrote, made harmless for a terminal.
 
+use crate::names::is_deceptive;
+
 /// Replaces what moves the cursor, colours, or turns the direction of writing by a visible form.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => {
-                plain.extend(character.escape_unicode());
-            }
             character if character.is_control() => plain.extend(character.escape_default()),
+            character if is_deceptive(character) => plain.extend(character.escape_unicode()),
             character => plain.push(character),
         }
     }
@@ -26,7 +26,7 @@ mod tests {
             ("\u{1b}[2Jgone", "\\u{1b}[2Jgone"),
             ("a\r\nb\tc", "a\\r\\nb\\tc"),
             ("\u{9b}31m", "\\u{9b}31m"),
-            ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{202e}b\u{200b}", "a\\u{202e}b\\u{200b}"),
         ] {
             assert_eq!(plain(text), expected);
         }

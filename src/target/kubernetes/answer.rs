@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{AsyncBufRead, TryStreamExt as _};
@@ -16,7 +17,11 @@ use kube::core::Status;
 use serde_json::Value;
 
 use super::access::{CONNECT_TIMEOUT, Denied, MAX_ANSWER, TookTooLong};
+use super::budget::{Budget, Charge, OverBudget};
 use super::error::KubeError;
+use super::items::{Broken, Items};
+use super::untrusted::{self, MAX_OBJECT, Unreadable};
+use crate::names::one_line;
 
 /// Why a call came to nothing.
 #[derive(Debug)]
@@ -29,8 +34,12 @@ pub(super) enum Failed {
     Barred(Barred),
     /// It was sent, and no whole answer came. Why, as the end of a sentence.
     Lost(String),
-    /// The answer is longer than any that is read.
-    TooLong,
+    /// The answer is longer than any that is read, in bytes.
+    TooLong(usize),
+    /// It is more than may be taken in of a fleet.
+    OverBudget(OverBudget),
+    /// An object has a name that no API server gives.
+    Misnamed,
     /// All the time that the call may take is over.
     Overdue(Duration),
     /// An answer that isn't an API server's own.
@@ -68,16 +77,102 @@ pub(super) struct Answer {
     pub(super) value: Value,
 }
 
+impl From<OverBudget> for Failed {
+    fn from(over: OverBudget) -> Failed {
+        Failed::OverBudget(over)
+    }
+}
+
+impl From<Broken> for Failed {
+    fn from(broken: Broken) -> Failed {
+        match broken {
+            Broken::NotJson => Failed::Lost("the answer is not whole JSON".to_owned()),
+            Broken::TooLong(longest) => Failed::TooLong(longest),
+        }
+    }
+}
+
+/// A part of a list.
+pub(super) struct Page<T> {
+    /// What is kept of its objects.
+    pub(super) kept: Vec<T>,
+    /// What it is beside its objects.
+    pub(super) envelope: Value,
+    /// How many objects it has.
+    pub(super) objects: usize,
+    /// How long it is.
+    pub(super) bytes: usize,
+    /// What is kept of it, as it counts.
+    pub(super) charge: Charge,
+}
+
 /// Makes a call once.
-pub(super) async fn attempt(client: &Client, request: Request<Vec<u8>>) -> Result<Answer, Failed> {
+pub(super) async fn attempt(
+    client: &Client,
+    budget: &Arc<Budget>,
+    request: Request<Vec<u8>>,
+) -> Result<Answer, Failed> {
     let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
     let (head, body) = answer.into_parts();
-    whole(&head, body).await
+    whole(&head, body, budget).await
+}
+
+/// Asks for a part of a list once. Of each object as it comes, `keep` gives what is kept, with how much that is.
+pub(super) async fn page<T>(
+    client: &Client,
+    budget: &Arc<Budget>,
+    request: Request<Vec<u8>>,
+    keep: impl Fn(Value) -> Result<Option<(T, usize)>, Failed>,
+) -> Result<Page<T>, Failed> {
+    let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
+    let (head, mut body) = answer.into_parts();
+    if header(&head.headers, CONTENT_TYPE).is_some_and(|kind| !kind.starts_with("application/json")) {
+        return Err(stray(head.status, &head.headers));
+    }
+    if !head.status.is_success() {
+        return Err(match whole(&head, body, budget).await {
+            Ok(_) => stray(head.status, &head.headers),
+            Err(failed) => failed,
+        });
+    }
+    let (mut items, mut kept, mut objects, mut bytes) = (Items::default(), Vec::new(), 0, 0);
+    let (mut charge, mut held) = (Charge::new(budget), Charge::new(budget));
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| cut(&error))?.into_data() else { continue };
+        bytes += data.len();
+        items.take(&data, |object| {
+            objects += 1;
+            if let Some((item, weight)) = keep(parsed(&head, object)?)? {
+                charge.add(weight)?;
+                kept.push(item);
+            }
+            Ok::<_, Failed>(())
+        })?;
+        held.set(items.held())?;
+    }
+    let envelope = parsed(&head, items.envelope())?;
+    Ok(Page { kept, envelope, objects, bytes, charge })
+}
+
+/// A part of an answer that says that it is JSON.
+fn parsed(head: &Parts, bytes: &[u8]) -> Result<Value, Failed> {
+    let says_json =
+        || header(&head.headers, CONTENT_TYPE).is_some_and(|it| it.starts_with("application/json"));
+    untrusted::value(bytes).map_err(|unreadable| match unreadable {
+        Unreadable::TooMuch => Failed::TooLong(MAX_OBJECT),
+        Unreadable::NotJson if says_json() => not_whole(head),
+        Unreadable::NotJson => stray(head.status, &head.headers),
+    })
+}
+
+fn not_whole(head: &Parts) -> Failed {
+    Failed::Lost(format!("the answer is not whole JSON ({})", head.status))
 }
 
 /// Makes a call whose answer has no end, and gives that as it comes.
 pub(super) async fn stream(
     client: &Client,
+    budget: &Arc<Budget>,
     request: Request<Vec<u8>>,
 ) -> Result<impl AsyncBufRead + use<>, Failed> {
     let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
@@ -85,32 +180,33 @@ pub(super) async fn stream(
     if head.status.is_success() {
         return Ok(body.into_data_stream().map_err(io::Error::other).into_async_read());
     }
-    Err(match whole(&head, body).await {
+    Err(match whole(&head, body, budget).await {
         Ok(_) => stray(head.status, &head.headers),
         Err(failed) => failed,
     })
 }
 
-async fn whole(head: &Parts, body: Body) -> Result<Answer, Failed> {
-    let body = body.collect().await.map_err(|error| cut(&error))?.to_bytes();
-    let value: Option<Value> = serde_json::from_slice(&body).ok();
-    match value {
-        Some(value) if head.status.is_success() => {
-            Ok(Answer { made: head.status == StatusCode::CREATED, value })
+/// Reads an answer that is no list.
+async fn whole(head: &Parts, mut body: Body, budget: &Arc<Budget>) -> Result<Answer, Failed> {
+    let (mut bytes, mut held) = (Vec::new(), Charge::new(budget));
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| cut(&error))?.into_data() else { continue };
+        if bytes.len() + data.len() > MAX_OBJECT {
+            return Err(Failed::TooLong(MAX_OBJECT));
         }
-        Some(value) if is_error(head.status) && value["kind"] == "Status" => {
-            let status: Status =
-                serde_json::from_value(value).map_err(|_| stray(head.status, &head.headers))?;
-            let status = status.with_code(head.status.as_u16()).boxed();
-            Err(Failed::Refused { status, retry_after: retry_after(&head.headers) })
-        }
-        None if header(&head.headers, CONTENT_TYPE)
-            .is_some_and(|kind| kind.starts_with("application/json")) =>
-        {
-            Err(Failed::Lost(format!("the answer is not whole JSON ({})", head.status)))
-        }
-        _ => Err(stray(head.status, &head.headers)),
+        held.add(data.len())?;
+        bytes.extend_from_slice(&data);
     }
+    let value = parsed(head, &bytes)?;
+    if head.status.is_success() {
+        return Ok(Answer { made: head.status == StatusCode::CREATED, value });
+    }
+    if !is_error(head.status) || value["kind"] != "Status" {
+        return Err(stray(head.status, &head.headers));
+    }
+    let status: Status = serde_json::from_value(value).map_err(|_| stray(head.status, &head.headers))?;
+    let status = status.with_code(head.status.as_u16()).boxed();
+    Err(Failed::Refused { status, retry_after: retry_after(&head.headers) })
 }
 
 fn is_error(status: StatusCode) -> bool {
@@ -118,7 +214,9 @@ fn is_error(status: StatusCode) -> bool {
 }
 
 fn stray(status: StatusCode, headers: &HeaderMap) -> Failed {
-    let kind = header(headers, CONTENT_TYPE).and_then(|kind| kind.split(';').next()).map(str::to_owned);
+    let kind = header(headers, CONTENT_TYPE).and_then(|kind| kind.split(';').next());
+    // No media type is longer (RFC 6838).
+    let kind = kind.map(|kind| one_line(kind, 127).into_owned());
     Failed::Stray { code: status.as_u16(), kind, retry_after: retry_after(headers) }
 }
 
@@ -158,7 +256,7 @@ fn ended(error: &(dyn Error + 'static)) -> String {
 /// Why an answer that began didn't end.
 fn cut(error: &(dyn Error + 'static)) -> Failed {
     match causes(error).any(|cause| cause.is::<LengthLimitError>()) {
-        true => Failed::TooLong,
+        true => Failed::TooLong(MAX_ANSWER),
         false => Failed::Lost(ended(error)),
     }
 }
@@ -203,7 +301,11 @@ impl Failed {
     /// Whether the call may have been done all the same.
     pub(super) fn may_be_done(&self) -> bool {
         match self {
-            Failed::Lost(_) | Failed::TooLong | Failed::Overdue(_) => true,
+            Failed::Lost(_)
+            | Failed::TooLong(_)
+            | Failed::OverBudget(_)
+            | Failed::Misnamed
+            | Failed::Overdue(_) => true,
             Failed::Stray { code, .. } => *code < 400 || *code >= 500,
             Failed::Refused { status, .. } => status.code >= 500,
             Failed::Unreached(_) | Failed::Resting(_) | Failed::Barred(_) => false,
@@ -218,7 +320,11 @@ impl Failed {
             Failed::Barred(Barred::Address(denied)) => denied.to_string(),
             Failed::Barred(Barred::Stranger(reason)) => reason.clone(),
             Failed::Lost(reason) => reason.clone(),
-            Failed::TooLong => format!("the answer is longer than {} MiB, which none is", MAX_ANSWER >> 20),
+            Failed::TooLong(longest) => {
+                format!("a part of the answer is longer than {} KiB, which none is", longest >> 10)
+            }
+            Failed::OverBudget(OverBudget(reason)) => reason.clone(),
+            Failed::Misnamed => "an object in the answer has a name that no API server gives".to_owned(),
             Failed::Overdue(longest) => format!("no whole answer came within {} s", longest.as_secs()),
             Failed::Stray { code, kind, .. } => stray_reason(*code, kind.as_deref()),
             Failed::Refused { status, .. } => status.message.clone(),
@@ -237,6 +343,7 @@ impl Failed {
                 status.message.push_str(&times);
                 KubeError::refused(attempted, &status)
             }
+            Failed::OverBudget(_) | Failed::TooLong(_) => KubeError::too_much(attempted, self.reason()),
             other => KubeError::connection(attempted, other.reason() + &times),
         }
     }

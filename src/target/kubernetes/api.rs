@@ -2,36 +2,38 @@
 //! gone because something in between said "not found".
 
 mod grant;
+mod lists;
 mod writes;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use futures_util::io::AsyncBufReadExt as _;
-use futures_util::{Stream, StreamExt as _};
 use http::{Method, Request};
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{Answer, Failed, attempt, stream};
+use super::answer::{Answer, Failed, attempt};
+use super::budget::Budget;
 use super::error::KubeError;
 use super::inventory::namespace_key;
 use super::pulse::Pulse;
 use super::retry::{CALL_TIMEOUT, Nature, persist};
 use super::tally;
+use super::untrusted;
 use super::watch::Written;
 use crate::names::ObjectKey;
 use crate::parallel::locked;
 
+pub(super) use lists::Listed;
 pub(super) use writes::{Applied, ApplyError, Mode};
 
 /// The name under which our fields are managed.
 pub(super) const MANAGER: &str = "streamfleet";
 
-/// How many objects are asked for at a time.
-const PAGE: usize = 500;
+/// How many kinds of one API version are known. Kubernetes' own have 40, and the largest of others some hundreds.
+const MAX_KINDS: usize = 2_000;
 
 /// Where the objects of a kind are: its name in URLs, and whether they are in namespaces.
 type Served = (String, bool);
@@ -40,6 +42,8 @@ type Served = (String, bool);
 pub(super) struct Api {
     client: Client,
     pulse: Pulse,
+    /// How much of the cluster this process takes in.
+    budget: Arc<Budget>,
     /// The kinds of each API version that was asked for, by name.
     served: Mutex<BTreeMap<String, BTreeMap<String, Served>>>,
     /// What was written and a view has yet to see; none where there is no view.
@@ -55,6 +59,7 @@ impl Api {
         Self {
             client,
             pulse: Pulse::default(),
+            budget: Arc::default(),
             served: Mutex::default(),
             written: None,
             secrets_everywhere: OnceCell::new(),
@@ -65,6 +70,11 @@ impl Api {
     /// One that remembers what it writes until somebody takes it.
     pub(super) fn remembering(client: Client) -> Self {
         Self { written: Some(Mutex::default()), ..Self::new(client) }
+    }
+
+    /// How much of the cluster this process takes in.
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// What was written since this was asked last.
@@ -88,7 +98,7 @@ impl Api {
     /// The same, asked once, by who asks again and again until there is an answer: even of a server that is left alone for a
     /// while because it was away.
     pub(super) async fn probe(&self) -> Result<String, KubeError> {
-        let answer = timeout(CALL_TIMEOUT, attempt(&self.client, kube_system()?)).await;
+        let answer = timeout(CALL_TIMEOUT, attempt(&self.client, &self.budget, kube_system()?)).await;
         let answer = answer
             .unwrap_or(Err(Failed::Overdue(CALL_TIMEOUT)))
             .map_err(|failed| failed.told(KUBE_SYSTEM, 1))?;
@@ -112,111 +122,6 @@ impl Api {
         let attempted = format!("read {key}");
         let found = found(self.call(&attempted, Method::GET, &path, None, &Value::Null).await)?;
         found.map(|object| of(&attempted, key, object)).transpose()
-    }
-
-    /// All objects of a kind with these labels, in one namespace or in all. None are there where their kind is not.
-    pub(super) async fn list(
-        &self,
-        kind: (&str, &str),
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<Value>, KubeError> {
-        self.list_where(kind, namespace, &format!("labelSelector={labels}")).await
-    }
-
-    /// The same for any selector, as a query has it.
-    pub(super) async fn list_where(
-        &self,
-        (api_version, kind): (&str, &str),
-        namespace: Option<&str>,
-        selector: &str,
-    ) -> Result<Vec<Value>, KubeError> {
-        let Some(path) = self.selected((api_version, kind), namespace, selector).await? else {
-            return Ok(Vec::new());
-        };
-        let mut all = Vec::new();
-        let mut read = self.pages(kind, &path, |items| all.extend(items)).await;
-        if read.as_ref().is_err_and(|error| error.is_code(410)) {
-            // The server doesn't know any more what it was about to tell.
-            all.clear();
-            read = self.pages(kind, &path, |items| all.extend(items)).await;
-        }
-        read.map(|_| all)
-    }
-
-    /// Where the objects of a kind that a selector chooses are, as the beginning of a URL; none where their kind is not.
-    pub(super) async fn selected(
-        &self,
-        (api_version, kind): (&str, &str),
-        namespace: Option<&str>,
-        selector: &str,
-    ) -> Result<Option<String>, KubeError> {
-        let Some((plural, _)) = self.served(api_version, kind).await? else { return Ok(None) };
-        Ok(Some(format!("{}?{selector}", collection(api_version, &plural, namespace))))
-    }
-
-    /// Reads a collection page by page, and gives the `resourceVersion` that all of it is of.
-    pub(super) async fn pages(
-        &self,
-        kind: &str,
-        path: &str,
-        mut page: impl FnMut(Vec<Value>),
-    ) -> Result<String, KubeError> {
-        let attempted = format!("list objects of kind {kind}");
-        let mut next = String::new();
-        let listed =
-            if kind == SECRET { "PartialObjectMetadataList".to_owned() } else { format!("{kind}List") };
-        loop {
-            let url = format!("{path}&limit={PAGE}&continue={next}");
-            let mut request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
-            metadata_alone(kind, "PartialObjectMetadataList", &mut request);
-            let list = self.send(Nature::Repeatable, request).await;
-            let list =
-                list.map(|answer| answer.value).map_err(|(failed, tries)| failed.told(&attempted, tries));
-            if list.as_ref().is_err_and(|error| error.is_code(404)) {
-                self.lock().clear();
-            }
-            let mut list = list?;
-            let is_list = list["kind"] == listed.as_str() && !version(&list).is_empty();
-            match list.get_mut("items").map(Value::take) {
-                Some(Value::Array(items)) if is_list => page(items),
-                _ => return Err(unasked(&attempted)),
-            }
-            let text = |field: &str| list.pointer(field).and_then(Value::as_str).unwrap_or_default();
-            match text("/metadata/continue") {
-                "" => return Ok(version(&list).to_owned()),
-                token => next = encoded(token),
-            }
-        }
-    }
-
-    /// Follows what happens in a collection from a `resourceVersion` on, for so many seconds: each event as the server tells
-    /// it. It comes back when the server has begun to answer.
-    pub(super) async fn watch(
-        &self,
-        kind: &str,
-        path: &str,
-        version: &str,
-        seconds: u64,
-    ) -> Result<impl Stream<Item = Result<Value, KubeError>> + Unpin + use<>, KubeError> {
-        let attempted = format!("watch objects of kind {kind}");
-        let version = encoded(version);
-        let url = format!(
-            "{path}&watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
-        );
-        let mut request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
-        metadata_alone(kind, "PartialObjectMetadata", &mut request);
-        let answer = timeout(CALL_TIMEOUT, stream(&self.client, request)).await;
-        let answer = answer
-            .unwrap_or(Err(Failed::Overdue(CALL_TIMEOUT)))
-            .map_err(|failed| failed.told(&attempted, 1))?;
-        let event = move |line: std::io::Result<String>| {
-            let line = line.map_err(|error| KubeError::connection(&attempted, error.to_string()))?;
-            // Without the parser's words, which may quote the answer.
-            serde_json::from_str(&line)
-                .map_err(|_| KubeError::connection(&attempted, "what the server sends is no JSON"))
-        };
-        Ok(Box::pin(answer).lines().map(event))
     }
 
     /// Whether the server knows a kind.
@@ -268,7 +173,7 @@ impl Api {
         };
         // Without the field nothing is said of any kind.
         let resources = list["resources"].as_array().ok_or_else(|| unasked(&attempted))?;
-        let kinds = resources.iter().filter_map(|resource| {
+        let kinds = resources.iter().take(MAX_KINDS).filter_map(|resource| {
             let text = |field: &str| resource.get(field).and_then(Value::as_str);
             // `pods/log` and the like are parts of others.
             let plural = text("name").filter(|name| !name.contains('/'))?;
@@ -308,14 +213,26 @@ impl Api {
 
     /// Sends a request, as often as it takes and is worth it. Says how often it was.
     async fn send(&self, nature: Nature, request: Request<Vec<u8>>) -> Result<Answer, (Failed, u32)> {
+        self.send_by(nature, request.uri().path(), || attempt(&self.client, &self.budget, request.clone())).await
+    }
+
+    /// The same for any way to read the answer.
+    async fn send_by<T, C: Future<Output = Result<T, Failed>>>(
+        &self,
+        nature: Nature,
+        path: &str,
+        attempt: impl Fn() -> C,
+    ) -> Result<T, (Failed, u32)> {
         let began = Instant::now();
         if let Some(reason) = self.pulse.silence(began) {
             return Err((Failed::Resting(reason), 0));
         }
-        let answer = match self.persistent(nature, &request).await {
-            Err(refused) => Box::pin(self.granted(nature, &request, refused)).await,
-            answer => answer,
-        };
+        let mut answer = self.persistent(nature, &attempt).await;
+        if let Err((failed, _)) = &answer
+            && Box::pin(self.grants(path, failed)).await
+        {
+            answer = self.once_granted(nature, &attempt).await;
+        }
         match &answer {
             Err((failed, _)) if failed.is_silence() => {
                 self.pulse.was_silent(began, Instant::now(), &failed.reason());
@@ -329,8 +246,12 @@ impl Api {
         answer
     }
 
-    async fn persistent(&self, nature: Nature, request: &Request<Vec<u8>>) -> Result<Answer, (Failed, u32)> {
-        let answer = persist(nature, || attempt(&self.client, request.clone())).await;
+    async fn persistent<T, C: Future<Output = Result<T, Failed>>>(
+        &self,
+        nature: Nature,
+        attempt: impl Fn() -> C,
+    ) -> Result<T, (Failed, u32)> {
+        let answer = persist(nature, attempt).await;
         tally::count(&answer);
         answer
     }
@@ -387,7 +308,8 @@ fn found(answer: Result<Value, KubeError>) -> Result<Option<Value>, KubeError> {
 fn of(attempted: &str, key: &ObjectKey, object: Value) -> Result<Value, KubeError> {
     let is_one = object["kind"] == key.kind.as_str()
         && object.pointer("/metadata/name").is_some_and(|name| name == key.name.as_str())
-        && uid(&object).is_some_and(|uid| !uid.is_empty());
+        && uid(&object).is_some_and(|uid| !uid.is_empty())
+        && untrusted::is_named_properly(&key.kind, &object);
     if is_one { Ok(object) } else { Err(unasked(attempted)) }
 }
 

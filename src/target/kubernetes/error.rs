@@ -3,7 +3,7 @@
 use kube::core::Status;
 
 use super::access::Denied;
-use crate::names::ObjectKey;
+use crate::names::{ObjectKey, one_line};
 
 /// The longest text of a server's that is passed on, in characters.
 const MAX_TEXT: usize = 400;
@@ -36,6 +36,14 @@ pub enum KubeError {
         /// What was attempted.
         attempted: String,
         /// Why it failed.
+        reason: String,
+    },
+    /// The server sends more than a fleet may have.
+    #[error("cannot {attempted}: the server sends more than the largest fleet has: {reason}")]
+    TooMuch {
+        /// What was attempted.
+        attempted: String,
+        /// What is too much.
         reason: String,
     },
     /// The server refused.
@@ -209,6 +217,10 @@ impl KubeError {
             KubeError::Connection { .. } => {
                 "see to the API server and the way to it, then do it again; nothing is deleted because it is away"
             }
+            KubeError::TooMuch { .. } => {
+                "find out what there is so much of, remove what isn't needed, or give the fleet a cluster of its own; \
+                 it is looked at again by itself"
+            }
             KubeError::Refused { code: 401, .. } => {
                 "give the fleet's `kubeconfig` a token or certificate that still holds"
             }
@@ -273,7 +285,9 @@ impl KubeError {
     pub(super) fn words(&self) -> String {
         match self {
             KubeError::Refused { code, reason, .. } => format!("{code} {reason}"),
-            KubeError::Connection { reason, .. } | KubeError::Immutable { reason, .. } => reason.clone(),
+            KubeError::Connection { reason, .. }
+            | KubeError::TooMuch { reason, .. }
+            | KubeError::Immutable { reason, .. } => reason.clone(),
             KubeError::Managed { managers, .. } => managers.clone(),
             error => error.to_string(),
         }
@@ -281,6 +295,10 @@ impl KubeError {
 
     pub(super) fn connection(attempted: &str, reason: impl AsRef<str>) -> KubeError {
         KubeError::Connection { attempted: attempted.to_owned(), reason: text(reason.as_ref()) }
+    }
+
+    pub(super) fn too_much(attempted: &str, reason: String) -> KubeError {
+        KubeError::TooMuch { attempted: attempted.to_owned(), reason }
     }
 
     /// A server's words as they are passed on.
@@ -323,8 +341,7 @@ fn words(status: &Status) -> String {
 
 /// A server's text on one line and of bounded length: it may be anybody's.
 fn text(text: &str) -> String {
-    let line = text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty());
-    line.collect::<Vec<_>>().join(" ").chars().take(MAX_TEXT).collect()
+    one_line(text, MAX_TEXT).into_owned()
 }
 
 #[cfg(test)]
@@ -351,6 +368,10 @@ mod tests {
             KubeError::Denied(Denied { address: [127, 0, 0, 1].into(), range: "a loopback address" }),
             KubeError::Untrusted { attempted: "read x".to_owned(), reason: "UnknownIssuer".to_owned() },
             KubeError::connection("read x", "Connection\n refused"),
+            KubeError::TooMuch {
+                attempted: "list objects of kind Pod".to_owned(),
+                reason: "one list has more than 150000 objects".to_owned(),
+            },
             refused(401),
             refused(403),
             KubeError::Refused {

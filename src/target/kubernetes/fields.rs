@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::api::MANAGER;
+use super::untrusted::{self, Weigh as _};
 use crate::names::{Digest, Json, ObjectKey};
 use crate::target::mask::redact;
 
@@ -71,12 +72,17 @@ pub(super) fn changed_by(object: &Value) -> Option<String> {
     Some(text(last, "manager").to_owned()).filter(|manager| !manager.is_empty())
 }
 
+/// How much of what somebody else wrote a plan shows of one object or field, as it takes in memory. That is about 100 KiB of
+/// text.
+const LONGEST_SHOWN: usize = 1024 * 1024;
+
 /// An object as plans have it: only what is ours or should be, and of secrets a trace. `desired` is none for an object that
 /// should not be there, which is told whole.
 pub(super) fn shown(key: &ObjectKey, live: &Value, desired: Option<&Value>) -> Json {
     let mut object = match desired {
         Some(desired) => only(live, desired),
-        None => live.clone(),
+        None if live.weight() > LONGEST_SHOWN => untrusted::outline(live.clone()).unwrap_or_default(),
+        None => told(live),
     };
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"] {
@@ -96,6 +102,14 @@ pub(super) fn shown(key: &ObjectKey, live: &Value, desired: Option<&Value>) -> J
     }
 }
 
+/// An object without the book-keeping of its fields.
+pub(super) fn trimmed(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
 /// What of a value stands where something stands in another one, too.
 fn only(live: &Value, desired: &Value) -> Value {
     match (live, desired) {
@@ -107,8 +121,20 @@ fn only(live: &Value, desired: &Value) -> Value {
         (Value::Array(live), Value::Array(desired)) if live.len() == desired.len() => {
             live.iter().zip(desired).map(|(live, desired)| only(live, desired)).collect()
         }
-        _ => live.clone(),
+        _ if live == desired => live.clone(),
+        _ => told(live),
     }
+}
+
+/// What stands where something else was wanted, as it is told to people.
+fn told(live: &Value) -> Value {
+    let weight = live.weight();
+    if weight > LONGEST_SHOWN {
+        return format!("(about {} KiB, which is too long to show)", weight / 1024).into();
+    }
+    let mut live = live.clone();
+    untrusted::words(&mut live);
+    live
 }
 
 #[cfg(test)]
@@ -183,6 +209,21 @@ mod tests {
             json!({"kind": "Kafka", "apiVersion": "kafka.strimzi.io/v1", "metadata": {"name": "n"},
                 "spec": {"replicas": 1, "list": [{"a": 1}]}})
         );
+    }
+
+    #[test]
+    fn what_others_wrote_is_shown_within_bounds_and_what_is_as_it_should_be_as_it_is() {
+        let key: ObjectKey = "v1|ConfigMap|n|a".to_owned().try_into().unwrap();
+        let live = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {
+            "same": "a\nb", "other": "\u{202e}a\nb", "long": "x".repeat(3_000), "list": vec![0; 100_000],
+        }});
+        let desired = json!({"data": {"same": "a\nb", "other": "a\nb", "long": "", "list": []}});
+        let shown = |desired| shown(&key, &live, desired).value()["data"].clone();
+        let list = "(about 3125 KiB, which is too long to show)";
+        let expected =
+            json!({"same": "a\nb", "other": "\\u{202e}a b", "long": "x".repeat(2_048) + "…", "list": list});
+        assert_eq!(shown(Some(&desired)), expected);
+        assert_eq!(shown(None), Value::Null, "of what should not be there, only what it is");
     }
 
     #[test]

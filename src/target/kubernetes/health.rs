@@ -3,17 +3,18 @@
 //! Where the objects come from is the caller's affair: calls to the server, or, in a process that runs on, what a watch tells.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::watch::signs;
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::Condition;
 use crate::health::Unserved;
 use crate::health::view::Operator;
 use crate::health::{FleetSeen, Seen, Wanted};
-use crate::names::ResourceKey;
+use crate::names::{Json, ResourceKey};
 
 /// A kind of which all objects are asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,25 +93,41 @@ impl KubernetesTarget {
             {
                 return Ok(told);
             }
-            let objects = api.list_where((kind.api_version, kind.kind), None, kind.selector).await?;
-            Ok(named(kind, objects))
+            let keep = |object: Value| kept(kind, &object);
+            api.list((kind.api_version, kind.kind), None, kind.selector, keep).await
         };
         see(list, wanted).await
     }
 }
 
-/// All objects of a kind, which say what they are.
-type Listed = Result<Vec<Arc<Value>>, KubeError>;
+/// What all objects of a kind say of how clusters are.
+type Listed = Result<Vec<Json>, KubeError>;
 
-/// Objects in a list don't say what they are.
-fn named(kind: &Kind, objects: Vec<Value>) -> Vec<Arc<Value>> {
-    let name = |mut object: Value| {
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("kind".to_owned(), kind.kind.into());
-        }
-        Arc::new(object)
+/// What an object of a kind says of that.
+fn kept(kind: &Kind, object: &Value) -> Option<Json> {
+    let kept = match LEFT.contains(kind) {
+        true => signs::of_any(kind.kind, object),
+        false => signs::of(kind.kind, object),
     };
-    objects.into_iter().map(name).collect()
+    kept.map(Json::from)
+}
+
+/// How many operators of one Kubernetes cluster are looked at: one for each namespace of the largest fleet.
+const MAX_OPERATORS: usize = 1_000;
+
+/// Where an object is, without what else it says.
+fn namespace(object: &Json) -> String {
+    #[derive(Default, Deserialize)]
+    struct Placed {
+        #[serde(default)]
+        metadata: Metadata,
+    }
+    #[derive(Default, Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        namespace: String,
+    }
+    object.read::<Placed>().unwrap_or_default().metadata.namespace
 }
 
 /// Looks at a fleet. `list` gives all objects of a kind.
@@ -183,14 +200,14 @@ where
     }
 
     /// What may matter here.
-    fn ours(&self, kind: &Kind, mut objects: Vec<Arc<Value>>) -> Vec<Arc<Value>> {
+    fn ours(&self, kind: &Kind, mut objects: Vec<Json>) -> Vec<Json> {
         let anywhere = [&OPERATOR, &ANY_OPERATOR, &CLASS, &GATEWAY].contains(&kind);
-        objects.retain(|object| anywhere || self.namespaces.contains(text(object, "/metadata/namespace")));
+        objects.retain(|object| anywhere || self.namespaces.contains(namespace(object).as_str()));
         objects
     }
 
     /// The objects of a kind; none where it was not, or may not be, looked at.
-    fn objects(&self, kind: &Kind) -> Option<&[Arc<Value>]> {
+    fn objects(&self, kind: &Kind) -> Option<&[Json]> {
         self.found.iter().find(|(found, _)| *found == kind)?.1.as_deref().ok()
     }
 
@@ -198,23 +215,24 @@ where
     fn is_leaving(&self) -> bool {
         let kafkas = self.objects(&KAFKA).unwrap_or_default();
         self.wanted.values().any(|wanted| wanted.deleting)
-            || kafkas.iter().any(|kafka| kafka.pointer("/metadata/deletionTimestamp").is_some())
+            || kafkas.iter().any(|kafka| kafka.value().pointer("/metadata/deletionTimestamp").is_some())
     }
 
     /// Whether anything is such that its cause has to be looked for: a pod that isn't ready, a disk that isn't there.
     fn is_amiss(&self) -> bool {
         let pods = self.objects(&POD).unwrap_or_default();
         let claims = self.objects(&CLAIM).unwrap_or_default();
-        pods.iter().any(|pod| !is_ready(pod))
-            || claims.iter().any(|claim| text(claim, "/status/phase") != "Bound")
+        pods.iter().any(|pod| !is_ready(&pod.value()))
+            || claims.iter().any(|claim| text(&claim.value(), "/status/phase") != "Bound")
     }
 
     fn seen(&self) -> FleetSeen {
         let operators = [&OPERATOR, &ANY_OPERATOR].map(|kind| self.objects(kind));
         let may_look = operators.iter().any(Option::is_some);
-        let operators: Vec<&Value> = operators.into_iter().flatten().flatten().map(Arc::as_ref).collect();
+        let operators = operators.into_iter().flatten().flatten().take(MAX_OPERATORS);
+        let operators: Vec<Value> = operators.map(Json::value).collect();
         let operator = |namespace: &str| match may_look {
-            true => Operator::of_namespace(operators.iter().copied(), namespace),
+            true => Operator::of_namespace(&operators, namespace),
             false => Operator::Unknown,
         };
         let any = self.wanted.values().next().map_or("", |wanted| &wanted.namespace);
@@ -222,8 +240,8 @@ where
             operator: operator(any),
             clusters: if self.is_enough() { self.clusters(operator) } else { BTreeMap::new() },
             hidden: self.hidden(),
-            gateway: self.gateway().and_then(|gateway| address(gateway)),
-            unserved: self.gateway().and_then(|gateway| unserved(gateway)),
+            gateway: self.gateway().as_ref().and_then(address),
+            unserved: self.gateway().as_ref().and_then(unserved),
         }
     }
 
@@ -239,17 +257,20 @@ where
     }
 
     fn clusters(&self, operator: impl Fn(&str) -> Operator) -> BTreeMap<ResourceKey, Seen> {
-        let mut places: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        let mut places: BTreeMap<String, Vec<&Json>> = BTreeMap::new();
         for object in self.found.iter().filter_map(|(_, objects)| objects.as_ref().ok()).flatten() {
-            places.entry(text(object, "/metadata/namespace")).or_default().push(object);
+            places.entry(namespace(object)).or_default().push(object);
         }
         let cluster = |(key, wanted): (&ResourceKey, &Wanted)| {
             let Wanted { namespace, cluster, .. } = wanted;
-            let objects = places.get(namespace.as_str()).into_iter().flatten().copied();
+            // One at a time: as trees they take ten times as much.
+            let objects = places.get(namespace).into_iter().flatten().map(|object| object.value());
             let seen = Seen::of(namespace, cluster, operator(namespace), objects);
             let seen = if self.objects(&POD).is_some() { seen.watching_pods() } else { seen };
             let seen = match self.objects(&CLASS) {
-                Some(classes) => seen.knowing_storage_classes(classes.iter().map(|class| name(class))),
+                Some(classes) => {
+                    seen.knowing_storage_classes(classes.iter().map(|class| name(&class.value())))
+                }
                 None => seen,
             };
             (key.clone(), seen)
@@ -258,12 +279,12 @@ where
     }
 
     /// The Gateway that clusters are reached through, where it is there.
-    fn gateway(&self) -> Option<&Arc<Value>> {
+    fn gateway(&self) -> Option<Value> {
         let (namespace, name) = self.wanted.values().find_map(|wanted| wanted.gateway.as_ref())?;
-        let is_it = |object: &&Arc<Value>| {
+        let is_it = |object: &Value| {
             text(object, "/metadata/namespace") == namespace && text(object, "/metadata/name") == name
         };
-        self.objects(&GATEWAY)?.iter().find(is_it)
+        self.objects(&GATEWAY)?.iter().map(Json::value).find(is_it)
     }
 }
 
@@ -347,7 +368,10 @@ mod tests {
             let attempted = format!("list objects of kind {}", kind.kind);
             match self.refused.get(kind.kind) {
                 Some(&code) => Err(KubeError::Refused { attempted, code, reason: "no".to_owned() }),
-                None => Ok(named(kind, self.objects.get(kind.kind).cloned().unwrap_or_default())),
+                None => {
+                    let objects = self.objects.get(kind.kind).into_iter().flatten();
+                    Ok(objects.filter_map(|object| kept(kind, object)).collect())
+                }
             }
         }
 

@@ -18,8 +18,9 @@ use uuid::Uuid;
 use super::AT_ONCE;
 use super::api::{Api, uid, version};
 use super::error::KubeError;
+use super::fields::trimmed;
 use crate::catalog::RecordedObject;
-use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
+use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey};
 use crate::plan::Contest;
 use crate::target::{self, marks::Marks};
 
@@ -143,17 +144,20 @@ impl Inventory {
         fleet: &FleetKey,
         installation: Uuid,
     ) -> Result<Inventory, KubeError> {
-        let maps = api.list(("v1", "ConfigMap"), Some(NAMESPACE), SELECTOR).await?;
-        let mut inventory = Self::of(fleet, installation, &maps)?;
+        let selector = format!("labelSelector={SELECTOR}");
+        let maps =
+            api.list(("v1", "ConfigMap"), Some(NAMESPACE), &selector, |map| Some(Json::from(trimmed(map))));
+        let maps = maps.await?;
+        let mut inventory = Self::of(fleet, installation, maps.iter().map(Json::value))?;
         inventory.complete(api).await?;
         Ok(inventory)
     }
 
     /// The inventory in these ConfigMaps.
-    pub(super) fn of<'m>(
+    pub(super) fn of(
         fleet: &FleetKey,
         installation: Uuid,
-        maps: impl IntoIterator<Item = &'m Value>,
+        maps: impl IntoIterator<Item = Value>,
     ) -> Result<Inventory, KubeError> {
         let mut inventory = Inventory {
             fleet: fleet.clone(),
@@ -164,7 +168,7 @@ impl Inventory {
         };
         for map in maps {
             let name = map.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            inventory.take(name, map)?;
+            inventory.take(name, &map)?;
         }
         Ok(inventory)
     }
@@ -345,7 +349,9 @@ impl Inventory {
 
 impl Chunk {
     fn parse(name: &str, map: &Value) -> Result<Chunk, KubeError> {
-        let damaged = |reason: String| KubeError::Damaged { name: name.to_owned(), reason };
+        // The parser's words may quote what stands there.
+        let damaged =
+            |reason: String| KubeError::Damaged { name: name.to_owned(), reason: KubeError::line(&reason) };
         let text = map.get("data").and_then(|data| data.get(KEY)?.as_str());
         let text = text.ok_or_else(|| damaged(format!("it has no `{KEY}`")))?;
         let Versioned { version } = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;

@@ -14,6 +14,7 @@ use super::KubeError;
 use super::api::{Api, uid};
 use super::inventory::{Entry, Inventory, Written, namespace_key};
 use super::session::{INTERVAL, PATIENCE};
+use super::untrusted::outline;
 use crate::catalog::RecordedResource;
 use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject};
@@ -91,7 +92,7 @@ pub(super) async fn kept(
         if !fleet.objects.contains_key(&namespace_key(namespace)) {
             continue;
         }
-        let claims = match api.list(("v1", CLAIM), Some(namespace), "").await {
+        let claims = match api.list(("v1", CLAIM), Some(namespace), "", outline).await {
             Err(error) if error.is_code(403) => continue,
             claims => claims?,
         };
@@ -143,7 +144,7 @@ async fn others(
     namespace: &str,
     owner: &ResourceKey,
 ) -> Result<Vec<(ObjectKey, Value)>, KubeError> {
-    let lists = OTHERS.map(|kind| async move { (kind, api.list(kind, Some(namespace), "").await) });
+    let lists = OTHERS.map(|kind| async move { (kind, api.list(kind, Some(namespace), "", outline).await) });
     let mut found = Vec::new();
     for ((api_version, kind), listed) in join_all(lists).await {
         let listed = match listed {
@@ -177,7 +178,7 @@ fn is_token(live: &Value) -> bool {
 /// All claims of a namespace, and the binding of its cluster. Where they may not be read there are none to delete, and the
 /// namespace isn't deleted either.
 async fn read(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<Vec<(ObjectKey, Value)>, KubeError> {
-    let claims = match api.list(("v1", CLAIM), Some(namespace), "").await {
+    let claims = match api.list(("v1", CLAIM), Some(namespace), "", outline).await {
         Err(error) if error.is_code(403) => Vec::new(),
         claims => claims?,
     };
@@ -249,10 +250,10 @@ pub(super) fn cluster_of(inventory: &Inventory, key: &ObjectKey) -> Option<Clust
 /// Waits until nothing of a cluster runs any more: before that, the operator may make anew what is deleted, and a disk is in
 /// use.
 pub(super) async fn wait_until_quiet(api: &Api, key: &ObjectKey, cluster: &Cluster) -> Result<(), KubeError> {
-    let selector = format!("strimzi.io%2Fcluster%3D{}", cluster.name);
+    let selector = format!("labelSelector=strimzi.io%2Fcluster%3D{}", cluster.name);
     let since = Instant::now();
     loop {
-        let pods = api.list(("v1", "Pod"), Some(&cluster.namespace), &selector).await?;
+        let pods = api.list(("v1", "Pod"), Some(&cluster.namespace), &selector, outline).await?;
         let Some(pod) = pods.first() else { return Ok(()) };
         if since.elapsed() >= PATIENCE {
             let pod = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -3,6 +3,7 @@
 mod access;
 mod answer;
 mod api;
+mod budget;
 mod definition;
 mod dry_run;
 mod error;
@@ -10,6 +11,7 @@ mod facts;
 mod fields;
 mod health;
 mod inventory;
+mod items;
 mod kept;
 mod leftovers;
 mod live;
@@ -21,6 +23,7 @@ mod session;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod untrusted;
 mod watch;
 mod write;
 

@@ -1,7 +1,7 @@
 //! What is on the cluster: ours, changed, gone, or somebody else's.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -10,14 +10,17 @@ use tokio::time::timeout;
 
 use super::AT_ONCE;
 use super::api::Api;
+use super::budget::{Charge, OverBudget};
 use super::fields;
 use super::inventory::{Entry, Inventory, Written, namespace_key};
 use super::leftovers;
 use super::live::Live;
-use super::watch::{SELECTOR, Sight, View};
+use super::untrusted::Weigh;
+use super::watch::{Name, SELECTOR, Sight, View};
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::{RecordedFleet, RecordedObject, RecordedResource};
 use crate::names::{Digest, Json, ObjectKey, ResourceKey};
+use crate::parallel::locked;
 use crate::plan::{ObservedFleet, ObservedObject, Reach, manifest_digest};
 use crate::render::Objects;
 
@@ -31,13 +34,21 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// An object that is there.
 struct Found {
     live: Live,
-    /// All of it; none where it needn't be known.
-    whole: Option<Arc<Value>>,
+    /// All of it but the book-keeping of its fields; none where it needn't be known.
+    whole: Option<Json>,
 }
 
 impl From<Value> for Found {
     fn from(object: Value) -> Self {
-        Found { live: Live::of(&object), whole: Some(Arc::new(object)) }
+        Found { live: Live::of(&object), whole: Some(Json::from(fields::trimmed(object))) }
+    }
+}
+
+impl Weigh for (Name, Found) {
+    fn weight(&self) -> usize {
+        let ((namespace, name), Found { live: _, whole }) = self;
+        let names = namespace.as_ref().map_or(0, String::len) + name.len();
+        size_of::<(Name, Found)>() + names + whole.as_ref().map_or(0, Weigh::weight)
     }
 }
 
@@ -107,8 +118,7 @@ impl KubernetesTarget {
         {
             return view_all(view, api, keys, look).await;
         }
-        let found = fetch(api, keys, look.inventory).await?;
-        Ok(found.into_iter().map(|(key, object)| (key, Found::from(object))).collect())
+        fetch(api, keys, look.inventory).await
     }
 }
 
@@ -123,7 +133,7 @@ async fn view_all<'k>(
     for key in keys {
         match view.find(key) {
             Some(Sight::There(live, None)) if look.needs_all(key, &live) => differing.push(*key),
-            Some(Sight::There(live, whole)) => drop(found.insert(*key, Found { live, whole })),
+            Some(Sight::There(live, whole)) => drop(found.insert(*key, Found { live: *live, whole })),
             Some(Sight::Unseen) | None => drop(unseen.insert(*key)),
         }
     }
@@ -137,8 +147,10 @@ async fn view_all<'k>(
         Err(KubeError::connection("read what is not as it should be", reason))
     })?;
     for (key, object) in read {
-        view.keep(key, &object);
-        found.insert(key, Found::from(object));
+        if let Some(whole) = &object.whole {
+            view.keep(key, &object.live.version, whole);
+        }
+        found.insert(key, object);
     }
     Ok(found)
 }
@@ -214,7 +226,7 @@ impl Look<'_> {
 
     fn foreign(&self, key: &ObjectKey, found: &Found) -> ObservedObject {
         let desired = self.desired.and_then(|desired| desired.get(key)).map(|desired| desired.body.value());
-        let shown = |whole: &Arc<Value>| fields::shown(key, whole, desired.as_ref());
+        let shown = |whole: &Json| fields::shown(key, &whole.value(), desired.as_ref());
         ObservedObject {
             uid: found.live.uid.clone(),
             ours: false,
@@ -256,11 +268,7 @@ pub(super) enum Settled {
 
 /// Tells by the object itself what came of what was written down. It says which manifest was applied last, which after a
 /// crash is another one than is known.
-pub(super) fn settled(key: &ObjectKey, entry: &Entry, object: Option<&Value>) -> Settled {
-    judge(key, entry, object.map(Live::of).as_ref())
-}
-
-fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Settled {
+pub(super) fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Settled {
     let Some(live) = live else {
         return match &entry.written {
             _ if entry.deleting => Settled::Gone,
@@ -294,7 +302,7 @@ async fn fetch<'k>(
     api: &Api,
     keys: &BTreeSet<&'k ObjectKey>,
     inventory: &Inventory,
-) -> Result<BTreeMap<&'k ObjectKey, Value>, KubeError> {
+) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
     let is_namespace = |key: &ObjectKey| key.kind == "Namespace" && key.namespace.is_none();
     let around = |key: &ObjectKey| match &key.namespace {
         Some(namespace) => Some(namespace_key(namespace)),
@@ -302,7 +310,7 @@ async fn fetch<'k>(
     };
     let namespaces: BTreeSet<ObjectKey> = keys.iter().filter_map(|key| around(key)).collect();
     let namespaces = fetch_kinds(api, namespaces.iter().collect(), inventory).await?;
-    let mut namespaces: BTreeMap<String, Value> =
+    let mut namespaces: BTreeMap<String, Found> =
         namespaces.into_iter().map(|(key, object)| (key.name.clone(), object)).collect();
     let is_inside = |key: &ObjectKey| match &key.namespace {
         Some(namespace) => namespaces.contains_key(namespace),
@@ -320,19 +328,21 @@ async fn fetch_kinds<'k>(
     api: &Api,
     keys: Vec<&'k ObjectKey>,
     inventory: &Inventory,
-) -> Result<BTreeMap<&'k ObjectKey, Value>, KubeError> {
+) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
     let mut kinds: BTreeMap<(&str, &str), Vec<&ObjectKey>> = BTreeMap::new();
     for key in keys {
         kinds.entry((&key.api_version, &key.kind)).or_default().push(key);
     }
     let mut found = BTreeMap::new();
     let mut single = Vec::new();
+    // What is read counts until all is read.
+    let mut charge = Charge::new(api.budget());
     for (kind, keys) in kinds {
         // Namespaces are listed whatever their labels, since each of a first apply would be asked for otherwise.
         let (selector, whole) = if kind == ("v1", "Namespace") { ("", true) } else { (SELECTOR, false) };
         // All Secrets of a cluster are nobody's to list, and a listing lacks what is in them.
         let listed = match keys.len() {
-            LIST_FROM.. if kind != ("v1", "Secret") => list(api, kind, selector).await?,
+            LIST_FROM.. if kind != ("v1", "Secret") => list(api, kind, selector, &keys, &mut charge).await?,
             _ => None,
         };
         // A listing that was cut short on the way looks as one that has less: what should be there is asked for all the same.
@@ -349,26 +359,43 @@ async fn fetch_kinds<'k>(
             }
         }
     }
-    let get = |key: &'k ObjectKey| async move { Ok::<_, KubeError>((key, api.get(key).await?)) };
+    let charge = Mutex::new(charge);
+    let get = |key: &'k ObjectKey| {
+        let charge = &charge;
+        async move {
+            let found = api.get(key).await?.map(Found::from);
+            let weight = found.as_ref().and_then(|found| found.whole.as_ref()).map_or(0, Weigh::weight);
+            let counted = locked(charge).add(weight);
+            counted.map_err(|OverBudget(reason)| KubeError::too_much(&format!("read {key}"), reason))?;
+            Ok::<_, KubeError>((key, found))
+        }
+    };
     let gets: Vec<_> = single.into_iter().map(get).collect();
     let gets: Vec<_> = stream::iter(gets).buffer_unordered(AT_ONCE).try_collect().await?;
     found.extend(gets.into_iter().filter_map(|(key, object)| Some((key, object?))));
     Ok(found)
 }
 
-/// Objects by namespace and name.
-type Listed = BTreeMap<(Option<String>, String), Value>;
-
-/// All of a kind with these labels. None where whoever we are may only ask for single objects.
-async fn list(api: &Api, kind: (&str, &str), selector: &str) -> Result<Option<Listed>, KubeError> {
-    let objects = match api.list(kind, None, selector).await {
-        Err(error) if error.is_code(403) => return Ok(None),
-        objects => objects?,
+/// Those of a kind with these labels that are asked about. None where whoever we are may only ask for single objects.
+async fn list(
+    api: &Api,
+    kind: (&str, &str),
+    labels: &str,
+    wanted: &[&ObjectKey],
+    charge: &mut Charge,
+) -> Result<Option<BTreeMap<Name, Found>>, KubeError> {
+    let wanted: BTreeSet<(Option<&str>, &str)> =
+        wanted.iter().map(|key| (key.namespace.as_deref(), key.name.as_str())).collect();
+    let keep = |object: Value| {
+        let text = |field: &str| object.pointer("/metadata")?.get(field)?.as_str();
+        let name = (text("namespace"), text("name")?);
+        let name = wanted.contains(&name).then(|| (name.0.map(str::to_owned), name.1.to_owned()))?;
+        Some((name, Found::from(object)))
     };
-    let name =
-        |object: &Value, field: &str| object.pointer("/metadata")?.get(field)?.as_str().map(str::to_owned);
-    let named = objects
-        .into_iter()
-        .filter_map(|object| Some(((name(&object, "namespace"), name(&object, "name")?), object)));
-    Ok(Some(named.collect()))
+    let listed = match api.list_counted(kind, None, &format!("labelSelector={labels}"), keep).await {
+        Err(error) if error.is_code(403) => return Ok(None),
+        listed => listed?,
+    };
+    charge.absorb(listed.charge);
+    Ok(Some(listed.kept.into_iter().collect()))
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::api::{Api, unasked};
+use super::untrusted::outline;
+use super::watch::signs::pick;
 use super::{KubeError, KubernetesTarget};
 use crate::plan::preflight::{
     Extras, Facts, LoadBalancers, Operator, Permission, Place, PodRequest, Requests, Room, StorageClass,
@@ -28,10 +30,10 @@ const STRIMZI: &str = "kafka.strimzi.io/v1";
 const GATEWAYS: &str = "gateway.networking.k8s.io/v1";
 
 /// What Strimzi's own manifests label the operator's Deployment with, as a selector has it in a URL.
-const OPERATOR: &str = "app%3Dstrimzi";
+const OPERATOR: &str = "labelSelector=app%3Dstrimzi";
 
 /// What Strimzi labels the Services of Kafka clusters with.
-const SERVICES: &str = "strimzi.io%2Fkind%3DKafka";
+const SERVICES: &str = "labelSelector=strimzi.io%2Fkind%3DKafka";
 
 /// Pods that take room on a node, as a query: they have one, and haven't ended.
 const SCHEDULED: &str =
@@ -47,12 +49,12 @@ impl KubernetesTarget {
             known(denied(api, extras)),
             known(groups(api)),
             kinds(api, extras),
-            known(api.list(("storage.k8s.io/v1", "StorageClass"), None, "")),
+            known(api.list(("storage.k8s.io/v1", "StorageClass"), None, "", of_class)),
             known(gateway_classes(api)),
             known(operators(api)),
-            known(api.list(("v1", "Node"), None, "")),
-            known(pods(api)),
-            known(api.list(("v1", "Service"), None, SERVICES)),
+            known(api.list(("v1", "Node"), None, "", of_node)),
+            known(api.list(("v1", "Pod"), None, SCHEDULED, |pod| PodRequest::of(&pod))),
+            known(api.list(("v1", "Service"), None, SERVICES, of_service)),
         );
         Some(Facts {
             version: version.as_ref().and_then(Version::of),
@@ -140,23 +142,17 @@ async fn kinds(api: &Api, extras: Extras) -> BTreeMap<String, BTreeSet<String>> 
     found
 }
 
-/// What pods request. Of a page of them nothing else is kept.
-async fn pods(api: &Api) -> Result<Vec<PodRequest>, KubeError> {
-    let Some(path) = api.selected(("v1", "Pod"), None, SCHEDULED).await? else { return Ok(Vec::new()) };
-    let mut requests = Vec::new();
-    api.pages("Pod", &path, |pods| requests.extend(pods.iter().filter_map(PodRequest::of))).await?;
-    Ok(requests)
-}
-
 async fn gateway_classes(api: &Api) -> Result<BTreeSet<String>, KubeError> {
-    let classes = api.list(("gateway.networking.k8s.io/v1", "GatewayClass"), None, "").await?;
+    let kind = ("gateway.networking.k8s.io/v1", "GatewayClass");
+    let classes = api.list(kind, None, "", outline).await?;
     Ok(classes.iter().filter_map(named).map(|(name, _)| name).collect())
 }
 
 /// The operators. One that isn't labelled as Strimzi's own is looked for among all Deployments.
 async fn operators(api: &Api) -> Result<Vec<Operator>, KubeError> {
     for labels in [OPERATOR, ""] {
-        let deployments = api.list(("apps/v1", "Deployment"), None, labels).await?;
+        let of_operator = |it: Value| Operator::of(&it).is_some().then(|| pick(&it, OF_OPERATOR));
+        let deployments = api.list(("apps/v1", "Deployment"), None, labels, of_operator).await?;
         let found: Vec<Operator> = deployments.iter().filter_map(Operator::of).collect();
         if !found.is_empty() {
             return Ok(found);
@@ -164,6 +160,42 @@ async fn operators(api: &Api) -> Result<Vec<Operator>, KubeError> {
     }
     Ok(Vec::new())
 }
+
+/// What is read of a node. All that one says of itself, with the images that it has, is 50 KiB.
+fn of_node(node: Value) -> Option<Value> {
+    let paths: &[&[&str]] = &[
+        &["metadata", "labels"],
+        &["spec", "taints"],
+        &["spec", "unschedulable"],
+        &["status", "allocatable"],
+    ];
+    Some(pick(&node, paths))
+}
+
+fn of_class(class: Value) -> Option<Value> {
+    let paths: &[&[&str]] = &[&["metadata", "name"], &["metadata", "annotations"], &["allowVolumeExpansion"]];
+    Some(pick(&class, paths))
+}
+
+fn of_service(service: Value) -> Option<Value> {
+    let paths: &[&[&str]] = &[
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["spec", "type"],
+        &["status", "loadBalancer", "ingress"],
+    ];
+    Some(pick(&service, paths))
+}
+
+/// What is read of an operator's Deployment.
+const OF_OPERATOR: &[&[&str]] = &[
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["spec", "template", "spec", "containers", "*", "image"],
+    &["spec", "template", "spec", "containers", "*", "env"],
+    &["spec", "template", "metadata"],
+];
 
 fn named(object: &Value) -> Option<(String, &Value)> {
     Some((name_of(object)?, object))

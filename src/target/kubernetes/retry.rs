@@ -26,6 +26,11 @@ pub(super) async fn hastily<T>(does: impl Future<Output = T>) -> T {
     PATIENCE_OF_TASK.scope(HASTE, does).await
 }
 
+/// Whether other fleets are held up by the calls of this task.
+pub(super) fn is_hasty() -> bool {
+    PATIENCE_OF_TASK.try_with(|_| ()).is_ok()
+}
+
 /// How often a call is tried at most. The waits between five tries add up to 0.75 to 1.5 s: an API server's leader, or a
 /// balancer's choice of servers, changes in that time.
 const TRIES: u32 = 5;
@@ -85,7 +90,9 @@ fn again(failed: &Failed) -> Again {
         Failed::Refused { status, .. } => of_status(status.code),
         Failed::Stray { code, .. } => of_status(*code),
         // Who may not be connected to, or isn't trusted, stays so; and what took all the time leaves none.
-        Failed::Barred(_) | Failed::TooLong | Failed::Overdue(_) | Failed::Resting(_) => Again::Never,
+        Failed::Barred(_) | Failed::Overdue(_) | Failed::Resting(_) => Again::Never,
+        // It would be as much, or as wrong, once more.
+        Failed::TooLong(_) | Failed::OverBudget(_) | Failed::Misnamed => Again::Never,
     }
 }
 
@@ -179,7 +186,8 @@ mod tests {
             (refused(409, None), None, None),
             (refused(422, None), None, None),
             (stray(302), None, None),
-            (Failed::TooLong, None, None),
+            (Failed::TooLong(1), None, None),
+            (Failed::Misnamed, None, None),
             (Failed::Overdue(CALL_TIMEOUT), None, None),
         ] {
             assert_eq!(first_wait(&failed, Repeatable), repeatable, "{failed:?}");

@@ -14,7 +14,9 @@ use super::definition;
 use super::fields;
 use super::inventory::{Entry, Inventory, Left, Written};
 use super::leftovers::{self, Cluster};
-use super::observe::{Settled, settled};
+use super::live::Live;
+use super::observe::{Settled, judge};
+use super::untrusted;
 use super::write::{self, Applied};
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::RecordedObject;
@@ -164,13 +166,15 @@ impl Session {
         let open = self.inventory.objects.iter();
         let open = open.filter(|(_, entry)| entry.intended.is_some() || entry.deleting).map(|(key, _)| key);
         let open: BTreeSet<ObjectKey> = open.chain(orphans).cloned().chain(ahead).collect();
-        let look = |key: ObjectKey| async move { Ok::<_, KubeError>((api.get(&key).await?, key)) };
+        let look = |key: ObjectKey| async move {
+            Ok::<_, KubeError>((api.get(&key).await?.as_ref().map(Live::of), key))
+        };
         let looks: Vec<_> = open.into_iter().map(look).collect();
         let looks: Vec<_> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
         for (live, key) in looks {
             let Some(entry) = self.inventory.objects.get_mut(&key) else { continue };
             let is_orphan = live.is_none() && orphans.contains(&key);
-            match settled(&key, entry, live.as_ref()) {
+            match judge(&key, entry, live.as_ref()) {
                 Settled::Written(written) if !is_orphan => {
                     *entry =
                         Entry { written: Some(written), intended: None, deleting: false, ..entry.clone() };
@@ -179,10 +183,8 @@ impl Session {
                 Settled::Written(_) | Settled::Intended | Settled::Gone | Settled::Foreign => {
                     let entry = self.inventory.objects.remove(&key);
                     let intended = entry.and_then(|entry| entry.intended);
-                    if let Some(live) =
-                        live.filter(|live| intended.is_some() && fields::applied(live) == intended)
-                    {
-                        release(api, &key, &live).await?;
+                    if let Some(live) = live.filter(|live| intended.is_some() && live.applied == intended) {
+                        release(api, &key, &live.uid).await?;
                     }
                 }
             }
@@ -258,15 +260,15 @@ async fn make(
         || is_known(&applied.object)
         || (fields::is_made_by_us(&applied.object) && fields::changed_by(&applied.object).is_none());
     if !ours {
-        release(api, key, &applied.object).await?;
+        release(api, key, uid(&applied.object).unwrap_or_default()).await?;
         return Err(foreign());
     }
     Ok(Applied { object: applied.object, overwritten: Vec::new(), left: Vec::new() })
 }
 
 /// Takes all fields back that we gave to somebody else's object. What has no other owner goes.
-async fn release(api: &Api, key: &ObjectKey, object: &Value) -> Result<(), KubeError> {
-    let metadata = json!({"name": key.name, "namespace": key.namespace, "uid": uid(object)});
+async fn release(api: &Api, key: &ObjectKey, uid: &str) -> Result<(), KubeError> {
+    let metadata = json!({"name": key.name, "namespace": key.namespace, "uid": uid});
     let identity = json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata});
     match api.apply(key, &identity, Mode { force: false, dry: false }).await {
         // It is gone or another one is there by now.
@@ -317,7 +319,8 @@ async fn end(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), KubeError> {
 async fn wait_for_claims(api: &Api, namespace: &str) -> Result<(), KubeError> {
     let since = Instant::now();
     loop {
-        let claims = api.list(("v1", "PersistentVolumeClaim"), Some(namespace), "").await?;
+        let claims =
+            api.list(("v1", "PersistentVolumeClaim"), Some(namespace), "", untrusted::outline).await?;
         let Some(claim) = claims.first() else { return Ok(()) };
         if since.elapsed() >= PATIENCE {
             let name = claim.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

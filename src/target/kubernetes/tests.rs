@@ -18,6 +18,8 @@ use crate::names::{Digest, ObjectKey};
 use crate::plan::Reach;
 use crate::target::{Intent, Task, Write};
 
+mod hostile;
+
 const MAPS: &str = "/api/v1/namespaces/streamfleet-system/configmaps";
 const INVENTORY: &str = "/api/v1/namespaces/streamfleet-system/configmaps/inventory";
 const THINGS: &str = "/apis/example.org/v1/things";
@@ -283,7 +285,7 @@ async fn a_kind_is_missing_only_by_the_servers_word_and_whenever_that_is_given()
         let server = Server::new();
         let api = server.api();
         server.says("GET", THINGS, [(200, list("Thing", Vec::new())), gone]);
-        let things = || api.list(("example.org/v1", "Thing"), None, "");
+        let things = || api.list(("example.org/v1", "Thing"), None, "", Some);
         assert!(things().await.is_ok() && things().await.is_err());
         server.says("GET", "/apis/example.org/v1", [refusal(404)]);
         server.says("GET", "/apis", [(200, json!({"kind": "APIGroupList", "groups": []}))]);

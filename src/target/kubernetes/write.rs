@@ -77,11 +77,18 @@ pub(super) async fn apply(
     Err(KubeError::Changed { attempted: "apply", object: key.clone() })
 }
 
+/// How many fields of one object are logged each by itself.
+const TOLD: usize = 20;
+
 fn tell(key: &ObjectKey, overwritten: &[Contest], left: &[Contest], dry: bool) {
-    for Contest { manager, field } in overwritten.iter().filter(|_| !dry) {
+    for Contest { manager, field } in overwritten.iter().filter(|_| !dry).take(TOLD) {
         tracing::info!(object = %key, manager, field, "took a field back");
     }
-    for Contest { manager, field } in left.iter().filter(|_| !dry) {
+    for Contest { manager, field } in left.iter().filter(|_| !dry).take(TOLD) {
         tracing::info!(object = %key, manager, field, "left a field to its manager");
+    }
+    let untold = overwritten.len().saturating_sub(TOLD) + left.len().saturating_sub(TOLD);
+    if untold > 0 && !dry {
+        tracing::info!(object = %key, fields = untold, "took back, or left, more fields");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::attack::{Attack, attack};
 use super::tls::{ToClient, ToServer, reset};
 use super::wire::Message;
 use super::{Call, Shared, forward};
@@ -38,6 +39,8 @@ pub enum Fault {
     Trickle,
     /// More comes than anybody reads: 65 MiB.
     Huge,
+    /// The server never sees it, and harm is done by the answer.
+    Attack(Attack),
     /// The answer is another one.
     Altered(fn(&mut Value)),
     /// The call stops there until everything is let go; then its connection ends.
@@ -175,6 +178,7 @@ impl Fault {
                 return client.get_mut().flush();
             }
             Fault::Huge => return huge(client),
+            Fault::Attack(way) => return attack(*way, request.method_and_path().1, client),
             Fault::Reset => {
                 reset(client);
                 return over();

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use http::{Method, Request};
+use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::super::answer::{Answer, Failed, attempt};
+use super::super::answer::{Failed, attempt};
 use super::super::preflight::is_allowed;
 use super::super::retry::Nature;
 use super::{Api, KubeError, encoded, request};
@@ -42,23 +42,23 @@ impl Api {
         }
     }
 
-    /// Makes a call on Secrets anew that was refused since we have no rights in their namespace, once we have.
-    pub(super) async fn granted(
+    /// Whether a call on Secrets was refused since we have no rights in their namespace, and we have given them to ourselves.
+    pub(super) async fn grants(&self, path: &str, refused: &Failed) -> bool {
+        match secrets_in(path).filter(|_| lacks_rights(refused)) {
+            Some(namespace) => self.grant(namespace).await,
+            None => false,
+        }
+    }
+
+    /// Makes a call anew once the server has learned of the RoleBinding that it stored.
+    pub(super) async fn once_granted<T, C: Future<Output = Result<T, Failed>>>(
         &self,
         nature: Nature,
-        request: &Request<Vec<u8>>,
-        refused: (Failed, u32),
-    ) -> Result<Answer, (Failed, u32)> {
-        let lacks_rights = |failed: &Failed| matches!(failed, Failed::Refused { status, .. } if status.code == 403 && status.message.contains("User \""));
-        let Some(namespace) = secrets_in(request.uri().path()).filter(|_| lacks_rights(&refused.0)) else {
-            return Err(refused);
-        };
-        if !self.grant(namespace).await {
-            return Err(refused);
-        }
+        attempt: impl Fn() -> C,
+    ) -> Result<T, (Failed, u32)> {
         let since = Instant::now();
         loop {
-            match self.persistent(nature, request).await {
+            match self.persistent(nature, &attempt).await {
                 Err((failed, _)) if lacks_rights(&failed) && since.elapsed() < PATIENCE => {
                     sleep(INTERVAL).await;
                 }
@@ -124,9 +124,13 @@ impl Api {
     ) -> Result<Value, KubeError> {
         let content = (method == Method::POST).then_some("application/json");
         let request = request(attempted, method, path, content, body)?;
-        let answer = attempt(&self.client, request).await;
+        let answer = attempt(&self.client, &self.budget, request).await;
         answer.map(|answer| answer.value).map_err(|failed| failed.told(attempted, 1))
     }
+}
+
+fn lacks_rights(failed: &Failed) -> bool {
+    matches!(failed, Failed::Refused { status, .. } if status.code == 403 && status.message.contains("User \""))
 }
 
 /// The namespace whose Secrets a path leads to.

@@ -198,9 +198,13 @@ fn refusal(key: &ObjectKey, status: &mut Status) -> bool {
     immutable
 }
 
+/// How many conflicts are read of one answer: more than any object of ours has fields. What else there is, the next answer
+/// tells.
+const MAX_CONFLICTS: usize = 1_000;
+
 fn conflicts(status: &Status) -> Vec<Contest> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    let causes = causes.filter(|cause| cause.reason == "FieldManagerConflict");
+    let causes = causes.filter(|cause| cause.reason == "FieldManagerConflict").take(MAX_CONFLICTS);
     // The manager's name stands only in the text: `conflict with "kubectl-edit" using v1`.
     let manager = |message: &str| message.split('"').nth(1).unwrap_or("somebody else").to_owned();
     causes.map(|it| Contest { manager: manager(&it.message), field: it.field.clone() }).collect()

@@ -13,11 +13,12 @@ use tokio::time::{Instant, timeout};
 use super::bell::{Bell, Happened};
 use super::gate::Gate;
 use super::pause;
-use super::shelf::{Shelf, position};
+use super::shelf::{Name, Seen, Shelf, position, weight};
 use super::topic::{Purpose, Topic};
 use crate::parallel::locked;
 use crate::target::kubernetes::KubeError;
-use crate::target::kubernetes::api::Api;
+use crate::target::kubernetes::api::{Api, Listed};
+use crate::target::kubernetes::budget::OverBudget;
 use crate::target::pace::jitter;
 
 /// How long the server is asked to keep a watch going, in seconds. client-go asks for five to ten minutes.
@@ -36,6 +37,9 @@ const EARLY: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether a kind that is not served, or may not be listed, is by now.
 const AGAIN: Duration = Duration::from_secs(30);
+
+/// How long a kind of which there is too much is left alone.
+const TOO_MUCH: Duration = Duration::from_secs(60);
 
 /// One kind of object, as it is followed.
 pub(super) struct Feed {
@@ -97,7 +101,7 @@ impl From<KubeError> for End {
 
 impl Feed {
     pub(super) fn new(topic: Topic, api: Arc<Api>, gate: Arc<Gate>, bell: Arc<Bell>) -> Self {
-        let shelf = Shelf::new(&topic);
+        let shelf = Shelf::new(&topic, api.budget());
         let state = State { stand: Stand::Starting, cluster: String::new(), shelf };
         Self { topic, api, gate, bell, state: Mutex::new(state), again: Notify::new() }
     }
@@ -150,6 +154,14 @@ impl Feed {
                     self.stands(Stand::Forbidden);
                     AGAIN.mul_f64(jitter(0.5))
                 }
+                // Nothing of it is kept, and what else is there has room again.
+                End::Broken(error @ KubeError::TooMuch { .. }) => {
+                    let mut state = self.state();
+                    state.shelf = Shelf::new(&self.topic, self.api.budget());
+                    drop(state);
+                    self.stands(Stand::Failing(error));
+                    TOO_MUCH.mul_f64(jitter(0.5))
+                }
                 // What was told still holds until it is known that the server is away: that is asked next.
                 End::Broken(error) if connected => {
                     tracing::debug!(kind = self.topic.kind, %error, "a watch broke");
@@ -194,7 +206,8 @@ impl Feed {
             };
             match event {
                 Some(event) => {
-                    if let ControlFlow::Break(end) = self.take(event?) {
+                    let (kind, object) = event?;
+                    if let ControlFlow::Break(end) = self.take(&kind, object) {
                         return Ok(end);
                     }
                 }
@@ -208,23 +221,30 @@ impl Feed {
     }
 
     async fn list(&self, path: &str) -> Result<(), KubeError> {
-        let mut listed = BTreeMap::new();
-        let position = self
-            .api
-            .pages(&self.topic.kind, path, |items| {
-                let state = self.state();
-                listed.extend(items.into_iter().filter_map(|item| state.shelf.take(item)));
-            })
-            .await?;
-        let happened = self.state().shelf.replace(listed, position);
+        let keep = |object: Value| -> Option<((Name, Seen), usize)> {
+            let (name, seen) = self.state().shelf.take(object).filter(|(_, seen)| seen.is_of_use())?;
+            let weight = weight(&name, &seen);
+            Some(((name, seen), weight))
+        };
+        let Listed { kept, version, charge } =
+            self.api.pages(&self.topic.kind, path, keep, || self.make_room()).await?;
+        let listed: BTreeMap<Name, Seen> = kept.into_iter().collect();
+        let happened = self.state().shelf.replace(listed, version, charge);
         self.bell.rings(happened);
         Ok(())
     }
 
+    /// Gives up what was told before, where there is no room for that and for what is listed anew. False where nothing was.
+    fn make_room(&self) -> bool {
+        let had = self.state().shelf.clear();
+        if had {
+            self.stands(Stand::Starting);
+        }
+        had
+    }
+
     /// Takes one event in.
-    fn take(&self, mut event: Value) -> ControlFlow<End> {
-        let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let object = event.get_mut("object").map(Value::take).unwrap_or_default();
+    fn take(&self, kind: &str, object: Value) -> ControlFlow<End> {
         if kind == "ERROR" {
             return ControlFlow::Break(self.refused(&object));
         }
@@ -233,8 +253,14 @@ impl Feed {
         };
         let mut state = self.state();
         let shelf = &mut state.shelf;
-        let happened = match (kind.as_str(), shelf.take(object)) {
-            ("ADDED" | "MODIFIED", Some(seen)) => shelf.put(seen, position),
+        let happened = match (kind, shelf.take(object)) {
+            ("ADDED" | "MODIFIED", Some(seen)) => match shelf.put(seen, position) {
+                Ok(happened) => happened,
+                Err(OverBudget(reason)) => {
+                    let attempted = format!("watch objects of kind {}", self.topic.kind);
+                    return ControlFlow::Break(KubeError::too_much(&attempted, reason).into());
+                }
+            },
             ("DELETED", Some((name, _))) => shelf.remove(&name, position),
             _ => {
                 shelf.moved(position);
@@ -266,7 +292,8 @@ impl Feed {
     fn belong_to(&self, cluster: String) {
         let mut state = self.state();
         if state.cluster != cluster {
-            *state = State { stand: Stand::Starting, cluster, shelf: Shelf::new(&self.topic) };
+            let shelf = Shelf::new(&self.topic, self.api.budget());
+            *state = State { stand: Stand::Starting, cluster, shelf };
         }
     }
 

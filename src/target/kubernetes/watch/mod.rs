@@ -13,7 +13,7 @@ mod bell;
 mod feed;
 mod gate;
 mod shelf;
-mod signs;
+pub(super) mod signs;
 #[cfg(test)]
 pub(super) mod tests;
 mod topic;
@@ -24,7 +24,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -36,16 +35,16 @@ use super::health::Kind;
 use super::inventory::{self, Inventory};
 use super::live::Live;
 use super::{Cluster, KubeError};
-use crate::names::{FleetKey, ObjectKey};
+use crate::names::{FleetKey, Json, ObjectKey};
 use crate::parallel::locked;
 use crate::target::Pace;
 use bell::Bell;
 use feed::{Feed, Stand, State};
 use gate::{Answer, Gate};
-use shelf::Name;
 use topic::{Purpose, Topic};
 use written::Effect;
 
+pub(super) use shelf::Name;
 pub(super) use topic::SELECTOR;
 pub(super) use written::Written;
 
@@ -95,7 +94,7 @@ impl Drop for Running {
 /// What a view knows of an object.
 pub(super) enum Sight {
     /// It is there, as it was last told of. All of it is known where somebody read it.
-    There(Live, Option<Arc<Value>>),
+    There(Box<Live>, Option<Json>),
     /// It is not among what we labelled: it may be gone, have lost its label, or be somebody else's.
     Unseen,
 }
@@ -207,7 +206,7 @@ impl View {
     ///
     /// # Errors
     /// When the server is away, or is not the fleet's.
-    pub(super) async fn signs(&self, kind: &Kind) -> Result<Option<Vec<Arc<Value>>>, KubeError> {
+    pub(super) async fn signs(&self, kind: &Kind) -> Result<Option<Vec<Json>>, KubeError> {
         let topic = Topic::health(kind);
         self.follow([topic.clone()]);
         let feed = self.feeds().get(&topic).map(|running| Arc::clone(&running.feed));
@@ -224,8 +223,10 @@ impl View {
             Answer::Open(cluster) => cluster,
         };
         let state = feed.state();
-        match state.stand {
+        match &state.stand {
             _ if state.is_starting(&cluster) => Ok(None),
+            // Asked for, it would be as much.
+            Stand::Failing(error @ KubeError::TooMuch { .. }) => Err(error.clone()),
             // Asked for, it says why it can't be had.
             Stand::Starting | Stand::Forbidden | Stand::Failing(_) => Ok(None),
             Stand::NotServed => Ok(Some(Vec::new())),
@@ -311,14 +312,14 @@ impl View {
         if let Some((_, inventory)) = known.as_ref().filter(|(at, _)| *at == revision) {
             return Ok(Arc::clone(inventory));
         }
-        let maps: Vec<Arc<Value>> = match self.feeds().get(&Topic::inventory()) {
+        let maps: Vec<Json> = match self.feeds().get(&Topic::inventory()) {
             Some(running) => {
                 let state = running.feed.state();
                 state.shelf.objects.values().filter_map(|seen| seen.whole.clone()).collect()
             }
             None => Vec::new(),
         };
-        let maps = maps.iter().map(|map| &**map);
+        let maps = maps.iter().map(Json::value);
         let inventory = Arc::new(Inventory::of(&self.fleet, self.installation, maps)?);
         *known = Some((revision, Arc::clone(&inventory)));
         Ok(inventory)
@@ -340,15 +341,10 @@ impl View {
     }
 
     /// Keeps an object that was read whole until it changes.
-    pub(super) fn keep(&self, key: &ObjectKey, object: &Value) {
+    pub(super) fn keep(&self, key: &ObjectKey, version: &str, whole: &Json) {
         let feeds = self.feeds();
         let Some(running) = feeds.get(&Topic::of(key)) else { return };
-        let mut state = running.feed.state();
-        if let Some(seen) = state.shelf.objects.get_mut(&name(key))
-            && seen.live.as_ref().map(|live| live.version.as_str()) == shelf::position(object)
-        {
-            seen.whole = Some(Arc::new(object.clone()));
-        }
+        running.feed.state().shelf.keep(&name(key), version, whole);
     }
 
     /// Whether everything that we wrote was seen. What nothing will tell of is not waited for.

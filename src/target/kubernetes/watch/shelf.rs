@@ -8,7 +8,11 @@ use serde_json::Value;
 use super::bell::Happened;
 use super::signs;
 use super::topic::{Purpose, Topic, is_labelled};
+use crate::names::Json;
+use crate::target::kubernetes::budget::{Budget, Charge, OverBudget};
+use crate::target::kubernetes::fields;
 use crate::target::kubernetes::live::Live;
+use crate::target::kubernetes::untrusted::Weigh;
 
 /// The namespace and the name of an object.
 pub(in crate::target::kubernetes) type Name = (Option<String>, String);
@@ -17,11 +21,11 @@ pub(in crate::target::kubernetes) type Name = (Option<String>, String);
 #[derive(Default)]
 pub(super) struct Seen {
     /// Whether it is as we applied it; none for what isn't ours.
-    pub(super) live: Option<Live>,
+    pub(super) live: Option<Box<Live>>,
     /// All of it, where somebody had to look at more than is kept.
-    pub(super) whole: Option<Arc<Value>>,
+    pub(super) whole: Option<Json>,
     /// What clusters are judged by; none where nothing of it says how they are.
-    pub(super) signs: Option<Arc<Value>>,
+    pub(super) signs: Option<Json>,
 }
 
 /// The objects of one kind.
@@ -33,16 +37,19 @@ pub(super) struct Shelf {
     pub(super) version: u64,
     /// The same in the server's words, from which a watch goes on.
     pub(super) position: String,
+    /// What the objects take of what may be kept of the cluster.
+    charge: Charge,
 }
 
 impl Shelf {
-    pub(super) fn new(topic: &Topic) -> Self {
+    pub(super) fn new(topic: &Topic, budget: &Arc<Budget>) -> Self {
         Self {
             purpose: topic.purpose,
             kind: topic.kind.clone(),
             objects: BTreeMap::new(),
             version: 0,
             position: String::new(),
+            charge: Charge::new(budget),
         }
     }
 
@@ -57,20 +64,49 @@ impl Shelf {
         };
         let signs = if self.purpose.is_judged() { signs::of(&self.kind, &object) } else { None };
         let live = is_ours.then(|| Live::of(&object));
-        let whole = (self.purpose == Purpose::Inventory).then(|| Arc::new(trimmed(object)));
-        Some((name, Seen { live, whole, signs: signs.map(Arc::new) }))
+        let whole = (self.purpose == Purpose::Inventory).then(|| Json::from(fields::trimmed(object)));
+        Some((name, Seen { live: live.map(Box::new), whole, signs: signs.map(Json::from) }))
     }
 
-    /// Puts a new list in the place of everything.
-    pub(super) fn replace(&mut self, listed: BTreeMap<Name, Seen>, position: String) -> Happened {
+    /// Gives up what is known, to have room for what is listed anew. False where nothing is.
+    pub(super) fn clear(&mut self) -> bool {
+        let had = !self.objects.is_empty();
+        self.objects.clear();
+        self.charge.sub(self.charge.bytes());
+        had
+    }
+
+    /// Keeps all of an object that was read, where there is room for it.
+    pub(super) fn keep(&mut self, name: &Name, version: &str, whole: &Json) {
+        let Some(seen) = self.objects.get_mut(name).filter(|seen| version_of(seen) == Some(version)) else {
+            return;
+        };
+        self.charge.sub(seen.whole.take().map_or(0, |whole| whole.weight()));
+        if self.charge.add(whole.weight()).is_ok() {
+            seen.whole = Some(whole.clone());
+        }
+    }
+
+    /// Puts a new list in the place of everything. `charge` is what it takes.
+    pub(super) fn replace(
+        &mut self,
+        listed: BTreeMap<Name, Seen>,
+        position: String,
+        charge: Charge,
+    ) -> Happened {
+        self.charge = charge;
         let mut before = std::mem::replace(&mut self.objects, listed);
         let mut happened = Happened::NOTHING;
         for (name, seen) in &mut self.objects {
             let known = before.remove(name);
             happened = happened | differs(self.purpose, &self.kind, known.as_ref(), Some(seen));
             // What was read of an object that is as it was need not be read again.
-            let known = known.filter(|it| version_of(it) == version_of(seen));
-            seen.whole = seen.whole.take().or_else(|| known?.whole);
+            let known = known.filter(|it| version_of(it) == version_of(seen) && seen.whole.is_none());
+            if let Some(whole) = known.and_then(|known| known.whole)
+                && self.charge.add(whole.weight()).is_ok()
+            {
+                seen.whole = Some(whole);
+            }
         }
         for gone in before.values() {
             happened = happened | differs(self.purpose, &self.kind, Some(gone), None);
@@ -81,20 +117,31 @@ impl Shelf {
     }
 
     /// An object was made or changed.
-    pub(super) fn put(&mut self, (name, seen): (Name, Seen), position: String) -> Happened {
+    pub(super) fn put(
+        &mut self,
+        (name, seen): (Name, Seen),
+        position: String,
+    ) -> Result<Happened, OverBudget> {
         let happened = differs(self.purpose, &self.kind, self.objects.get(&name), Some(&seen));
-        match seen.is_of_use() {
-            true => drop(self.objects.insert(name, seen)),
-            false => drop(self.objects.remove(&name)),
+        self.take_out(&name);
+        if seen.is_of_use() {
+            self.charge.add(weight(&name, &seen))?;
+            self.objects.insert(name, seen);
         }
         self.moved(position);
-        happened
+        Ok(happened)
+    }
+
+    fn take_out(&mut self, name: &Name) -> Option<Seen> {
+        let gone = self.objects.remove(name)?;
+        self.charge.sub(weight(name, &gone));
+        Some(gone)
     }
 
     /// An object is gone, or has lost its label.
     pub(super) fn remove(&mut self, name: &Name, position: String) -> Happened {
         self.moved(position);
-        let gone = self.objects.remove(name);
+        let gone = self.take_out(name);
         differs(self.purpose, &self.kind, gone.as_ref(), None)
     }
 
@@ -107,7 +154,7 @@ impl Shelf {
 }
 
 impl Seen {
-    fn is_of_use(&self) -> bool {
+    pub(super) fn is_of_use(&self) -> bool {
         self.live.is_some() || self.signs.is_some()
     }
 }
@@ -124,27 +171,37 @@ fn differs(purpose: Purpose, kind: &str, before: Option<&Seen>, after: Option<&S
 }
 
 fn live(seen: Option<&Seen>) -> Option<&Live> {
-    seen?.live.as_ref()
+    seen?.live.as_deref()
 }
 
-fn signs_of(seen: Option<&Seen>) -> Option<&Value> {
-    seen?.signs.as_deref()
+fn signs_of(seen: Option<&Seen>) -> Option<&Json> {
+    seen?.signs.as_ref()
 }
 
-fn content(seen: Option<&Seen>) -> Option<&Value> {
-    seen?.whole.as_ref()?.get("data")
+fn content(seen: Option<&Seen>) -> Option<Value> {
+    seen?.whole.as_ref()?.value().get("data").cloned()
+}
+
+/// What an object takes beside its texts: its place among the others, and itself.
+const OBJECT: usize = 200;
+
+/// What it takes to tell whether an object is as it was applied, with four digests.
+const LIVE: usize = 500;
+
+/// What each object inside of an object takes when clusters are judged by it.
+const INNER: usize = 32;
+
+/// How much is kept for an object, in bytes and roughly.
+pub(super) fn weight(name: &Name, seen: &Seen) -> usize {
+    let names = name.0.as_ref().map_or(0, String::len) + name.1.len();
+    let count = |text: &str, part: &str| text.matches(part).count();
+    let signs = seen.signs.as_ref().map_or(0, |it| it.as_str().len() + INNER * count(it.as_str(), "{"));
+    let whole = seen.whole.as_ref().map_or(0, Weigh::weight);
+    OBJECT + names + seen.live.as_ref().map_or(0, |_| LIVE) + signs + whole
 }
 
 fn version_of(seen: &Seen) -> Option<&str> {
     seen.live.as_ref().map(|live| live.version.as_str())
-}
-
-/// An object without the book-keeping of its fields.
-fn trimmed(mut object: Value) -> Value {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    object
 }
 
 /// The version of an object, as a number that grows.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::health::view::Operator;
+use crate::target::kubernetes::untrusted;
 
 /// A path of keys; `*` stands for each item of a list.
 type Path = &'static [&'static str];
@@ -97,17 +98,32 @@ const OF_KINDS: &[(&str, &[Path])] = &[
 
 const EVENT: &str = "Event";
 
+/// How many items of a list are kept: four times as many as the longest has, which is an operator's variables.
+const MAX_ITEMS: usize = 200;
+
 /// What says how clusters are; none where nothing does.
-pub(super) fn of(kind: &str, object: &Value) -> Option<Value> {
+pub(in crate::target::kubernetes) fn of(kind: &str, object: &Value) -> Option<Value> {
     let (_, paths) = OF_KINDS.iter().find(|(known, _)| *known == kind)?;
     // Every Deployment of a Kubernetes cluster is told of where none has Strimzi's label.
     if kind == "Deployment" && !Operator::is_one(object) {
         return None;
     }
-    let paths: Vec<&[&str]> = OF_ALL.iter().chain(*paths).copied().collect();
+    picked(kind, object, paths)
+}
+
+/// What is kept of an object of which only matters that it is there.
+pub(in crate::target::kubernetes) fn of_any(kind: &str, object: &Value) -> Option<Value> {
+    picked(kind, object, &[])
+}
+
+fn picked(kind: &str, object: &Value, paths: &[Path]) -> Option<Value> {
+    let paths: Vec<&[&str]> = OF_ALL.iter().chain(paths).copied().collect();
     let mut kept = pick(object, &paths);
+    let fields = kept.as_object_mut()?;
+    // Here it is shown and not compared.
+    fields.get_mut("spec").into_iter().for_each(untrusted::words);
     // Objects in a list don't say what they are.
-    kept.as_object_mut()?.insert("kind".to_owned(), kind.into());
+    fields.insert("kind".to_owned(), kind.into());
     Some(kept)
 }
 
@@ -117,7 +133,7 @@ pub(super) fn ring(kind: &str) -> bool {
 }
 
 /// What of a value is at these paths.
-fn pick(value: &Value, paths: &[&[&str]]) -> Value {
+pub(in crate::target::kubernetes) fn pick(value: &Value, paths: &[&[&str]]) -> Value {
     if paths.iter().any(|path| path.is_empty()) {
         return value.clone();
     }
@@ -128,7 +144,7 @@ fn pick(value: &Value, paths: &[&[&str]]) -> Value {
     match value {
         Value::Array(items) => {
             let paths = inside("*");
-            items.iter().map(|item| pick(item, &paths)).collect()
+            items.iter().take(MAX_ITEMS).map(|item| pick(item, &paths)).collect()
         }
         Value::Object(fields) => {
             let field = |(key, value): (&String, &Value)| {

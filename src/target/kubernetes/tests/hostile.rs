@@ -1,0 +1,125 @@
+//! What a server may send that isn't an API server, and what becomes of it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::target::kubernetes::untrusted;
+
+const LIST: &str = "cannot list objects of kind Thing";
+
+/// A server that serves one kind, of which a test says how each list of it is answered. The number tells the calls apart.
+fn server(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> (Arc<Api>, Arc<AtomicUsize>) {
+    let (lists, answer) = (Arc::new(AtomicUsize::new(0)), Arc::new(answer));
+    let counted = Arc::clone(&lists);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let body = match request.uri().path() {
+            "/apis/example.org/v1" => json!({"kind": "APIResourceList", "groupVersion": "example.org/v1",
+                "resources": [{"name": "things", "kind": "Thing", "namespaced": true}]})
+            .to_string(),
+            "/api/v1" => json!({"kind": "APIResourceList", "groupVersion": "v1",
+                "resources": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}]})
+            .to_string(),
+            THINGS => answer(counted.fetch_add(1, Ordering::SeqCst)),
+            MAPS => list("ConfigMap", Vec::new()).to_string(),
+            _ => namespace("kube-system").to_string(),
+        };
+        async move { Ok::<_, kube::Error>(Response::new(Full::<Bytes>::from(body))) }
+    });
+    (Arc::new(Api::new(Client::new(service, "default"))), lists)
+}
+
+/// A page of a list with these objects, after which another one is said to come.
+fn page(items: &str, next: &str) -> String {
+    format!(
+        r#"{{"kind":"ThingList","metadata":{{"resourceVersion":"1","continue":"{next}"}},"items":[{items}]}}"#
+    )
+}
+
+/// Why listing the things fails.
+async fn failure(api: &Api) -> String {
+    api.list(("example.org/v1", "Thing"), None, "", untrusted::outline).await.unwrap_err().to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_without_end_is_not_read_to_its_end() {
+    let items = vec![r#"{"metadata":{"name":"a"}}"#; 500].join(",");
+    let (api, lists) = server(move |call| page(&items, &format!("next-{call}")));
+    let too_much = "the server sends more than the largest fleet has";
+    assert_eq!(failure(&api).await, format!("{LIST}: {too_much}: one list has more than 150000 objects"));
+    assert_eq!(lists.load(Ordering::SeqCst), 301);
+
+    let (api, lists) = server(|call| page("", &format!("next-{call}")));
+    assert_eq!(failure(&api).await, format!("{LIST}: {too_much}: one list has more than 1000 pages"));
+    assert_eq!(lists.load(Ordering::SeqCst), 1_001);
+
+    let (api, lists) = server(|_| page("", "same"));
+    let same = "the server answers with the same `continue` again, so that the list has no end";
+    assert_eq!(failure(&api).await, format!("{LIST}: {same}"));
+    assert_eq!(lists.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_none_ends_the_list() {
+    let long = "the server sends more than the largest fleet has: a part of the answer is longer than 4096 KiB, which none is";
+    let misnamed = "an object in the answer has a name that no API server gives";
+    let metadata = |metadata: Value| json!({"metadata": metadata}).to_string();
+    for (item, expected) in [
+        (format!("[{}0]", "0,".repeat(4 << 20)), long),
+        (format!("[{}0]", "0,".repeat(1 << 20)), long),
+        (metadata(json!({"name": "a".repeat(20 << 20)})), long),
+        (metadata(json!({"name": "a".repeat(254)})), misnamed),
+        (metadata(json!({"name": "a\u{1b}[2J"})), misnamed),
+        (metadata(json!({"name": "a", "uid": "\u{202e}"})), misnamed),
+    ] {
+        let (api, lists) = server(move |_| page(&item, ""));
+        assert_eq!(failure(&api).await, format!("{LIST}: {expected}"));
+        assert_eq!(lists.load(Ordering::SeqCst), 1, "it is not asked for again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_of_a_cluster_is_bounded() {
+    let item = metadata_of(3 << 20);
+    let items = vec![item; 20].join(",");
+    let (api, lists) = server(move |call| page(&items, &format!("next-{call}")));
+    let listed = api.list(("example.org/v1", "Thing"), None, "", Some).await;
+    let expected =
+        "the server sends more than the largest fleet has: what is kept of it would take more than 192 MiB";
+    assert_eq!(listed.unwrap_err().to_string(), format!("{LIST}: {expected}"));
+    assert_eq!(lists.load(Ordering::SeqCst), 4);
+    // What was given up may be taken in again.
+    assert!(api.list(("v1", "ConfigMap"), Some("streamfleet-system"), "", Some).await.is_ok());
+}
+
+/// An object with an annotation of this length.
+fn metadata_of(length: usize) -> String {
+    json!({"metadata": {"name": "a", "annotations": {"a": "a".repeat(length)}}}).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fleet_of_which_there_is_too_much_is_out_of_reach_with_the_reason() {
+    let (api, lists) = server(|call| page("", &format!("next-{call}")));
+    let whose = (fleet(), Uuid::nil());
+    let view = View::start(
+        whose,
+        cluster(Some("uid-kube-system")),
+        Arc::clone(&api),
+        Handle::current(),
+        Arc::default(),
+    );
+    // It fails as the listing does, or is not complete yet.
+    let _ = view.follow_kinds([&key()]).await;
+    let reason = "cannot list objects of kind Thing: the server sends more than the largest fleet has: one list has more than \
+                  1000 pages";
+    let mut error = String::new();
+    for _ in 0..1_000 {
+        error = view.is_complete().await.err().map(|error| error.to_string()).unwrap_or_default();
+        if error == reason {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!((error.as_str(), view.revision()), (reason, None));
+    let asked = lists.load(Ordering::SeqCst);
+    assert!((1_001..2_002).contains(&asked), "it is left alone for a while, and was asked {asked} times");
+}

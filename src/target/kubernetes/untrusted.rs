@@ -1,0 +1,350 @@
+//! What a server sends, made safe before anything else sees it. A fleet's API server may be its tenant's own: what it sends
+//! must neither fill this process's memory nor its disk, nor reach a terminal.
+//!
+//! Every answer, every object of a list and every event is parsed here and nowhere else. The tree that is made of it is
+//! bounded, names are those that Kubernetes allows, and the server's words are short lines. What people wrote into objects
+//! (specs, data, annotations) stays as it is, since it is compared; it is bounded where it is shown.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::names::{Json, one_line};
+use crate::plan::preflight::PodRequest;
+
+/// The longest object that is read, in bytes. etcd takes 1.5 MiB at a time (`--max-request-bytes`), and an API server no
+/// request above 3 MiB; what it adds to an object are its own fields.
+pub(super) const MAX_OBJECT: usize = 4 * 1024 * 1024;
+
+/// How much memory the tree of one object may take, in bytes. The largest that is applied, the definition of Strimzi's Kafka,
+/// takes 2 MiB, and as much again for the book-keeping of its fields.
+const MAX_TREE: usize = 16 * 1024 * 1024;
+
+/// The longest text of a server's that is kept, in characters. Messages of events have at most 1,024 (`core/v1`, `Event`).
+const MAX_WORDS: usize = 2_048;
+
+/// What a value takes without what it points to.
+const NODE: usize = 32;
+
+/// What a map takes that has anything in it: one node of a B-tree, with room for 11 entries.
+const MAP: usize = 640;
+
+/// What each further entry of it takes, with the nodes half full.
+const ENTRY: usize = 110;
+
+/// What an allocation takes beside its bytes.
+const ALLOCATION: usize = 16;
+
+/// Why bytes are no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// They aren't JSON, or not all of it.
+    NotJson,
+    /// There is more in them than in any object.
+    TooMuch,
+}
+
+/// How much memory something takes, in bytes and roughly.
+pub(super) trait Weigh {
+    /// The bytes.
+    fn weight(&self) -> usize;
+}
+
+impl Weigh for Value {
+    fn weight(&self) -> usize {
+        NODE + match self {
+            Value::String(text) => text.len() + ALLOCATION,
+            Value::Array(items) => items.iter().map(Weigh::weight).sum::<usize>() + ALLOCATION,
+            Value::Object(fields) => {
+                let first = if fields.is_empty() { 0 } else { MAP };
+                let field = |(key, value): (&String, &Value)| ENTRY + key.len() + ALLOCATION + value.weight();
+                first + fields.iter().map(field).sum::<usize>()
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl Weigh for PodRequest {
+    fn weight(&self) -> usize {
+        size_of::<Self>() + self.node.len() + self.kafka.as_ref().map_or(0, String::len)
+    }
+}
+
+/// What is made of each object that an inventory names.
+const ENTRY_OF_INVENTORY: usize = 1_000;
+
+/// An object as text. Where it is a part of the inventory, what is made of that counts, too.
+impl Weigh for Json {
+    fn weight(&self) -> usize {
+        let entries = if self.may_have("data") { self.as_str().matches("owner\\\":").count() } else { 0 };
+        self.as_str().len() + ALLOCATION + ENTRY_OF_INVENTORY * entries
+    }
+}
+
+/// An answer, or an object of a list.
+pub(super) fn value(bytes: &[u8]) -> Result<Value, Unreadable> {
+    let mut value = tree(bytes)?;
+    tame(&mut value);
+    Ok(value)
+}
+
+/// An event of a watch: its type, and the object that it is about.
+pub(super) fn event(bytes: &[u8]) -> Result<(String, Value), Unreadable> {
+    let mut event = tree(bytes)?;
+    let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut object = event.get_mut("object").map(Value::take).unwrap_or_default();
+    tame(&mut object);
+    Ok((kind, object))
+}
+
+/// Bytes as a value that takes no more memory than any object does.
+fn tree(bytes: &[u8]) -> Result<Value, Unreadable> {
+    let left = Cell::new(MAX_TREE);
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let read = Tree(&left).deserialize(&mut deserializer);
+    let read = read.and_then(|value| deserializer.end().map(|()| value));
+    read.map_err(|_| if left.get() == 0 { Unreadable::TooMuch } else { Unreadable::NotJson })
+}
+
+/// Builds a value as long as there is room left for it.
+struct Tree<'l>(&'l Cell<usize>);
+
+impl Tree<'_> {
+    fn takes<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
+        let left = self.0.get().saturating_sub(bytes);
+        self.0.set(left);
+        if left == 0 { Err(E::custom("too large")) } else { Ok(()) }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Value, E> {
+        self.takes(NODE).map(|()| Value::Null)
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Value, E> {
+        self.takes(NODE).map(|()| value.into())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
+        self.takes(NODE).map(|()| value.into())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
+        self.takes(NODE).map(|()| value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        self.takes(NODE).map(|()| value.into())
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.takes(NODE + ALLOCATION + value.len()).map(|()| value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        self.takes(NODE + ALLOCATION)?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Tree(self.0))? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        self.takes(NODE)?;
+        let mut map = Map::new();
+        while let Some(key) = fields.next_key::<String>()? {
+            let first = if map.is_empty() { MAP } else { 0 };
+            self.takes::<A::Error>(first + ENTRY + ALLOCATION + key.len())?;
+            map.insert(key, fields.next_value_seed(Tree(self.0))?);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// What people write into an object. It is compared with what they wrote, byte by byte.
+const CONTENT: [&str; 4] = ["spec", "data", "stringData", "binaryData"];
+
+/// Makes short lines of the server's own words in an object, or in what else it answers.
+fn tame(object: &mut Value) {
+    let Value::Object(fields) = object else { return words(object) };
+    for (name, value) in fields {
+        match name.as_str() {
+            name if CONTENT.contains(&name) => {}
+            "metadata" => tame_but(value, "annotations"),
+            "status" => tame_status(value),
+            _ => words(value),
+        }
+    }
+}
+
+fn tame_but(value: &mut Value, kept: &str) {
+    let Value::Object(fields) = value else { return words(value) };
+    fields.iter_mut().filter(|(name, _)| *name != kept).for_each(|(_, value)| words(value));
+}
+
+/// Certificates have lines, and are used as they are.
+fn tame_status(status: &mut Value) {
+    let Value::Object(fields) = status else { return words(status) };
+    for (name, value) in fields {
+        match value {
+            Value::Array(listeners) if name == "listeners" => {
+                listeners.iter_mut().for_each(|listener| tame_but(listener, "certificates"));
+            }
+            value => words(value),
+        }
+    }
+}
+
+/// Makes short lines of all texts in a value.
+pub(super) fn words(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let std::borrow::Cow::Owned(line) = one_line(text, MAX_WORDS) {
+                *text = line;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(words),
+        Value::Object(fields) => fields.values_mut().for_each(words),
+        _ => {}
+    }
+}
+
+/// What of an object says which one it is and whose, of whatever kind.
+pub(super) fn outline(mut object: Value) -> Option<Value> {
+    let fields = object.as_object_mut()?;
+    fields.retain(|name, _| ["metadata", "type"].contains(&name.as_str()));
+    let metadata = fields.get_mut("metadata")?.as_object_mut()?;
+    let kept = ["name", "namespace", "uid", "labels", "ownerReferences"];
+    metadata.retain(|name, _| kept.contains(&name.as_str()));
+    Some(object)
+}
+
+/// The kinds whose names may be any part of a URL's path. All others that are read have names as DNS has them.
+const FREELY_NAMED: [&str; 5] = ["Event", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
+
+/// The longest name of such a kind that is read. An event is called after its object, whose name has at most 253 characters,
+/// and the time.
+const LONGEST_FREE_NAME: usize = 512;
+
+/// The longest identifier of a server's. A uid has 36 characters, a `resourceVersion` at most 20.
+const LONGEST_IDENTIFIER: usize = 128;
+
+/// Whether an object of a kind is called as Kubernetes calls objects. What an object lacks is the reader's affair.
+pub(super) fn is_named_properly(kind: &str, object: &Value) -> bool {
+    let fits = |field: &str, fits: fn(&str, &str) -> bool| {
+        let text = object.pointer("/metadata").and_then(|metadata| metadata.get(field)?.as_str());
+        text.is_none_or(|text| fits(kind, text))
+    };
+    fits("name", is_name)
+        && fits("namespace", |_, text| is_dns(text) && text.len() <= 63)
+        && fits("uid", is_identifier)
+        && fits("resourceVersion", is_identifier)
+}
+
+fn is_name(kind: &str, text: &str) -> bool {
+    match FREELY_NAMED.contains(&kind) {
+        true => {
+            let plain = |it: char| !it.is_control() && !"/%".contains(it);
+            text.len() <= LONGEST_FREE_NAME && text.chars().all(plain)
+        }
+        false => is_dns(text),
+    }
+}
+
+/// Whether a text is a DNS subdomain (RFC 1123), as names of objects are.
+fn is_dns(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    text.len() <= 253 && text.bytes().all(plain)
+}
+
+fn is_identifier(_: &str, text: &str) -> bool {
+    text.len() <= LONGEST_IDENTIFIER && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_server_are_short_lines_and_what_people_wrote_stays() {
+        let evil = "\u{1b}[2J\r\nred\u{202e}\u{200b}";
+        let object = json!({
+            "kind": "Kafka",
+            "metadata": {"name": "n", "labels": {"a": evil}, "annotations": {"a": evil}},
+            "spec": {"a": evil},
+            "data": {"a": evil},
+            "message": "m".repeat(MAX_WORDS + 1),
+            "status": {
+                "conditions": [{"message": evil}],
+                "listeners": [{"name": evil, "certificates": ["-----BEGIN\nCERTIFICATE-----\n"]}],
+            },
+        });
+        let line = "\\u{1b}[2J red\\u{202e}\\u{200b}";
+        let expected = json!({
+            "kind": "Kafka",
+            "metadata": {"name": "n", "labels": {"a": line}, "annotations": {"a": evil}},
+            "spec": {"a": evil},
+            "data": {"a": evil},
+            "message": "m".repeat(MAX_WORDS) + "…",
+            "status": {
+                "conditions": [{"message": line}],
+                "listeners": [{"name": line, "certificates": ["-----BEGIN\nCERTIFICATE-----\n"]}],
+            },
+        });
+        assert_eq!(value(object.to_string().as_bytes()), Ok(expected));
+    }
+
+    #[test]
+    fn what_expands_to_more_than_any_object_is_refused_before_it_is_made() {
+        for part in ["0,", "[],", "{\"\":0},", "\"\",", "null,"] {
+            let text = format!("[{}0]", part.repeat((MAX_OBJECT - 3) / part.len()));
+            assert!(text.len() <= MAX_OBJECT);
+            assert_eq!(value(text.as_bytes()), Err(Unreadable::TooMuch), "{part}");
+        }
+        let many = format!("{{{}\"\":0}}", (0..400_000).map(|it| format!("\"{it}\":0,")).collect::<String>());
+        assert_eq!(value(many.as_bytes()), Err(Unreadable::TooMuch));
+        for text in ["", "{", "[0]x", "{\"a\":01}"] {
+            assert_eq!(value(text.as_bytes()), Err(Unreadable::NotJson), "{text}");
+        }
+        let text = r#"{"a":[1,-2,0.5,true,null,"x"],"b":{}}"#;
+        assert_eq!(value(text.as_bytes()).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn only_names_that_kubernetes_gives_are_read() {
+        let named = |kind: &str, name: &str| is_named_properly(kind, &json!({"metadata": {"name": name}}));
+        for name in ["orders-0", "a.b", "kafka-acme--orders"] {
+            assert!(named("Pod", name), "{name}");
+        }
+        for name in ["A", "a b", "a\u{200b}", "a/b", "a\nb", "a`b", &"a".repeat(254)] {
+            assert!(!named("Pod", name), "{name}");
+        }
+        assert!(named("ClusterRole", "system:node") && named("Event", "A.1") && !named("Event", "a\nb"));
+        let metadata = |field: &str, text: &str| json!({"metadata": {"name": "a", field: text}});
+        for (field, fits) in [("namespace", 63), ("uid", 128), ("resourceVersion", 128)] {
+            assert!(is_named_properly("Pod", &metadata(field, &"a".repeat(fits))), "{field}");
+            assert!(!is_named_properly("Pod", &metadata(field, &"a".repeat(fits + 1))), "{field}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What an API server may do that is out to harm whoever asks it.
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::tls::ToClient;
+
+/// A way to do harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attack {
+    /// Each list goes on for ever, with objects that look as they should.
+    EndlessPages,
+    /// Each watch tells of one new object after the other, as fast as it can.
+    EndlessEvents,
+    /// Each answer is one of 62 MiB that takes twenty times as much in memory.
+    HugeAnswer,
+    /// Each list has an object with a name of 20 MiB, each time another one.
+    HugeNames,
+    /// Each list has the same object under another name each time, which isn't well for another reason each time.
+    ChangingNames,
+    /// Everything that is told has characters in it that command terminals or deceive readers.
+    Escapes,
+    /// An answer comes a byte at a time, and has no end.
+    SlowAnswers,
+}
+
+/// How many answers harm was done by.
+static ANSWERS: AtomicU64 = AtomicU64::new(0);
+
+/// How many there were in this process.
+pub fn answers() -> u64 {
+    ANSWERS.load(Ordering::SeqCst)
+}
+
+/// What commands terminals and deceives readers.
+pub const ESCAPES: &str = "\\u001b[2J\\u001b]0;owned\\u0007\\r\\nfake: line\\u202egnp\\u200b\\u0085";
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+
+/// Does it to whoever made a call. An error ends the connection.
+pub fn attack(attack: Attack, path: &str, client: &mut ToClient) -> io::Result<()> {
+    let number = ANSWERS.fetch_add(1, Ordering::SeqCst);
+    let kind = kind_of(path);
+    let page = |items: &str, next: &str| {
+        let metadata = format!(r#"{{"resourceVersion":"{}","continue":"{next}"}}"#, 1_000_000 + number);
+        format!(r#"{{"kind":"{kind}List","apiVersion":"v1","metadata":{metadata},"items":[{items}]}}"#)
+    };
+    match attack {
+        Attack::EndlessPages => {
+            let items: Vec<String> = (0..500)
+                .map(|item| object(kind, &format!("p-{number}-{item}"), &"w".repeat(1_000)))
+                .collect();
+            whole(&page(&items.join(","), &format!("next-{number}")), client)
+        }
+        Attack::EndlessEvents => endless_events(kind, number, client),
+        Attack::HugeAnswer => {
+            let zeros = "0,".repeat(1 << 20);
+            let tail = "0]";
+            let before = page("[", "").replace("]}", "");
+            let length = before.len() + 31 * zeros.len() + tail.len() + 2;
+            let out = client.get_mut();
+            write!(out, "{HEAD}content-length: {length}\r\n\r\n{before}")?;
+            for _ in 0..31 {
+                out.write_all(zeros.as_bytes())?;
+            }
+            write!(out, "{tail}]}}")?;
+            out.flush()
+        }
+        Attack::HugeNames => {
+            whole(&page(&object(kind, &format!("{number}-{}", "n".repeat(20 << 20)), "w"), ""), client)
+        }
+        Attack::ChangingNames => {
+            let why = format!("why {number}: {}", "w".repeat(1 << 20));
+            whole(&page(&object(kind, &format!("orders-broker-{number}"), &why), ""), client)
+        }
+        Attack::Escapes => {
+            let object = object(kind, &format!("orders-broker-{number}"), ESCAPES);
+            whole(&page(&object, ""), client)
+        }
+        Attack::SlowAnswers => {
+            let out = client.get_mut();
+            write!(out, "{HEAD}content-length: 1000000\r\n\r\n{{")?;
+            loop {
+                out.write_all(b" ")?;
+                out.flush()?;
+                sleep(Duration::from_millis(100));
+            }
+        }
+    }
+}
+
+fn whole(body: &str, client: &mut ToClient) -> io::Result<()> {
+    let out = client.get_mut();
+    write!(out, "{HEAD}content-length: {}\r\n\r\n", body.len())?;
+    out.write_all(body.as_bytes())?;
+    out.flush()
+}
+
+fn endless_events(kind: &str, number: u64, client: &mut ToClient) -> io::Result<()> {
+    let out = client.get_mut();
+    write!(out, "{HEAD}transfer-encoding: chunked\r\n\r\n")?;
+    for event in 0_u64.. {
+        let object = object(kind, &format!("orders-broker-{number}-{event}"), &"w".repeat(1_000));
+        let line = format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n");
+        write!(out, "{:x}\r\n{line}\r\n", line.len())?;
+        // What is written in small pieces costs the test more than whom it tests.
+        if event % 64 == 0 {
+            out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// An object that isn't well, of the cluster that the tests have.
+fn object(kind: &str, name: &str, why: &str) -> String {
+    let condition = |kind: &str, status: &str| {
+        format!(r#"{{"type":"{kind}","status":"{status}","reason":"{why}","message":"{why}"}}"#)
+    };
+    let conditions =
+        [condition("Ready", "False"), condition("PodScheduled", "False"), condition("Warning", "True")];
+    format!(
+        r#"{{"kind":"{kind}","metadata":{{"name":"{name}","namespace":"kafka-acme--events","uid":"u-1","resourceVersion":"2000000",
+        "labels":{{"strimzi.io/cluster":"events","strimzi.io/pool-name":"broker","app.kubernetes.io/managed-by":"streamfleet"}}}},
+        "involvedObject":{{"kind":"Pod","name":"{name}"}},"type":"Warning","reason":"{why}","message":"{why}",
+        "status":{{"phase":"{why}","conditions":[{}]}}}}"#,
+        conditions.join(",")
+    )
+    .replace('\n', "")
+}
+
+/// The kind of the objects that are in a collection.
+fn kind_of(path: &str) -> &'static str {
+    let kinds = [
+        ("persistentvolumeclaims", "PersistentVolumeClaim"),
+        ("strimzipodsets", "StrimziPodSet"),
+        ("kafkanodepools", "KafkaNodePool"),
+        ("kafkausers", "KafkaUser"),
+        ("kafkas", "Kafka"),
+        ("deployments", "Deployment"),
+        ("events", "Event"),
+        ("storageclasses", "StorageClass"),
+        ("configmaps", "ConfigMap"),
+        ("pods", "Pod"),
+    ];
+    let collection = path.split('?').next().unwrap_or_default();
+    kinds.iter().find(|(name, _)| collection.ends_with(name)).map_or("Pod", |(_, kind)| kind)
+}
