@@ -54,7 +54,7 @@ fn a_fleet_waits_for_what_its_cluster_lacks() {
         "! StorageClassMissing: there is no StorageClass fast; make it: the cluster has none at all",
         "! DefaultStorageClassMissing: no StorageClass is the default one",
         "! OperatorMissing: no Deployment of the cluster runs the Strimzi operator",
-        "! CapacityShort: the fleet's clusters take 11 CPUs and 59 GiB of memory",
+        "! CapacityShort: the fleet's clusters take 11.1 CPUs and 61.1 GiB of memory",
         "and no node takes pods",
         "waiting: there is no StorageClass fast (StorageClassMissing)",
     ]);

@@ -72,9 +72,9 @@ fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
     assert_eq!(json["status"], "Provisioning");
     assert_eq!(json["objects"]["amiss"][0]["kind"], "Pod");
 
-    // The other verbs say the same, and the fleet is as well as its operator.
+    // The other verbs say the same, and the fleet has no room for it.
     tree.run("status tree --config config.toml").expect(0).says(&[
-        "fleet acme/eu           Healthy",
+        "fleet acme/eu           Updating      no node takes a pod of cluster acme/sandbox: `sandbox-dual-0` can't be scheduled",
         "cluster acme/sandbox  Provisioning",
         "can't be scheduled",
         "cluster acme/orders   Pending       the operator hasn't taken it up yet",
@@ -86,7 +86,7 @@ fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
         writer.put_status(&kafka).await;
     });
     tree.run("plan tree --config config.toml").expect(0).says(&[
-        "fleet acme/eu   byok, Healthy      units",
+        "fleet acme/eu   byok, Degraded      units",
         "! cluster sandbox is Degraded: 0 of 1 pods are ready",
         "Nothing to do",
     ]);

@@ -13,8 +13,8 @@ use super::ControlPlane;
 /// Keeps an object that is being deleted until the recording ends it.
 const HELD: &str = "example.com/held";
 
-/// The storage class of the recorded claims that grow.
-const GROWS: &str = "local-exp";
+/// The storage classes of the recorded claims that grow.
+const GROW: [&str; 2] = ["local", "local-exp"];
 
 /// Where the objects of a kind are.
 const KINDS: [(&str, &str); 10] = [
@@ -45,12 +45,11 @@ impl Writer {
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         let writer = Writer { client: Client::try_from(config).unwrap(), namespaces: Mutex::default() };
-        let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": GROWS},
-            "provisioner": "example.com/none", "allowVolumeExpansion": true});
-        writer
-            .call(Method::POST, "/apis/storage.k8s.io/v1/storageclasses", "application/json", &class)
-            .await
-            .unwrap();
+        for name in GROW {
+            let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+                "provisioner": "example.com/none", "allowVolumeExpansion": true});
+            writer.create("/apis/storage.k8s.io/v1/storageclasses", &class).await;
+        }
         writer
     }
 
