@@ -38,6 +38,14 @@ fn the_units_are_what_systemd_takes() {
 }
 
 #[test]
+fn the_service_takes_no_more_memory_than_it_may_and_leaves_no_core() {
+    let text = std::fs::read_to_string(unit("streamfleet.service")).unwrap();
+    for line in ["MemoryMax=4G", "LimitCORE=0"] {
+        assert!(text.lines().any(|it| it == line), "{line}");
+    }
+}
+
+#[test]
 fn the_service_can_reach_little() {
     let service = unit("streamfleet.service");
     let Some((_, said)) = analyze(&["security", "--offline=true", service.to_str().unwrap()]) else { return };

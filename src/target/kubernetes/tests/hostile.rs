@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::target::kubernetes::untrusted;
 
 const LIST: &str = "cannot list objects of kind Thing";
 
@@ -37,7 +36,12 @@ fn page(items: &str, next: &str) -> String {
 
 /// Why listing the things fails.
 async fn failure(api: &Api) -> String {
-    api.list(("example.org/v1", "Thing"), None, "", untrusted::outline).await.unwrap_err().to_string()
+    let nothing = |_| None::<Value>;
+    api.list(("example.org/v1", "Thing"), None, "", nothing)
+        .await
+        .map(|kept| kept.len())
+        .unwrap_err()
+        .to_string()
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,7 +73,7 @@ async fn an_object_that_is_none_ends_the_list() {
         (metadata(json!({"name": "a".repeat(20 << 20)})), long),
         (metadata(json!({"name": "a".repeat(254)})), misnamed),
         (metadata(json!({"name": "a\u{1b}[2J"})), misnamed),
-        (metadata(json!({"name": "a", "uid": "\u{202e}"})), misnamed),
+        (metadata(json!({"name": "a", "uid": "u".repeat(129)})), misnamed),
     ] {
         let (api, lists) = server(move |_| page(&item, ""));
         assert_eq!(failure(&api).await, format!("{LIST}: {expected}"));
