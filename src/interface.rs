@@ -65,7 +65,7 @@ pub fn standing(
     let host = fleet.and_then(|fleet| index.fleet(plan, &fleet));
     let change = index.change(plan, key);
     let record = recorded.resources.get(key);
-    let conditions = conditions(key, host, judged);
+    let conditions = conditions(key, host, judged, change);
     let hold = catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
     let ailing = judged.filter(|judged| judged.status != Status::Healthy);
     let unreached = unreached(key, host);
@@ -128,8 +128,8 @@ fn changing(change: &Change, conditions: &[Condition]) -> (Status, Option<String
             (status, first_waiting(change))
         }
         Verb::Delete => {
-            let waiting = first_waiting(change).map(|waiting| format!(": {waiting}")).unwrap_or_default();
-            (Status::Healthy, Some(format!("no document names it any more{waiting}")))
+            let waits = waiting_deletion(change).map(|condition| condition.message);
+            (Status::Healthy, Some(waits.unwrap_or_else(|| UNNAMED.to_owned())))
         }
         Verb::Create | Verb::Update | Verb::Recreate
             if let Some(waiting) = change.waiting.iter().find(|waiting| !goes_on(waiting)) =>
@@ -170,14 +170,35 @@ fn first_waiting(change: &Change) -> Option<String> {
     change.waiting.first().map(ToString::to_string)
 }
 
+/// What is said of what no document names any more.
+const UNNAMED: &str = "no document names it any more";
+
+/// What the deletion of a resource waits for, with the id of the approval where it is that; none where it waits for nothing.
+pub fn waiting_deletion(change: &Change) -> Option<Condition> {
+    let told = |waiting: &Waiting| match waiting {
+        Waiting::Approval { id, why } => format!("approval {id}, since {why}"),
+        waiting => waiting.to_string(),
+    };
+    // What is being done there may be just that.
+    let waits = change.waiting.iter().filter(|waiting| !matches!(waiting, Waiting::UnderWay { .. }));
+    let waits: Vec<String> = waits.map(told).collect();
+    (change.verb == Verb::Delete && !waits.is_empty()).then(|| Condition {
+        kind: "DeletionWaits".to_owned(),
+        degraded: false,
+        message: format!("{UNNAMED}: {}", waits.join("; ")),
+    })
+}
+
 fn conditions(
     key: &ResourceKey,
     host: Option<&FleetPlan>,
     judged: Option<&ResourceStatus>,
+    change: Option<&Change>,
 ) -> Vec<Condition> {
     let fleet = host.filter(|_| key.kind == Kind::Fleet);
     let of_fleet = fleet.into_iter().flat_map(|fleet| &fleet.conditions);
-    of_fleet.chain(judged.into_iter().flat_map(|judged| &judged.conditions)).cloned().collect()
+    let told = of_fleet.chain(judged.into_iter().flat_map(|judged| &judged.conditions)).cloned();
+    told.chain(change.and_then(waiting_deletion)).collect()
 }
 
 /// The complete record of a resource.

@@ -38,6 +38,7 @@ mod preflight;
 mod proposals;
 mod reference;
 mod remembered;
+mod repairs;
 mod replay;
 mod restore;
 mod rights;

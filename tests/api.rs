@@ -7,6 +7,7 @@ mod foreseen;
 mod parked;
 mod placed;
 mod reads;
+mod removed;
 mod roles;
 mod shared;
 mod tokens;

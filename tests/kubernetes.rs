@@ -1,6 +1,7 @@
 //! `plan` and `apply` of `byok` fleets, on a real control plane.
 
 mod access;
+mod anew;
 mod hunted;
 mod memory;
 mod refusals;

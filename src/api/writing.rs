@@ -334,11 +334,18 @@ impl Writer {
         if written.is_created {
             self.memory.announce(&written.key, written.at);
         }
+        match written.resource {
+            Some(_) => self.memory.keep(&written.key),
+            None => self.memory.remove(&written.key, written.at),
+        }
     }
 
     fn withdraw(&self, written: &Written) {
         if written.is_created {
             self.memory.withdraw(&written.key);
+        }
+        if written.resource.is_none() {
+            self.memory.keep(&written.key);
         }
     }
 }

@@ -49,7 +49,8 @@ fn is_gone(draft: &Draft, key: &ResourceKey) -> bool {
 pub(super) fn reconsider(draft: &mut Draft) {
     let removed = draft.absent.iter().filter(|(key, absence)| {
         let is_going = draft.record(key).is_some_and(|record| record.deleting);
-        **absence == Absence::Removed && suspicion::lives_on_a_fleet(key) && !is_going
+        let is_meant = is_going || draft.is_removed(key);
+        **absence == Absence::Removed && suspicion::lives_on_a_fleet(key) && !is_meant
     });
     let doubtful: Vec<(ResourceKey, String)> =
         removed.filter_map(|(key, _)| Some((key.clone(), suspicion::error_around(draft, key)?))).collect();
@@ -75,7 +76,9 @@ fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
         return BTreeMap::new();
     }
     let mut before: BTreeMap<&SpecPath, Vec<(u32, &ResourceKey)>> = BTreeMap::new();
-    for (key, record) in draft.recorded.resources.iter().filter(|(_, record)| !record.deleting) {
+    let may_be_renamed =
+        |(key, record): &(&ResourceKey, &RecordedResource)| !record.deleting && !draft.is_removed(key);
+    for (key, record) in draft.recorded.resources.iter().filter(may_be_renamed) {
         // Without the cache the line isn't known, and neither is the order.
         let line = record.last_good.as_ref().map_or(0, |last_good| last_good.origin.line);
         if let Some(path) = record.stood_in() {

@@ -223,6 +223,11 @@ impl<'a> Draft<'a> {
         Some(Settled { spec, origin: last_good.origin.clone(), basis: Basis::Record, hold: Some(hold) })
     }
 
+    /// Whether a call removed a resource from the specs, so that its absence is no mistake.
+    pub fn is_removed(&self, key: &ResourceKey) -> bool {
+        self.recorded.removed.contains(key) && !self.claims.contains_key(key)
+    }
+
     /// The record of a resource.
     pub fn record(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
         self.recorded.resources.get(key)

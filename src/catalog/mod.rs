@@ -57,7 +57,7 @@ pub struct Catalog {
     /// The settings of the installation.
     pub config: Config,
     /// Every resource that should exist: from the specs, or from the record where the specs can't say. Nothing of one
-    /// with a [`Hold`] is made, changed or deleted, whether or not it is rendered.
+    /// with a [`Hold`] is made, changed or deleted, whether or not it is rendered, but for being put back as it was applied.
     pub resources: BTreeMap<ResourceKey, Resource>,
     /// The fleets among them, held ones too.
     pub fleets: BTreeMap<FleetKey, ResolvedFleet>,

@@ -1,6 +1,6 @@
 //! What is remembered of earlier rounds, as plain data. The state store reads and writes it in records of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -29,6 +29,9 @@ pub struct Recorded {
     pub generations: BTreeMap<ResourceKey, u32>,
     /// The ids that targets remember of resources that are on them and not recorded, as after the registry was lost.
     pub remembered_ids: BTreeMap<ResourceKey, Uuid>,
+    /// The resources that a call removed from the specs: that none names them any more is no mistake. A running process knows of them,
+    /// and nobody writes it down.
+    pub removed: BTreeSet<ResourceKey>,
     /// What each fleet's target holds of ours.
     pub fleets: BTreeMap<FleetKey, RecordedFleet>,
     /// Approvals that were given and not used.

@@ -145,7 +145,8 @@ impl<'a, 'r> Round<'a, 'r> {
     /// Records the changes that need no step on the target.
     fn commit_stepless(&mut self) {
         let plan = self.plan;
-        for change in plan.changes.iter().filter(|change| change.verb != Verb::Delete) {
+        let ready = plan.changes.iter().filter(|change| change.is_ready());
+        for change in ready.filter(|change| change.verb != Verb::Delete) {
             if self.left.get(&change.resource) == Some(&0) && !self.broken.contains(&change.resource) {
                 self.complete.push(change);
             }
@@ -375,7 +376,8 @@ impl<'a, 'r> Round<'a, 'r> {
         };
         pause().await;
         let plan = self.plan;
-        let gone = plan.changes.iter().filter(|change| change.verb == Verb::Delete);
+        // What was put back of a resource whose deletion waits is no deletion.
+        let gone = plan.changes.iter().filter(|change| change.is_ready() && change.verb == Verb::Delete);
         let gone = gone.filter(|change| self.left.get(&change.resource) == Some(&0));
         let gone = gone.filter(|change| !self.broken.contains(&change.resource));
         let mut gone: Vec<&Change> = gone.collect();
@@ -397,7 +399,8 @@ impl<'a, 'r> Round<'a, 'r> {
     /// The resources that this round deletes, keeps or could not change, and that stay protected where they were.
     fn unsettled(&self) -> BTreeSet<ResourceKey> {
         let done: BTreeSet<&ResourceKey> = self.report.done.iter().map(|done| &done.resource).collect();
-        let changes = self.plan.changes.iter().filter(|change| !done.contains(&change.resource));
+        let is_done = |change: &Change| change.is_ready() && done.contains(&change.resource);
+        let changes = self.plan.changes.iter().filter(|change| !is_done(change));
         changes.map(|change| change.resource.clone()).collect()
     }
 

@@ -189,7 +189,7 @@ impl Run<'_> {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes = changes.chain(self.plan.fleets.iter().flat_map(|fleet| &fleet.changes));
         let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
-        let is_done = |change: &Change| done.contains(&change.resource);
+        let is_done = |change: &Change| change.is_ready() && done.contains(&change.resource);
         if changes.any(|change| deletes(change) && !is_done(change)) {
             return;
         }

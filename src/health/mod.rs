@@ -6,6 +6,7 @@
 //! events. Nothing here reads a clock: [`judge`] is given the time and a [`Memory`] of what lasts since when, and gives
 //! it back.
 
+mod authorities;
 mod conditions;
 mod deletion;
 pub mod fleet;

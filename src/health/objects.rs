@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::reason::{brief, quoted};
 use super::trouble::{self, Kind};
 use super::view::{OperatorCondition, Seen};
-use super::{DEADLINE, Wanted};
+use super::{DEADLINE, Wanted, authorities};
 use crate::names::ObjectKey;
 
 /// The objects of a cluster, as they were seen.
@@ -127,6 +127,15 @@ fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
         wanted.pools.keys().flat_map(|pool| trouble::of_pool(wanted, seen, pool)).collect();
     let helpers = seen.pods.iter().flatten().filter(|(_, pod)| pod.helper && !pod.ready);
     troubles.extend(helpers.map(|(name, pod)| trouble::of_pod(wanted, seen, name, pod)));
+    let older = authorities::older_pods(wanted, seen).into_iter().enumerate().map(|(number, pod)| {
+        let next = format!(
+            "delete the pods that are older than the Kafka object one by one, each when the one before is ready again: kubectl \
+             delete pod -n {} {pod}",
+            wanted.namespace
+        );
+        let how = "is older than the Kafka object, so that the operator can't talk to it";
+        amiss("Pod", pod, how, (number == 0).then_some(next))
+    });
     troubles.sort();
     let line = |it: trouble::Trouble| {
         let next = match trouble::lacks_volume(seen, &it) {
@@ -135,7 +144,7 @@ fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
         };
         amiss("Pod", &it.pod, it.why, next)
     };
-    troubles.into_iter().map(line).collect()
+    older.chain(troubles.into_iter().map(line)).collect()
 }
 
 /// What a person can do about a pod.
@@ -196,7 +205,9 @@ fn kafka(wanted: &Wanted, seen: &Seen) -> Option<Amiss> {
     if let Some(said) = said(&kafka.conditions) {
         let next = "do what the operator says, in the cluster's spec, and apply";
         let makes_it = kafka.conditions.iter().any(|it| it.reason == "Creating");
-        return line(said, (!makes_it).then(|| next.to_owned()));
+        // Its spec is no cure for that.
+        let is_out_of_touch = !authorities::older_pods(wanted, seen).is_empty();
+        return line(said, (!makes_it && !is_out_of_touch).then(|| next.to_owned()));
     }
     if kafka.paused {
         let next = "take the annotation `strimzi.io/pause-reconciliation` away when changes may go on";

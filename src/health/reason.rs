@@ -56,6 +56,16 @@ pub(super) fn pods(pods: &PodCount) -> String {
     sentence
 }
 
+/// Names in a sentence, no more than a few of them: `a, b, c and 2 more`.
+pub(super) fn named(names: &[&str]) -> String {
+    let first: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
+    let more = match names.len() - first.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    first.join(", ") + &more
+}
+
 /// What to think of when a new cluster's pods crash on volumes that are older than it: Kafka doesn't start on the disks
 /// of another cluster id, and says so only in its log.
 pub(super) fn older_disks(facts: &Facts) -> String {
@@ -92,6 +102,10 @@ pub(super) fn pods_and_report(facts: &Facts) -> String {
         Meaning::GaveUp | Meaning::Failed | Meaning::Refused if report.fresh => {
             format!("{counted}; the operator reports {}: {}", report.reason, brief(&report.message))
         }
+        _ if report.overtaken => format!(
+            "{counted}; the operator hasn't finished since these pods were made, and what it reported before ({}) says nothing of them",
+            report.reason
+        ),
         _ => match facts.seen.operator.trouble() {
             Some(trouble) => format!("{counted}; the Strimzi operator {trouble}"),
             None => hasnt_finished(counted, facts),

@@ -44,6 +44,8 @@ pub(super) struct Report {
     pub message: String,
     /// Whether it is about what is asked for now.
     pub fresh: bool,
+    /// Whether it is a failure that was reported before the newest pod was made: it says nothing of the pods as they are now.
+    pub overtaken: bool,
 }
 
 /// Reads the operator's last word.
@@ -63,8 +65,15 @@ pub(super) fn read(seen: &Seen, memory: &Memory) -> Report {
     } else {
         (Meaning::Silent, None)
     };
+    let newest = seen.pods.iter().flatten().filter(|(_, pod)| pod.pool.is_some());
+    let newest = newest.filter_map(|(_, pod)| pod.created.as_ref()).max();
+    // Both are RFC 3339 in UTC, which sorts as text.
+    let written =
+        condition.as_ref().map(|condition| &condition.written).filter(|written| !written.is_empty());
+    let overtaken = meaning == Meaning::Failed && written.zip(newest).is_some_and(|(said, made)| said < made);
+    let fresh = fresh && !overtaken;
     let (reason, message) = condition.map(|c| (c.reason, c.message)).unwrap_or_default();
-    Report { meaning, reason, message, fresh }
+    Report { meaning, reason, message, fresh, overtaken }
 }
 
 impl Report {

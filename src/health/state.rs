@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::report::{Meaning, Report};
 use super::trouble::Kind;
 use super::view::{Left, Seen};
-use super::{DEADLINE, Wanted, deletion, reason};
+use super::{DEADLINE, Wanted, authorities, deletion, reason};
 
 /// Everything that the rules look at.
 #[derive(Debug)]
@@ -47,11 +47,12 @@ pub(super) struct Decision {
 type Rule = fn(&Facts) -> Option<Decision>;
 
 /// The rules, in the order in which they are asked. What concerns pods comes before what people or the operator say.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 16] = [
     deleting,
     not_there,
     refused,
     paused_at_birth,
+    out_of_touch,
     never_worked,
     no_quorum,
     pods_lost,
@@ -61,6 +62,7 @@ const RULES: [Rule; 14] = [
     suspended,
     needs_a_person,
     changing,
+    overtaken,
     healthy,
 ];
 
@@ -119,6 +121,19 @@ fn refused(facts: &Facts) -> Option<Decision> {
 /// It was created paused, as is done over kept disks.
 fn paused_at_birth(facts: &Facts) -> Option<Decision> {
     facts.memory.succeeded.is_none().then(|| suspended(facts)).flatten()
+}
+
+/// Its Kafka object was made anew, and the operator can't talk to the pods that ran on.
+fn out_of_touch(facts: &Facts) -> Option<Decision> {
+    let older = authorities::older_pods(facts.wanted, facts.seen);
+    let has_status = facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.has_status);
+    (!older.is_empty() && has_status).then(|| {
+        let why = "its Kafka object was made anew with other certificate authorities, and the operator can't talk to pods that are \
+                   older";
+        let way_out = "delete them one by one, each when the one before is ready again";
+        let pods = reason::pods(facts.pods);
+        told(Status::Degraded, format!("{why}: {}; {way_out} ({pods})", reason::named(&older)))
+    })
 }
 
 /// It has never worked: it is being made, or that has failed.
@@ -233,6 +248,11 @@ fn changing(facts: &Facts) -> Option<Decision> {
     facts.memory.update?;
     let upgrading = facts.progress.iter().any(|progress| matches!(progress, Progress::Version { .. }));
     Some(told(if upgrading { Status::Upgrading } else { Status::Updating }, reason::under_way(facts)))
+}
+
+/// What the operator reported is older than the pods, and it hasn't finished anything since: what they say counts.
+fn overtaken(facts: &Facts) -> Option<Decision> {
+    facts.report.overtaken.then(|| told(Status::Degraded, reason::pods_and_report(facts)))
 }
 
 fn healthy(facts: &Facts) -> Option<Decision> {

@@ -1,5 +1,6 @@
 //! How single situations are judged. Whole stories are in `tests/replay.rs`.
 
+mod authorities;
 mod deadlines;
 mod fleet;
 mod own_changes;

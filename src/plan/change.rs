@@ -56,6 +56,7 @@ pub(super) fn mention(key: &ResourceKey, origin: Option<Origin>) -> Change {
         steps: Vec::new(),
         remarks: Vec::new(),
         record: None,
+        repair: false,
     }
 }
 
@@ -133,7 +134,7 @@ fn wanted(
     Some((change, judgement.refusals))
 }
 
-fn has_a_single_broker(world: &World, resource: &Resource) -> bool {
+pub(super) fn has_a_single_broker(world: &World, resource: &Resource) -> bool {
     let Spec::Cluster(cluster) = &resource.spec else { return false };
     let sizes = world.catalog.config.units.sizes(cluster.advanced_config.profile);
     sizes.brokers(cluster.kafka_units) == 1
@@ -160,7 +161,7 @@ fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
 }
 
 /// What of it stands where something is that can't be read.
-fn unreadable(found: &[Found]) -> Vec<Remark> {
+pub(super) fn unreadable(found: &[Found]) -> Vec<Remark> {
     let unreadable = found.iter().filter(|found| found.unreadable).map(|found| &found.step);
     let remark =
         |step: &Step| Remark::Unreadable { object: step.object.clone(), known: step.before.is_some() };
@@ -175,7 +176,7 @@ fn sentences(judgement: &Judgement, cause: &Cause, verb: Verb, found: &[Found]) 
     made.into_iter().chain(restored).chain(judgement.effects.iter().cloned()).collect()
 }
 
-fn steps(found: Vec<Found>) -> Vec<Step> {
+pub(super) fn steps(found: Vec<Found>) -> Vec<Step> {
     let mut steps: Vec<Step> = found.into_iter().map(|found| found.step).collect();
     order::sort(&mut steps);
     steps

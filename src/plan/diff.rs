@@ -7,7 +7,7 @@ use crate::names::{Json, ObjectKey, ResourceKey};
 use crate::plan::site::Site;
 use crate::plan::world::{Identity, identity};
 use crate::plan::{Contest, ObservedObject, Reach, Step, Verb, manifest_digest};
-use crate::render::{Manifest, Stage};
+use crate::render::{Manifest, Objects, Stage};
 use crate::spec::InfraType;
 
 /// What one target holds, as far as it is known.
@@ -23,6 +23,7 @@ pub(super) struct Target<'a> {
 }
 
 /// An object that is not as it should be.
+#[derive(Clone)]
 pub(super) struct Found {
     /// What would make it so.
     pub step: Step,
@@ -35,6 +36,7 @@ pub(super) struct Found {
 }
 
 /// The target changed without us.
+#[derive(Clone)]
 pub(super) struct Drift {
     /// Who changed it, where that is known.
     pub by: Option<String>,
@@ -117,6 +119,44 @@ pub(super) fn differences<'a>(
         match target.objects.as_ref().map(|objects| objects.get(id)) {
             Some(Some(there)) if !there.ours => entry.foreign.push((*key).clone()),
             there => entry.found.push(left_over(target, id, key, known, there.map(Option::<&&_>::copied))),
+        }
+    }
+    all
+}
+
+/// What of one resource's objects is no longer as it was applied.
+#[derive(Default)]
+pub(super) struct Drifted {
+    /// What would put it back.
+    pub found: Vec<Found>,
+    /// The objects of which it isn't known any more what was applied.
+    pub unknown: Vec<ObjectKey>,
+}
+
+/// What is no longer as it was applied last, by the resource that it was made for, whatever should be there by now.
+pub(super) fn drifted(
+    target: &Target,
+    desired: Option<&Objects>,
+    of: impl Fn(&ResourceKey) -> bool,
+) -> BTreeMap<ResourceKey, Drifted> {
+    let mut all: BTreeMap<ResourceKey, Drifted> = BTreeMap::new();
+    let Some(objects) = &target.objects else { return all };
+    // An object without a uid was only intended.
+    let made = target.inventory.iter().filter(|(_, (_, known))| known.uid.is_some() && of(&known.owner));
+    for (id, (key, known)) in made {
+        if objects.get(id).is_some_and(|there| !there.ours || there.unchanged) {
+            continue;
+        }
+        let entry = all.entry(known.owner.clone()).or_default();
+        let is_it = |manifest: &&Manifest| manifest_digest(manifest) == known.applied;
+        let rendered = || desired?.get(*key).filter(is_it).map(|manifest| &manifest.body);
+        let Some(body) = target.applied(id, known).or_else(rendered).cloned() else {
+            entry.unknown.push((*key).clone());
+            continue;
+        };
+        let (key, owner, stage) = ((*key).clone(), known.owner.clone(), stage_of(&key.kind));
+        if let Comparison::Differs(found) = compare(&Manifest { key, owner, stage, body }, target) {
+            entry.found.extend(Some(*found).filter(|found| found.drift.is_some()));
         }
     }
     all
@@ -217,10 +257,10 @@ fn left_over(
     Found { step, drift: None, there: there != Some(None), unreadable: false }
 }
 
-/// The stage of an object that is no longer rendered, from its kind: the record doesn't keep the stage.
+/// The stage of an object from its kind, where it isn't rendered: the record doesn't keep the stage.
 fn stage_of(kind: &str) -> Stage {
     match kind {
-        "Namespace" => Stage::Namespace,
+        "Namespace" | "CustomResourceDefinition" => Stage::Namespace,
         "Deployment" => Stage::Operator,
         kind if kind.starts_with("Kafka") => Stage::Custom,
         _ => Stage::Configuration,

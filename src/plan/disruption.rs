@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::troubles::Troubles;
-use crate::plan::{Cause, Change, Remark, Verb, Verdict, Waiting, verdict};
+use crate::plan::{Cause, Change, FleetPlan, Remark, Verb, Verdict, Waiting, verdict};
 
 pub(super) use certificate::{one_after_another, tell};
 
@@ -79,6 +79,20 @@ pub(super) fn one_at_a_time(
             change.waiting.push(Waiting::Unsettled);
         }
     }
+}
+
+/// Whether a repair may begin beside everything else that is done on its fleet: it disrupts nothing, or it is its turn. One
+/// that gives brokers another certificate takes turns with other fleets, too, and is left to the change that waits.
+pub(super) fn may_begin(repair: &Change, plan: &FleetPlan, troubles: &Troubles) -> bool {
+    if !disrupts(repair) {
+        return true;
+    }
+    if certificate::is_renewal(repair) || plan.changes.iter().any(disrupts) {
+        return false;
+    }
+    let mut alone = [repair.clone()];
+    one_at_a_time(&mut alone, &plan.unwell, troubles);
+    alone.iter().all(|repair| repair.waiting.is_empty())
 }
 
 /// Whether a change would disrupt a cluster if nothing held it back. Disks that grow count: Strimzi restarts a broker

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names::ObjectKey;
+use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::contest::Contest;
 use crate::plan::diff::Found;
 use crate::plan::fleet::FleetPart;
+use crate::plan::repair::Repair;
 use crate::plan::{Change, Remark, Step, Verb, Waiting};
 
 /// What a target says of one step.
@@ -63,9 +64,24 @@ impl FleetPart {
                     | Waiting::Unseen { .. }
             )
         };
-        let changes = self.plan.iter().flat_map(|plan| &plan.changes);
-        let changes: Vec<&Change> = changes.filter(|change| change.waiting.iter().all(may_run)).collect();
-        let written = || changes.iter().flat_map(|change| &change.steps).filter(|step| step.after.is_some());
+        let all = self.plan.iter().flat_map(|plan| &plan.changes);
+        let waits = |resource: &ResourceKey| all.clone().any(|it| it.resource == *resource && !it.is_ready());
+        let repairs: Vec<&Change> =
+            self.repairs.iter().map(Repair::whole).filter(|it| waits(&it.resource)).collect();
+        let changes = all.clone().filter(|change| change.waiting.iter().all(may_run));
+        let changes: Vec<&Change> = repairs.iter().copied().chain(changes).collect();
+        let repaired = |change: &Change, step: &Step| {
+            let mut repaired =
+                repairs.iter().filter(|it| !std::ptr::eq(**it, change)).flat_map(|it| &it.steps);
+            repaired.any(|repaired| repaired.object == step.object)
+        };
+        let written = || {
+            let steps =
+                changes.iter().flat_map(|change| change.steps.iter().map(move |step| (*change, step)));
+            // One answer an object: what a repair does is done first.
+            let steps = steps.filter(|(change, step)| step.after.is_some() && !repaired(change, step));
+            steps.map(|(_, step)| step)
+        };
         let made = written().filter(|step| step.verb == Verb::Create && step.object.kind == "Namespace");
         let made: BTreeMap<&str, &ObjectKey> =
             made.map(|step| (step.object.name.as_str(), &step.object)).collect();

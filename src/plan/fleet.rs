@@ -8,6 +8,7 @@ use crate::health::FleetHealth;
 use crate::names::{Digest, FleetKey, Kind, ResourceKey};
 use crate::plan::diff::{Differences, Target, differences};
 use crate::plan::preflight::{self, Facts};
+use crate::plan::repair::{self, Repair};
 use crate::plan::site::Site;
 use crate::plan::troubles::Troubles;
 use crate::plan::upgrade::Upgrades;
@@ -39,6 +40,8 @@ pub struct FleetPart {
     pub(super) troubles: Troubles,
     /// The resources whose changes are approved, be it that they have to wait for their turn.
     pub(super) approved: BTreeSet<ResourceKey>,
+    /// What can be put back of resources whose changes turn out to wait.
+    pub(super) repairs: Vec<Repair>,
     /// What can be remembered of the look at the fleet.
     pub(super) quiet: Option<Quiet>,
 }
@@ -58,6 +61,7 @@ impl FleetPart {
     pub fn needs_facts(&self) -> bool {
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);
         changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
+            || !self.repairs.is_empty()
             || self.quiet.as_ref().is_some_and(Quiet::lacks_something)
     }
 }
@@ -156,7 +160,7 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     let owners = known(world, site.fleet, here.iter().copied());
     let is_quiet =
         look.is_quiet() && upgrades.are_over() && here == site.all_owners() && all_are_named(world, &owners);
-    let Planned { plan, problems, lacks, troubles, approved } =
+    let Planned { plan, problems, lacks, troubles, approved, repairs } =
         plan(world, site.fleet, look, &owners, Seen::Now(site, facts, &upgrades));
     let here = here.into_iter().cloned().collect();
     let Upgrades { newer, awaits_operator, .. } = &upgrades;
@@ -170,7 +174,7 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     let newer = newer.clone();
     let cluster = site.observed.and_then(|observed| observed.cluster.clone());
     let fleet = site.fleet.clone();
-    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, troubles, approved, quiet }
+    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, troubles, approved, repairs, quiet }
 }
 
 /// Plans one fleet that was found quiet before; none where it has to be looked at again, since a resource that has
@@ -186,13 +190,25 @@ pub(super) fn quiet_part(
         return None;
     }
     let look = Look::quiet(health);
-    let Planned { plan, problems, troubles, approved, .. } =
+    let Planned { plan, problems, troubles, approved, repairs, .. } =
         plan(world, fleet, look, &owners, Seen::Before(&quiet.lacks));
     let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
     let quiet = Some(quiet.clone());
     let fleet = fleet.clone();
     let cluster = None;
-    Some(FleetPart { fleet, plan, problems, observed, owners, cluster, newer, troubles, approved, quiet })
+    Some(FleetPart {
+        fleet,
+        plan,
+        problems,
+        observed,
+        owners,
+        cluster,
+        newer,
+        troubles,
+        approved,
+        repairs,
+        quiet,
+    })
 }
 
 /// Everyone with something on the fleet, by specs and records or because it is there.
@@ -230,6 +246,8 @@ struct Planned {
     troubles: Troubles,
     /// The resources whose changes are approved.
     approved: BTreeSet<ResourceKey>,
+    /// What can be put back of resources whose changes turn out to wait.
+    repairs: Vec<Repair>,
 }
 
 fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey>, seen: Seen) -> Planned {
@@ -289,13 +307,18 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
     let void_approvals = if is_known { guarded.void } else { Vec::new() };
     disruption::one_at_a_time(&mut changes, &unwell, &troubles);
     pause::of_mode(world, &mut changes);
+    let (repairs, undecided) = match seen {
+        Seen::Now(site, facts, _) if is_known => repair::of_fleet(world, site, facts, &changes),
+        _ => Default::default(),
+    };
     let resolved = world.catalog.fleets.get(key);
     if resolved.is_none() && changes.is_empty() {
-        return Planned { plan: None, problems, lacks, troubles, approved: guarded.approved };
+        return Planned { plan: None, problems, lacks, troubles, approved: guarded.approved, repairs };
     }
     let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
     let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
     conditions.extend(lacks.iter().cloned().chain(flapping));
+    conditions.extend(undecided.into_iter().filter(|it| !conditions.contains(it)).collect::<Vec<_>>());
     let plan = FleetPlan {
         fleet: key.clone(),
         infra_type: infra_type(world, key),
@@ -311,7 +334,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         void_approvals,
         foreign,
     };
-    Planned { plan: Some(plan), problems, lacks, troubles, approved: guarded.approved }
+    Planned { plan: Some(plan), problems, lacks, troubles, approved: guarded.approved, repairs }
 }
 
 /// How the fleet is, how those of its clusters are that are not Healthy, and what is known of where their trouble comes from.

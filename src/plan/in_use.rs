@@ -64,7 +64,8 @@ pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refu
     refusals
 }
 
-/// Says of a cluster that is made whether there are disks of an earlier one of its name. Where they are seen, a person decides.
+/// Says of a cluster that is made whether there are disks of an earlier one of its name. Where they are seen, a person decides. Where
+/// only its Kafka object is made anew, they are its own.
 fn tell_disks(world: &World, site: &Site, change: &mut Change) {
     let is_made = |step: &&Step| step.verb == Verb::Create && step.object.kind == "Kafka";
     let Some(kafka) = change.steps.iter().find(is_made).map(|step| step.object.clone()) else { return };
@@ -73,11 +74,25 @@ fn tell_disks(world: &World, site: &Site, change: &mut Change) {
         let disks = u32::try_from(kept.len()).unwrap_or(u32::MAX);
         change.remarks.push(Remark::KeptDisks { disks, example: example.clone() });
         change.guarded = true;
+    } else if knows_its_id(world, site, change, &kafka) {
+        let is_seen = infra_type(world, site.fleet) != Some(InfraType::Directory);
+        change.remarks.push(Remark::NewAuthorities { is_seen });
     } else if infra_type(world, site.fleet) == Some(InfraType::Directory)
         && may_have_disks(world, site, change, &kafka)
     {
         change.remarks.push(Remark::UnseenDisks);
     }
+}
+
+/// Whether a cluster whose Kafka object is made anew keeps its id: its node pools are there, in whose status the operator finds it.
+fn knows_its_id(world: &World, site: &Site, change: &Change, kafka: &ObjectKey) -> bool {
+    let is_made = |step: &Step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool";
+    let is_its = |(key, there): (&ObjectKey, &ObservedObject)| {
+        key.kind == "KafkaNodePool" && key.namespace == kafka.namespace && there.ours
+    };
+    world.is_made(&change.resource)
+        && !change.steps.iter().any(is_made)
+        && site.observed.is_some_and(|observed| observed.objects.iter().any(is_its))
 }
 
 /// Whether a cluster that is made in a folder may find disks of an earlier one: its namespace, which is deleted only when no

@@ -33,10 +33,11 @@ impl Index {
         Index { changes: changes.into(), fleets: fleets.into() }
     }
 
-    /// What happens to one resource, if anything.
+    /// What happens to one resource, if anything. What waits comes before its repair.
     pub fn change<'p>(&self, plan: &'p Plan, resource: &ResourceKey) -> Option<&'p Change> {
-        let place = self.changes.binary_search_by(|place| place.resource(plan).cmp(&Some(resource))).ok()?;
-        self.changes[place].change(plan)
+        // Where there is a repair beside it, the change that waits comes first.
+        let place = self.changes.partition_point(|place| place.resource(plan) < Some(resource));
+        self.changes.get(place)?.change(plan).filter(|change| change.resource == *resource)
     }
 
     /// What happens on one fleet, if it was planned.

@@ -175,6 +175,7 @@ impl Hash {
             steps,
             remarks,
             record,
+            repair,
         } = change;
         self.add(&(resource, verb, origin, cause, fields, verdict, effects, waiting, guarded, remarks));
         for Step { verb, object, stage, uid, before, after } in steps {
@@ -184,6 +185,9 @@ impl Hash {
             self.add(&(verb, object, stage, uid, before.as_ref().map(Json::digest), after));
         }
         self.add(&record.as_ref().map(timeless));
+        if *repair {
+            self.add(repair);
+        }
     }
 
     fn finish(self) -> Digest {
@@ -241,10 +245,14 @@ impl Plan {
 /// The resources that have other secrets in two plans.
 fn with_other_secrets<'a>(was: &Plan, is: &'a Plan) -> impl Iterator<Item = &'a ResourceKey> {
     let secrets = |change: &Change| change.record.as_ref().map(|record| record.secrets.clone());
+    // A repair changes nothing of what is recorded.
+    fn whole(plan: &Plan) -> impl Iterator<Item = &Change> {
+        plan.changes().filter(|change| !change.repair)
+    }
     let before: BTreeMap<ResourceKey, _> =
-        was.changes().map(|change| (change.resource.clone(), secrets(change))).collect();
+        whole(was).map(|change| (change.resource.clone(), secrets(change))).collect();
     let differs = move |change: &&Change| before.get(&change.resource) != Some(&secrets(change));
-    is.changes().filter(differs).map(|change| &change.resource)
+    whole(is).filter(differs).map(|change| &change.resource)
 }
 
 /// Says that a target changed, with the first object for which something else would be done now.
@@ -262,15 +270,15 @@ fn target_changed(was: &Plan, is: &Plan, fleet: &FleetKey) -> String {
 
 /// The resources for which two plans do different things.
 fn differing<'a>(was: &'a Plan, is: &'a Plan) -> impl Iterator<Item = &'a ResourceKey> {
-    let hashes = |plan: &'a Plan| -> BTreeMap<&'a ResourceKey, Digest> {
+    let hashes = |plan: &'a Plan| -> BTreeMap<(&'a ResourceKey, bool), Digest> {
         let hash = |change: &Change| {
             let mut hash = Hash::default();
             hash.add_change(change);
             hash.finish()
         };
-        plan.changes().map(|change| (&change.resource, hash(change))).collect()
+        plan.changes().map(|change| ((&change.resource, change.repair), hash(change))).collect()
     };
     let (was, is) = (hashes(was), hashes(is));
-    let all: BTreeSet<&ResourceKey> = was.keys().chain(is.keys()).copied().collect();
-    all.into_iter().filter(move |key| was.get(key) != is.get(key))
+    let all = was.keys().chain(is.keys()).filter(|key| was.get(key) != is.get(key));
+    all.map(|(resource, _)| *resource).collect::<BTreeSet<_>>().into_iter()
 }

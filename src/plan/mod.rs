@@ -32,6 +32,7 @@ pub mod preflight;
 mod record;
 mod refusal;
 mod remark;
+mod repair;
 mod same_cluster;
 mod site;
 mod size;
@@ -152,6 +153,7 @@ impl<'a> Planner<'a> {
         same_cluster::refuse(&mut parts);
         let world = self.world;
         disruption::one_after_another(&world, &mut parts);
+        repair::begin(&mut parts);
         guard::keep_word(&mut parts);
         let mut problems = world.catalog.problems.clone();
         let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
@@ -164,6 +166,7 @@ impl<'a> Planner<'a> {
         let mut organizations = organization::plan(&world, &on_fleets);
         disruption::tell(&mut organizations, &mut fleets);
         let remember = record::stale(&world, &organizations, &fleets);
+        repair::keep_records(&world, &remember, &mut fleets);
         let summary = summary::of(&world, &organizations, &fleets, &problems);
         let mut plan = Plan {
             format: FORMAT,

@@ -139,7 +139,7 @@ pub struct FleetPlan {
     /// How large its clusters become; none where no size changes.
     #[serde(default)]
     pub sizes: Option<Sizes>,
-    /// The fleet itself, then its clusters by name. Unchanged ones are left out.
+    /// The fleet itself, then its clusters by name. Unchanged ones are left out. A repair stands after the change that waits.
     pub changes: Vec<Change>,
     /// The approval that its guarded steps need or have; none when nothing is guarded.
     pub guard: Option<Guard>,
@@ -194,6 +194,9 @@ pub struct Change {
     pub remarks: Vec<Remark>,
     /// What is remembered of the resource when all steps are done; none when it is forgotten then.
     pub record: Option<RecordedResource>,
+    /// Whether it only puts objects back as they were applied last, while another change of the resource waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repair: bool,
 }
 
 impl Change {

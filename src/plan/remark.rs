@@ -40,6 +40,12 @@ pub enum Remark {
     },
     /// A cluster is made where one of its name was, whose disks may have been kept. Nobody sees from here whether they are.
     UnseenDisks,
+    /// The object of a cluster is made anew while its node pools are there: it keeps its id and its data, and gets other certificate
+    /// authorities.
+    NewAuthorities {
+        /// Whether the target was seen to lack the object, and not only the file that it is applied from.
+        is_seen: bool,
+    },
     /// The target could not be asked beforehand.
     Unverified {
         /// How many objects this is about.
@@ -56,7 +62,10 @@ impl Remark {
             Remark::Overwrites { object, .. }
             | Remark::Leaves { object, .. }
             | Remark::Unreadable { object, .. } => Some(object),
-            Remark::Unverified { .. } | Remark::KeptDisks { .. } | Remark::UnseenDisks => None,
+            Remark::Unverified { .. }
+            | Remark::KeptDisks { .. }
+            | Remark::UnseenDisks
+            | Remark::NewAuthorities { .. } => None,
         }
     }
 
@@ -76,7 +85,8 @@ impl Remark {
             | Remark::Unreadable { .. }
             | Remark::Unverified { .. }
             | Remark::KeptDisks { .. }
-            | Remark::UnseenDisks => None,
+            | Remark::UnseenDisks
+            | Remark::NewAuthorities { .. } => None,
         }
     }
 }

@@ -13,12 +13,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::health::Judged;
 use super::verify::Asked;
 use super::{Checked, Round, UnderWay};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Recorded};
 use crate::execute::{Failure, Report};
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::parallel::locked;
-use crate::plan::{FleetPlan, Pauses, Retry};
+use crate::plan::{Change, FleetPlan, Pauses, Retry};
 use crate::render::Renderer;
+use crate::spec::Documents;
 use crate::target::{self, Pace};
 use corrections::Corrections;
 use timer::{Losses, Moment, Timer};
@@ -74,6 +75,17 @@ struct State {
     failed: BTreeMap<FleetKey, Failed>,
     /// The resources that somebody was told are made and that aren't recorded yet, each with when that was.
     announced: BTreeMap<ResourceKey, Timestamp>,
+    /// The resources that a call removed from the specs.
+    removed: BTreeMap<ResourceKey, Removed>,
+}
+
+/// A resource that a call removed from the specs.
+#[derive(Debug, Clone, Copy)]
+struct Removed {
+    /// When.
+    at: Timestamp,
+    /// Whether the specs were seen without it since: once they name it again, they do so anew.
+    is_seen: bool,
 }
 
 /// Something failed on a fleet.
@@ -101,8 +113,11 @@ impl Memory {
     /// What is known now, for a plan that nobody carries out: what that finds out is forgotten with it, and what only a process
     /// that carries out plans puts off isn't put off.
     pub fn copy(&self) -> Self {
-        let announced = self.state().announced.clone();
-        let state = Mutex::new(State { announced, ..State::default() });
+        let (announced, removed) = {
+            let state = self.state();
+            (state.announced.clone(), state.removed.clone())
+        };
+        let state = Mutex::new(State { announced, removed, ..State::default() });
         let (targets, judged, works) = (self.targets.copy(), self.judged.copy(), Arc::clone(&self.works));
         Self { targets, judged, works, state, is_copy: true, ..Self::default() }
     }
@@ -136,7 +151,9 @@ impl Memory {
         let State { absent, losses, corrections, failed, .. } = &mut *state;
         failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
         absent.retain(|key, _| catalog.absent.contains_key(key));
-        for key in catalog.absent.keys() {
+        // What a call removed isn't missing for a moment only.
+        absent.retain(|key, _| !recorded.removed.contains(key));
+        for key in catalog.absent.keys().filter(|key| !recorded.removed.contains(*key)) {
             absent.entry(key.clone()).or_insert_with(|| Timer::begin(self.absence, now));
         }
         let failed = failed.iter_mut().map(|(fleet, Failed { failed, pause, .. })| {
@@ -153,6 +170,38 @@ impl Memory {
     /// Somebody is told that a resource is made now. When it is recorded, it was made then.
     pub fn announce(&self, key: &ResourceKey, at: Timestamp) {
         self.state().announced.insert(key.clone(), at);
+    }
+
+    /// A call removes a resource from the specs.
+    pub fn remove(&self, key: &ResourceKey, at: Timestamp) {
+        self.state().removed.insert(key.clone(), Removed { at, is_seen: false });
+    }
+
+    /// It stays after all, or is described anew.
+    pub fn keep(&self, key: &ResourceKey) {
+        self.state().removed.remove(key);
+    }
+
+    /// The resources that a call removed from specs that are read by now, as far as they are recorded. Specs that were read before
+    /// still name them; where others name one that was missing, its removal is forgotten.
+    pub(super) fn removed(
+        &self,
+        documents: &Documents,
+        recorded: &Recorded,
+        now: Timestamp,
+    ) -> BTreeSet<ResourceKey> {
+        let mut state = self.state();
+        let named = |key: &ResourceKey| {
+            let mut documents = documents.files.values().flat_map(|file| &file.documents);
+            documents.any(|document| document.key == *key)
+        };
+        state.removed.retain(|key, removed| {
+            let is_named = named(key);
+            let is_over = is_named && (removed.is_seen || now.duration_since(removed.at) >= MISSING);
+            removed.is_seen |= !is_named;
+            !is_over && recorded.resources.contains_key(key)
+        });
+        state.removed.iter().filter(|(_, removed)| removed.is_seen).map(|(key, _)| key.clone()).collect()
     }
 
     /// It isn't made after all.
@@ -207,7 +256,8 @@ impl Memory {
         let mut state = self.state();
         self.targets.forget_facts(&plan.fleet);
         let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
-        for change in plan.changes.iter().filter(|change| done.contains(&change.resource)) {
+        let is_done = |change: &&Change| change.is_ready() && done.contains(&change.resource);
+        for change in plan.changes.iter().filter(is_done) {
             state.corrections.done(&plan.fleet, change, now);
         }
         let wanted = wanted(&round.checked.catalog, &plan.fleet);

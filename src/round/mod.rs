@@ -134,7 +134,20 @@ impl Installation {
     /// # Errors
     /// When the state can't be read. Mistakes in specs are no such error: they are in the catalog.
     pub fn check(&self, documents: &Documents, now: Timestamp) -> Result<Checked, StateError> {
-        let recorded = self.state.as_deref().map(State::recorded_resources).transpose()?.unwrap_or_default();
+        self.check_with(documents, now, None)
+    }
+
+    fn check_with(
+        &self,
+        documents: &Documents,
+        now: Timestamp,
+        memory: Option<&Memory>,
+    ) -> Result<Checked, StateError> {
+        let mut recorded =
+            self.state.as_deref().map(State::recorded_resources).transpose()?.unwrap_or_default();
+        if let Some(memory) = memory {
+            recorded.removed = memory.removed(documents, &recorded, now);
+        }
         let mut secrets = self.secrets.open_all(documents);
         if self.proposed {
             kubeconfigs::keep_from_proposed(&mut secrets, &recorded);
@@ -178,7 +191,7 @@ impl Installation {
     ) -> Result<Round, StateError> {
         // Before anything is read: who ends meanwhile wrote records of which these would be the older ones.
         let (mut under_way, begun) = memory.map(Memory::under_way).unwrap_or_default();
-        let mut checked = self.check(documents, now)?;
+        let mut checked = self.check_with(documents, now, memory)?;
         let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
         let mut targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         if let Some(memory) = memory {

@@ -52,6 +52,7 @@ impl State {
             resources: self.records(facts)?,
             generations: facts.generations.clone(),
             remembered_ids: BTreeMap::new(),
+            removed: BTreeSet::new(),
             fleets: BTreeMap::new(),
             approvals: facts.approvals.clone(),
             deletions: facts.deletions.clone(),

@@ -79,9 +79,10 @@ fn with_the_folder_of_the_specs_away_writes_are_to_be_tried_again_and_nobody_hea
 #[test]
 fn what_is_going_is_deleted_once_more_without_harm_and_the_plan_of_that_is_the_one_there_is() {
     let tree = Tree::example("quickstart");
-    let api = Api::start(&tree);
+    let policy = "[policy]\ncluster_deletions_per_hour = 0\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", policy);
     api.settle();
-    // In a folder, it is known to be meant only when it has been missing for a while.
+    // It waits for somebody to approve it.
     for _ in 0..2 {
         let going = api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
         assert_eq!(going.body["status"], "Deleting");

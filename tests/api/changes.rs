@@ -364,7 +364,8 @@ fn what_lives_on_no_fleet_is_gone_once_it_is_deleted_and_root_can_not_be_made() 
 #[test]
 fn a_deletion_that_waits_can_be_taken_back_and_is_told_as_going() {
     let tree = Tree::example("quickstart");
-    let api = Api::start(&tree);
+    let policy = "[policy]\ncluster_deletions_per_hour = 0\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", policy);
     api.settle();
     let sandbox = api.get("/v1/clusters/sandbox").expect(200).body;
     let file = tree.read("acme/clusters/sandbox.yaml");
@@ -372,7 +373,7 @@ fn a_deletion_that_waits_can_be_taken_back_and_is_told_as_going() {
     let waits = || {
         let now = api.get("/v1/clusters/sandbox").expect(200).body;
         assert_eq!(now["status"], "Deleting");
-        now["status_reason"].as_str()?.contains("no file names it any more").then_some(())
+        now["status_reason"].as_str()?.contains("approval").then_some(())
     };
     api.serve.until("it is planned", waits);
     let patch = api.call("PATCH /v1/clusters/sandbox", json!({"kafka_units": 1}));
@@ -411,7 +412,7 @@ fn a_deletion_that_waits_for_approval_is_told_as_going_with_what_it_waits_for() 
         "kafka_units: 1\n",
         "kafka_units: 1\ndeletion_protection: false\n",
     );
-    let policy = "[policy]\ncluster_deletions_per_hour = 1\n";
+    let policy = "[policy]\ncluster_deletions_per_hour = 0\n";
     let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", policy);
     api.settle();
     let names = ["orders", "sandbox"];
@@ -426,7 +427,13 @@ fn a_deletion_that_waits_for_approval_is_told_as_going_with_what_it_waits_for() 
             assert_eq!(now["status"], "Deleting", "{now:#}");
             now["status_reason"].as_str()?.starts_with("no document names it any more: ").then_some(now)
         });
-        assert!(now["status_reason"].as_str().unwrap().contains("no file names it any more"), "{now:#}");
+        let reason = now["status_reason"].as_str().unwrap();
+        assert!(reason.contains(", since a fleet may lose 0 clusters an hour without it"), "{now:#}");
+        let conditions = now["conditions"].as_array().unwrap();
+        assert!(
+            conditions.iter().any(|it| it["kind"] == "DeletionWaits" && it["message"] == reason),
+            "{now:#}"
+        );
         let told = format!("cluster acme/{name} is being deleted");
         api.call(&format!("PATCH {path}"), json!({"kafka_units": 1})).refused(409, "going", &told);
         api.call(&format!("PUT {path}"), cluster()).refused(409, "going", &told);

@@ -13,7 +13,7 @@ use super::{Answered, Call, record, written};
 use crate::api::problem::Problem;
 use crate::api::writing::{self, Written};
 use crate::catalog::{Absence, Resource, Status};
-use crate::interface::{Standing, timestamp};
+use crate::interface::{Standing, timestamp, waiting_deletion};
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
 use crate::plan::Verb;
 use crate::problem::plain;
@@ -252,8 +252,7 @@ impl Call {
             return standing;
         }
         let change = self.made.round.change(key).filter(|change| change.verb == Verb::Delete);
-        let waiting = change.and_then(|change| change.waiting.first());
-        let waits = waiting.map(|waiting| format!("no document names it any more: {waiting}"));
+        let waits = change.and_then(waiting_deletion).map(|condition| condition.message);
         Standing { status: Status::Deleting, reason: waits.or(standing.reason), ..standing }
     }
 

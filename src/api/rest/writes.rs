@@ -3,9 +3,10 @@
 mod refused;
 
 use axum::http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 use super::resources::Shown;
 use super::{Answered, Call, plans, record};
@@ -13,13 +14,20 @@ use crate::api::desk::Made;
 use crate::api::problem::{Problem, code};
 use crate::api::tags::Tags;
 use crate::api::writing::{self, Refused, What, Wish, Written};
-use crate::catalog::Status;
+use crate::catalog::{Condition, Status};
+use crate::interface::waiting_deletion;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::spec::{Commit, SECRET_FIELDS};
 use crate::state::AuditEntry;
 
 /// How long is waited for what a resource refers to while that is being made.
 const MAKING: Duration = Duration::from_secs(5);
+
+/// How long is waited for the plan that says what a deletion waits for. It is made in a moment, unless a target holds it up.
+const PLANNING: Duration = Duration::from_secs(2);
+
+/// What is said of a deletion that waits for nothing, as far as anybody knows.
+const GOES: &str = "its spec is gone, and what there is of it goes in one of the next rounds";
 
 /// How long is waited before it is looked at again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -90,14 +98,26 @@ pub(super) fn delete(call: &Call) -> Answered {
     call.write(&wish)?;
     let mut shown = found.record;
     if shown.get("status").is_some() {
+        let waits = call.waiting_deletion(&found.key);
+        let reason = waits.as_ref().map(|condition| condition.message.as_str());
         shown["status"] = Status::Deleting.as_str().into();
-        shown["status_reason"] =
-            "its spec is gone, and what there is of it goes in one of the next rounds".into();
+        shown["status_reason"] = reason.unwrap_or(GOES).into();
+        if let Some(conditions) = shown.get_mut("conditions").and_then(Value::as_array_mut) {
+            conditions.extend(waits.map(|condition| json!(condition)));
+        }
     }
     Ok(record(StatusCode::ACCEPTED, &shown, None, None))
 }
 
 impl Call {
+    /// What the deletion of a resource waits for whose document was just removed; none where it waits for nothing, or where no plan
+    /// says so soon.
+    fn waiting_deletion(&self, key: &ResourceKey) -> Option<Condition> {
+        let planned = async { timeout(PLANNING, self.service.desk.current()).await.ok() };
+        let made = self.runtime.block_on(planned)?.ok()?;
+        waiting_deletion(made.round.change(key)?)
+    }
+
     /// The body, with the identifier of its organization where it gives the id.
     fn named(&self) -> Result<Value, Problem> {
         let mut body = self.json()?;

@@ -137,7 +137,8 @@ fn recorded(made: &Made) -> Result<Cow<'_, Recorded>, Refused> {
     if recorded.resources == of_plan.resources {
         return Ok(Cow::Borrowed(of_plan));
     }
-    Ok(Cow::Owned(Recorded { remembered_ids: of_plan.remembered_ids.clone(), ..recorded }))
+    let (remembered_ids, removed) = (of_plan.remembered_ids.clone(), of_plan.removed.clone());
+    Ok(Cow::Owned(Recorded { remembered_ids, removed, ..recorded }))
 }
 
 fn text<'b>(path: &SpecPath, bytes: Option<&'b [u8]>) -> Result<Option<&'b str>, Refused> {

@@ -24,6 +24,10 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
             draft.documents.source.0
         ));
     }
+    // Somebody said so.
+    if draft.is_removed(key) {
+        return None;
+    }
     let may_lose = lives_on_a_fleet(key) || draft.recorded.resources.keys().any(lives_on_a_fleet);
     if may_lose && draft.documents.files.values().all(|file| is_empty(file)) {
         return Some("the spec tree had no documents at all".to_owned());
@@ -179,7 +183,10 @@ impl<'d> Gone<'d> {
     pub(super) fn from(draft: &Draft<'d>) -> Self {
         let mut gone = Self { own: BTreeMap::new(), new: BTreeMap::new() };
         for (key, record) in &draft.recorded.resources {
-            let is_meant = key.kind == Kind::Cluster && !record.deleting && is_gone(draft, key);
+            let is_meant = key.kind == Kind::Cluster
+                && !record.deleting
+                && !draft.is_removed(key)
+                && is_gone(draft, key);
             // What one organization's files hide concerns nobody else.
             if !is_meant || draft.unreadable_for(&key.organization).is_some() {
                 continue;

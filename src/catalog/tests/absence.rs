@@ -88,6 +88,40 @@ fn an_emptied_file_an_empty_tree_and_another_tree_are_suspicious() {
 }
 
 #[test]
+fn what_a_call_removed_is_missing_by_no_mistake() {
+    let orders = || ResourceKey::new(Kind::Cluster, &"acme".parse().unwrap(), "orders");
+    let removed = || {
+        let mut world = applied();
+        world.recorded.removed.insert(orders());
+        world
+    };
+    let is =
+        |world: &World, expected: &Absence| assert_eq!(world.resolve().absent.get(&orders()), Some(expected));
+    // Whatever becomes of its file, and whatever else is wrong or new.
+    for (path, text) in [
+        ("acme/orders.yaml", ""),
+        ("acme/orders.yaml", cluster("acme", "sales", 1, "").as_str()),
+        ("acme/bad.yaml", "INVALID\nkind: Cluster\norganization: acme\nidentifier: bad\n"),
+    ] {
+        let mut world = removed();
+        world.remove("acme/orders.yaml").put(path, text);
+        is(&world, &Absence::Removed);
+        world.recorded.removed.clear();
+        assert_ne!(world.resolve().absent.get(&orders()), Some(&Absence::Removed), "{path}");
+    }
+    // What can't be read, or is another tree, may yet name it.
+    let mut world = removed();
+    world.remove("acme/orders.yaml").put("acme/bad.yaml", "UNREADABLE\n");
+    assert!(matches!(world.resolve().absent.get(&orders()), Some(Absence::Unknown { .. })));
+    let mut world = removed();
+    world.source = "/other".to_owned();
+    world.remove("acme/orders.yaml");
+    assert!(matches!(world.resolve().absent.get(&orders()), Some(Absence::Suspicious { .. })));
+    // Who describes it again wants it.
+    assert_eq!(removed().resolve().absent.get(&orders()), None);
+}
+
+#[test]
 fn a_rename_is_refused_on_both_sides() {
     let refused = |line: u32, held: &str| {
         format!(

@@ -213,6 +213,7 @@ fn plan_resource(
         steps,
         remarks: vec![],
         record,
+        repair: false,
     };
     (!is_current || !change.steps.is_empty()).then_some(change)
 }

@@ -22,6 +22,8 @@ pub struct Pod {
     pub ready: bool,
     /// Whether its deletion was asked for.
     pub deleting: bool,
+    /// When it was made, as it is written: RFC 3339 to the second, which sorts as text.
+    pub created: Option<String>,
     /// Why no node takes it, in the scheduler's words.
     pub unschedulable: Option<String>,
     /// Its containers, those that prepare it first.
@@ -73,6 +75,7 @@ impl Pod {
             helper: HELPERS.into_iter().any(is),
             ready: holds(object, "Ready") && !leaving,
             deleting: leaving,
+            created: text(object, &["metadata", "creationTimestamp"]),
             unschedulable: conditions(object).into_iter().find(unscheduled).map(|c| c.message),
             containers: containers
                 .iter()

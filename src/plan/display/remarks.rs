@@ -39,6 +39,10 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
                  -l strimzi.io/cluster={cluster}. If they are, {resume}"
             )
         }
+        Remark::NewAuthorities { is_seen } => {
+            let only_then = if *is_seen { "" } else { "where the Kafka object itself was deleted, too: " };
+            format!("{only_then}{}", new_authorities(&Made::by(change)))
+        }
         Remark::Unverified { objects, why } => {
             let objects = effects::count((*objects).into(), "object");
             format!("{objects} unverified {why}")
@@ -66,6 +70,17 @@ impl<'a> Made<'a> {
         let namespace = kafka.and_then(|kafka| kafka.namespace.as_deref()).unwrap_or_default();
         Self { namespace, cluster: kafka.map_or(&change.resource.name, |kafka| &kafka.name) }
     }
+}
+
+/// What follows where only the Kafka object of a cluster is made anew. The operator finds the id in the status of the node pools, and
+/// the Secrets of the certificate authorities went with the object.
+fn new_authorities(Made { namespace, cluster }: &Made) -> String {
+    format!(
+        "the cluster keeps its id and its data; its certificate authorities went with its Kafka object, and the operator makes \
+         others. It can't talk to the brokers that run until their pods are made anew: delete them one by one, each when the one \
+         before is ready again (kubectl get pods -n {namespace} -l strimzi.io/name={cluster}-kafka). Clients that trust the \
+         cluster's own authority, or log in by certificate, need the new one then"
+    )
 }
 
 /// What to do for a cluster that is made over disks which have data of an earlier one. The operator gives it a new id, and takes

@@ -168,10 +168,13 @@ fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() 
     assert!(!tells(&lab));
     // What applies the files may have deleted it with its file.
     let kafka = object("Kafka", "orders", "orders");
-    let file = lab.target().objects.remove(&kafka).unwrap();
+    let pools = ["broker", "controller"].map(|pool| object("KafkaNodePool", "orders", pool));
+    let files = [&[kafka.clone()][..], &pools].concat();
+    let files: Vec<_> =
+        files.into_iter().map(|key| (key.clone(), lab.target().objects.remove(&key).unwrap())).collect();
     assert!(tells(&lab), "{}", lab.look());
     assert_eq!(running(&lab.plan()), ["acme/orders"]);
-    lab.target().objects.insert(kafka.clone(), file);
+    lab.target().objects.extend(files);
 
     // It is deleted, and its namespace stays for its disks.
     lab.unprotected("orders");

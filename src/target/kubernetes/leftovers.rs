@@ -79,7 +79,8 @@ pub(super) async fn add(
 }
 
 /// The disks of earlier clusters that those which are to be made would take up, being called the same. Where they may not be
-/// listed, nobody knows of any.
+/// listed, nobody knows of any. Where the operator wrote the cluster's id into the status of a node pool that is there, they are
+/// no earlier cluster's: it is given the same id.
 pub(super) async fn kept(
     api: &Api,
     desired: Option<&Objects>,
@@ -99,11 +100,21 @@ pub(super) async fn kept(
         let its = claims.iter().filter(|claim| is_of(claim, &kafka.owner));
         let names = its.filter_map(|claim| claim.pointer("/metadata/name")?.as_str());
         let names: BTreeSet<String> = names.map(str::to_owned).collect();
-        if !names.is_empty() {
+        if !names.is_empty() && !has_its_id(api, namespace, &kafka.owner).await? {
             kept.insert(kafka.owner.clone(), names);
         }
     }
     Ok(kept)
+}
+
+/// Whether the operator finds a cluster's id in the status of one of its node pools.
+async fn has_its_id(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<bool, KubeError> {
+    let pools = match api.list(("kafka.strimzi.io/v1", "KafkaNodePool"), Some(namespace), "").await {
+        Err(error) if error.is_code(403) || error.is_code(404) => return Ok(false),
+        pools => pools?,
+    };
+    let has_id = |pool: &Value| pool.pointer("/status/clusterId").is_some_and(Value::is_string);
+    Ok(pools.iter().any(|pool| is_of(pool, owner) && has_id(pool)))
 }
 
 /// The clusters that are still there and that nobody asks for any more, by namespace. Of one that was deleted a namespace

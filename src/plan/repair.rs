@@ -1,0 +1,251 @@
+//! Repairs: what of a resource is no longer as it was applied last is put back, though another change of the resource waits.
+//!
+//! A change is done as a whole or waits as a whole, so that what somebody broke on the target would wait with an edit of the
+//! spec. What was applied last is recorded, object by object, and needs no new decision. So while a change waits, for whatever,
+//! a second one stands beside it that puts back what was applied. It does only what needs no person: what would be refused, would
+//! delete something or needs an approval stays with the change that waits. What disrupts clients waits for its turn.
+//!
+//! With `policy.mode = "approve"` nothing is done without a person, and with `plan-only` nothing at all: there are no repairs then.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::{Condition, Hold, RecordedResource};
+use crate::config::Mode;
+use crate::names::{ObjectKey, ResourceKey};
+use crate::plan::change::{has_a_single_broker, mention, steps, unreadable};
+use crate::plan::diff::{Drifted, Found, Target, drifted};
+use crate::plan::disruption::may_begin;
+use crate::plan::fleet::{FleetPart, infra_type};
+use crate::plan::preflight::{self, Facts};
+use crate::plan::site::Site;
+use crate::plan::verdict::{Judgement, Permits, differences, judge};
+use crate::plan::world::World;
+use crate::plan::{
+    Cause, Change, DryRun, FleetPlan, Reach, Step, Verb, Verdict, Waiting, dry_run, effects, in_use, pause,
+};
+use crate::render::{Manifest, SecretSlot};
+use crate::spec::InfraType;
+
+/// What a repair says of itself.
+const WHILE_IT_WAITS: &str = "puts back what was applied last, while the other change waits";
+
+/// What can be put back of one resource while its change waits.
+#[derive(Debug)]
+pub(super) struct Repair {
+    /// All that can be put back.
+    whole: Change,
+    /// What of it disrupts nothing; none where that is all or nothing of it.
+    calm: Option<Change>,
+    /// What can't be put back, one sentence each.
+    left: Vec<String>,
+}
+
+impl Repair {
+    /// All that can be put back.
+    pub fn whole(&self) -> &Change {
+        &self.whole
+    }
+}
+
+/// What can be put back of each resource that changes on a fleet, and which objects are left as they are because somebody else
+/// keeps changing them.
+pub(super) fn of_fleet(
+    world: &World,
+    site: &Site,
+    facts: Option<&Facts>,
+    changes: &[Change],
+) -> (Vec<Repair>, Vec<Condition>) {
+    // What is half made was never applied as a whole, and what is being deleted isn't put back.
+    let is_applied =
+        |key: &ResourceKey| world.recorded(key).is_some_and(|record| !record.creating && !record.deleting);
+    let changes = changes.iter().filter(|change| is_applied(&change.resource));
+    let changes: BTreeMap<&ResourceKey, &Change> = changes.map(|it| (&it.resource, it)).collect();
+    if world.policy.mode != Mode::Auto || changes.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let target = Target::of(site, infra_type(world, site.fleet).unwrap_or(InfraType::Byok));
+    let (mut repairs, mut conditions) = (Vec::new(), Vec::new());
+    for (resource, drifted) in drifted(&target, site.desired, |owner| changes.contains_key(owner)) {
+        let Some(change) = changes.get(&resource) else { continue };
+        let work = Work { world, site, change };
+        let (repair, flapping) = work.repair(drifted);
+        repairs.push(repair);
+        conditions.extend(flapping);
+    }
+    if let Some(facts) = facts {
+        for Repair { whole, calm, .. } in &mut repairs {
+            let mut judged = [whole.clone()];
+            preflight::judge(world, site, facts, &Reach::Reached, &mut judged);
+            if judged.iter().any(|judged| !judged.waiting.is_empty()) {
+                (whole.steps, *calm) = (Vec::new(), None);
+            }
+        }
+    }
+    (repairs, conditions)
+}
+
+/// Puts the repair of each resource whose change waits beside that change.
+pub(super) fn begin(parts: &mut [FleetPart]) {
+    for part in parts {
+        let repairs = std::mem::take(&mut part.repairs);
+        let Some(plan) = part.plan.as_mut().filter(|plan| plan.reach == Reach::Reached) else { continue };
+        for Repair { whole, calm, left } in repairs {
+            let Some(at) = plan.changes.iter().position(|it| it.resource == whole.resource) else { continue };
+            let Some(waits) = plan.changes.get_mut(at).filter(|it| !it.waiting.is_empty()) else { continue };
+            let is_agreed = waits.verb == Verb::Delete && part.approved.contains(&waits.resource);
+            if is_agreed || waits.waiting.iter().any(is_left_alone) {
+                continue;
+            }
+            waits.effects.extend(left);
+            let whole = Some(whole).filter(|whole| may_begin(whole, plan, &part.troubles));
+            let Some(repair) = whole.or(calm).filter(|repair| !repair.steps.is_empty()) else { continue };
+            if let Some(waits) = plan.changes.get_mut(at) {
+                // Each is told once, where it is done.
+                waits.remarks.retain(|remark| !repair.remarks.contains(remark));
+            }
+            // What was approved is compared with what is there, which is about to be as it was again.
+            plan.void_approvals.clear();
+            plan.changes.insert(at + 1, repair);
+        }
+    }
+}
+
+/// Lets repairs change nothing of what is recorded of their resources.
+pub(super) fn keep_records(
+    world: &World,
+    remember: &BTreeMap<ResourceKey, RecordedResource>,
+    fleets: &mut [FleetPlan],
+) {
+    for change in fleets.iter_mut().flat_map(|plan| &mut plan.changes).filter(|change| change.repair) {
+        let record = remember.get(&change.resource).or_else(|| world.recorded(&change.resource));
+        change.record = record.cloned();
+    }
+}
+
+/// Somebody asked that nothing is done to it.
+fn is_left_alone(waiting: &Waiting) -> bool {
+    matches!(waiting, Waiting::Held(Hold::Suspended { .. }))
+}
+
+/// One resource with the change of it that may wait.
+struct Work<'a> {
+    world: &'a World<'a>,
+    site: &'a Site<'a>,
+    change: &'a Change,
+}
+
+impl Work<'_> {
+    fn repair(&self, Drifted { mut found, unknown }: Drifted) -> (Repair, Vec<Condition>) {
+        let mut left: Vec<String> = left(&unknown, "what was applied last isn't known any more").collect();
+        let lost: Vec<ObjectKey> = found.extract_if(.., |it| self.lacks_secret(it)).map(object).collect();
+        left.extend(self::left(&lost, "the secret that was in it isn't at hand any more"));
+        found.retain(|it| !is_for_a_person(it) && !self.is_refused(it));
+        let mut flapping = [self.with(found.clone())];
+        let conditions = pause::of_flapping(self.world, self.site.fleet, &mut flapping);
+        let [Change { steps, waiting, .. }] = &flapping;
+        found.retain(|it| waiting.is_empty() && steps.iter().any(|step| step.object == it.step.object));
+        if self.with(found.clone()).guarded {
+            // A person decides whether a cluster is made over disks that were kept.
+            found.retain(|it| !["Kafka", "KafkaNodePool"].contains(&it.step.object.kind.as_str()));
+        }
+        let calm: Vec<Found> = found.iter().filter(|it| verdict(it) <= Verdict::InPlace).cloned().collect();
+        let calm = (calm.len() < found.len() && !calm.is_empty()).then(|| self.with(calm));
+        (Repair { whole: self.with(found), calm, left }, conditions)
+    }
+
+    /// The change that does this.
+    fn with(&self, mut found: Vec<Found>) -> Change {
+        let Work { world, site, change } = *self;
+        let by = found.iter().filter_map(|found| found.drift.as_ref()).find_map(|drift| drift.by.clone());
+        let cause = Cause::Drift { by };
+        let heard = site.dry_runs.map(|runs| dry_run::hear(runs, &mut found)).unwrap_or_default();
+        let judgement = judgement(&found);
+        let mut effects = vec![WHILE_IT_WAITS.to_owned()];
+        effects.extend(judgement.effects.iter().cloned());
+        let resource = world.catalog.resources.get(&change.resource);
+        if resource.is_some_and(|resource| has_a_single_broker(world, resource)) {
+            effects::of_a_single_broker(&mut effects);
+        }
+        let mut remarks = unreadable(&found);
+        remarks.extend(heard.remarks);
+        let mut repair = Change {
+            verb: Verb::Update,
+            cause,
+            verdict: judgement.verdict.unwrap_or(Verdict::NoOp),
+            effects,
+            remarks,
+            steps: steps(found),
+            repair: true,
+            ..mention(&change.resource, change.origin.clone())
+        };
+        in_use::judge(world, site, &mut repair);
+        repair
+    }
+
+    /// Whether a secret that was in an object is another one by now, or can't be opened: then what was applied can't be written.
+    fn lacks_secret(&self, found: &Found) -> bool {
+        let known = |slot: &SecretSlot| {
+            let resource = self.world.catalog.resources.get(&slot.reference.resource)?;
+            let secret = resource.secrets.get(&slot.reference.field)?;
+            (secret.unavailable.is_none() && secret.mark.fingerprint.as_ref() == Some(&slot.fingerprint))
+                .then_some(())
+        };
+        let body =
+            |manifest: &Manifest| SecretSlot::all_in(&manifest.body).any(|slot| known(&slot).is_none());
+        found.step.after.as_ref().is_some_and(body)
+    }
+
+    /// Whether the target, asked beforehand, would not take it.
+    fn is_refused(&self, found: &Found) -> bool {
+        let said = self.site.dry_runs.and_then(|runs| runs.get(&found.step.object));
+        matches!(said, Some(DryRun::Refused { .. }))
+    }
+}
+
+fn object(found: Found) -> ObjectKey {
+    found.step.object
+}
+
+/// What is said of objects that stay as they are until the change is done.
+fn left(objects: &[ObjectKey], why: &str) -> impl Iterator<Item = String> {
+    let told = objects.first().map(|object| match objects.len() - 1 {
+        0 => format!("{object} is no longer as it was applied, and {why}, so that it waits, too"),
+        more => format!(
+            "{object} and {} are no longer as they were applied, and {why}, so that they wait, too",
+            effects::count(u64::try_from(more).unwrap_or(u64::MAX), "more object")
+        ),
+    });
+    told.into_iter()
+}
+
+fn judgement(found: &[Found]) -> Judgement {
+    let mut judgement = judge(found.iter().map(|found| &found.step), Permits::default());
+    found.iter().filter(|found| found.unreadable).for_each(|found| judgement.rewritten(&found.step));
+    judgement
+}
+
+fn verdict(found: &Found) -> Verdict {
+    judgement(std::slice::from_ref(found)).verdict.unwrap_or(Verdict::NoOp)
+}
+
+/// Whether a person has to decide on it: it is refused, or something may be lost by it, be it when the cluster is deleted.
+fn is_for_a_person(found: &Found) -> bool {
+    let harmless = [
+        Verdict::NoOp,
+        Verdict::InPlace,
+        Verdict::StorageGrowth,
+        Verdict::RollingRestart,
+        Verdict::ClientsReconnect,
+    ];
+    !harmless.contains(&verdict(found)) || gives_up_data(&found.step)
+}
+
+/// Whether disks would go with the cluster from then on.
+fn gives_up_data(step: &Step) -> bool {
+    let both = step.before.as_ref().zip(step.after.as_ref());
+    both.is_some_and(|(before, after)| {
+        let (before, after) = (before.value(), after.body.value());
+        let mut changed = differences(&before, &after).into_iter();
+        changed.any(|it| it.pointer.ends_with("/deleteClaim") && *it.after == true)
+    })
+}

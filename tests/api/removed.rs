@@ -1,0 +1,75 @@
+//! What a call deletes goes at once, as far as the budget of deletions allows, and whoever calls hears what it waits for.
+
+use serde_json::{Value, json};
+
+use super::Api;
+use crate::support::Tree;
+
+/// The quickstart, with both clusters unprotected.
+fn unprotected() -> Tree {
+    let tree = Tree::example("quickstart");
+    let orders = tree.read("acme/clusters/orders.yaml") + "deletion_protection: false\n";
+    tree.write("acme/clusters/orders.yaml", orders);
+    tree
+}
+
+#[test]
+fn what_a_call_deletes_from_a_folder_goes_at_once_and_the_budget_of_deletions_holds() {
+    let tree = unprotected();
+    let policy = "[policy]\ncluster_deletions_per_hour = 1\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", policy);
+    api.settle();
+    let first = api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202).body;
+    assert_eq!(
+        (&first["status"], &first["status_reason"], &first["conditions"]),
+        (
+            &json!("Deleting"),
+            &json!("its spec is gone, and what there is of it goes in one of the next rounds"),
+            &json!([])
+        ),
+        "a file that vanished would be waited for"
+    );
+    api.serve.until("it is gone", || (api.get("/v1/clusters/sandbox").status == 404).then_some(()));
+
+    // The last one of the organization, and the second within the hour: neither is a mistake, and the second one waits.
+    let second = api.call("DELETE /v1/clusters/orders", Value::Null).expect(202).body;
+    let plan = api.get("/v1/plan").expect(200).body;
+    let id = plan["fleets"][0]["guard"]["id"].as_str().expect("it waits for approval").to_owned();
+    let told = second["status_reason"].as_str().unwrap();
+    let expected = format!(
+        "no document names it any more: approval {id}, since a fleet may lose 1 cluster an hour without it, and"
+    );
+    assert!(told.starts_with(&expected), "{told}");
+    let condition = json!([{"kind": "DeletionWaits", "degraded": false, "message": told}]);
+    assert_eq!(second["conditions"], condition);
+    let now = api.get("/v1/clusters/orders").expect(200).body;
+    assert_eq!(
+        (&now["status"], now["status_reason"].as_str(), &now["conditions"]),
+        (&json!("Deleting"), Some(told), &condition)
+    );
+    let status = tree.run("status tree --config settings.toml").out;
+    assert!(status.contains(&format!("approval {id}")), "{status}");
+    api.call(&format!("POST /v1/plans/{id}/approve"), Value::Null).expect(200);
+    api.serve.until("it is gone", || (api.get("/v1/clusters/orders").status == 404).then_some(()));
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+/// What a person removes by hand may still be a mistake, be it after a call removed it and another made it again.
+#[test]
+fn what_is_made_again_and_vanishes_is_waited_for() {
+    let tree = unprotected();
+    let policy = "[policy]\ncluster_deletions_per_hour = 0\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", policy);
+    api.settle();
+    let file = tree.read("acme/clusters/sandbox.yaml");
+    let told =
+        || api.get("/v1/clusters/sandbox").body["status_reason"].as_str().unwrap_or_default().to_owned();
+    api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
+    api.serve.until("it waits for approval", || told().contains("approval").then_some(()));
+    tree.write("acme/clusters/sandbox.yaml", file);
+    let is_back = || (api.get("/v1/clusters/sandbox").body["status"] == "Healthy").then_some(());
+    api.serve.until("it is back", is_back);
+    tree.remove("acme/clusters/sandbox.yaml");
+    api.serve.until("it is missing", || told().contains("no file names it any more").then_some(()));
+    assert_eq!(api.serve.stop(), Some(0));
+}

@@ -1,0 +1,35 @@
+//! A Kafka object that somebody deletes while its node pools and disks are there.
+
+use super::on;
+use crate::support::control_plane::ControlPlane;
+
+const PLAN: &str = "plan tree --config config.toml";
+const APPLY: &str = "apply tree --yes --config config.toml";
+const KAFKA: &str = "kafka sandbox --namespace=kafka-acme--sandbox";
+
+#[test]
+fn a_kafka_that_is_gone_is_put_back_at_once_where_its_pools_have_its_id() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    tree.run(APPLY).expect(0);
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\n\
+         metadata: {name: data-0-sandbox-dual-0, namespace: kafka-acme--sandbox, labels: {strimzi.io/cluster: sandbox}}\n\
+         spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+    plane.kubectl("apply -f -", claim).expect(0);
+    plane.kubectl(&format!("delete {KAFKA}"), "").expect(0);
+    // As far as anybody knows, the disks are an earlier cluster's.
+    tree.run(PLAN)
+        .expect(3)
+        .says(&["approval, since it would be made over the disks of an earlier cluster of its name"]);
+
+    let pool =
+        "patch kafkanodepool dual --namespace=kafka-acme--sandbox --subresource=status --type=merge --patch";
+    plane
+        .kubectl(&format!("{pool} {{\"status\":{{\"clusterId\":\"Dlh03qARSBOMFVj_zx0Olw\"}}}}"), "")
+        .expect(0);
+    tree.run(PLAN)
+        .expect(2)
+        .says(&["the cluster keeps its id and its data; its certificate authorities went"]);
+    tree.run(APPLY).expect(0);
+    plane.kubectl(&format!("get {KAFKA}"), "").expect(0);
+}
