@@ -43,12 +43,15 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&tree)?;
     let mut used = Compared::of(&settings)?;
     used.refuse()?;
-    let installation = round::open(&settings, Access::Write, console)?;
+    let installation = round::open(&settings, Access::Serve, console)?;
     used.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    used.remember(true)?;
+    if let Err(Failure { chain, hint, .. }) = used.remember(true) {
+        tracing::warn!(hint, "{}", chain.join(": "));
+    }
     let (source, actor) = (source(&settings), format!("{} (serve)", round::user()));
     let webhook_secret = webhook_secret(&settings)?;
     tracing::info!(specs = settings.shown(), mode = settings.config.policy.mode.as_str(), "serving");
+    let state = installation.state.clone();
     let vitals = Arc::new(Vitals::begin(Timestamp::now()));
     let (socket, mut settings) = (settings.socket.clone(), settings);
     let reload = Box::new(move || {
@@ -64,7 +67,10 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     });
     let color = console.err_has_color();
     let setup = Setup { installation, source, socket, webhook_secret, actor, color, vitals, reload };
-    daemon::run(setup).map_err(failure)?;
+    let ended = daemon::run(setup);
+    // Threads that are left may still have the state.
+    state.iter().for_each(|state| state.leave_snapshot());
+    ended.map_err(failure)?;
     tracing::info!("stopped");
     Ok(exit::OK)
 }
