@@ -223,6 +223,7 @@ impl Look<'_> {
             manifest: found.whole.as_ref().map(shown),
             changed_by: None,
             contested: Vec::new(),
+            obstacle: None,
         }
     }
 }
