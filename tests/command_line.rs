@@ -225,3 +225,14 @@ fn what_waits_is_told_as_it_runs_and_its_spec_as_far_as_it_holds() {
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     assert_eq!((&record["status"], &record["suspend"]), (&"Suspended".into(), &true.into()), "{record}");
 }
+
+#[test]
+fn init_names_the_current_folder_where_nobody_named_one() {
+    let tree = Tree::empty();
+    let said = tree.run("init").expect(0);
+    assert_eq!(
+        said.err,
+        format!("writing to the current folder, `{}`\n", tree.beside("").display()).replace("/`", "`")
+    );
+    assert!(tree.run("init other").expect(0).err.is_empty());
+}

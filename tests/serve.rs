@@ -3,6 +3,7 @@
 mod clock;
 mod disk;
 mod files;
+mod log;
 mod modes;
 mod silent;
 mod software;
