@@ -91,11 +91,13 @@ impl Drop for State {
 
 /// Sees that the snapshot has what was recorded before the process that writes now began. Says what it lacks.
 fn bring_up_to_date(dir: &Utf8Path) -> Vec<String> {
-    let begin = Instant::now();
+    let (begin, mut mended) = (Instant::now(), Vec::new());
     loop {
         let standing = Standing::of(dir);
+        if standing == Standing::Same {
+            return mended;
+        }
         match (&standing, folder::used_by(dir)) {
-            (Standing::Same, _) => return Vec::new(),
             (Standing::Behind(Some(writer)), Use::Held(Some(holder))) if *writer == holder => {
                 return vec![format!(
                     "process {holder} is working on what is recorded in `{dir}`: shown is what was recorded before it began"
@@ -103,7 +105,10 @@ fn bring_up_to_date(dir: &Utf8Path) -> Vec<String> {
             }
             // The process that wrote was killed, or a file was lost. Whoever opens the folder mends that.
             (_, Use::Free) => match State::open(dir) {
-                Ok(state) => state.leave_snapshot(),
+                Ok(state) => {
+                    state.leave_snapshot();
+                    mended = state.warnings();
+                }
                 Err(StateError::Locked { .. }) if begin.elapsed() < MOMENT => {}
                 Err(error) => return vec![lacking(dir, &error.to_string())],
             },
