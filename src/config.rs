@@ -31,14 +31,16 @@ pub use units::{GIVEN_TOGETHER, UnitCatalogue, UnitSizes};
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The folder of the state: what was applied, the age identities, the audit trail. By default
-    /// `.streamfleet/state` in the spec tree. This and every other path in this file goes by the folder of the file.
+    /// `.streamfleet/state` in the spec tree, and beside this file with `source.git`. This and every other path in this file
+    /// goes by the folder of the file.
     #[schemars(with = "Option<String>", example = &"/var/lib/streamfleet/state")]
     pub state_dir: Option<Utf8PathBuf>,
-    /// The folder that `directory` fleets write their manifests to. By default `.streamfleet/output` in the spec tree.
+    /// The folder that `directory` fleets write their manifests to. By default `.streamfleet/output` in the spec tree, and
+    /// beside this file with `source.git`.
     #[schemars(with = "Option<String>", example = &"/var/lib/streamfleet/output")]
     pub output_dir: Option<Utf8PathBuf>,
     /// The folder that `from_file` secrets are in, one folder an organization. By default `.streamfleet/secrets` in the
-    /// spec tree. It may be a credential of the systemd service that was loaded from such a folder:
+    /// spec tree, and beside this file with `source.git`. It may be a credential of the systemd service that was loaded from such a folder:
     /// `$CREDENTIALS_DIRECTORY/secrets`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/secrets")]
     pub secrets_dir: Option<Utf8PathBuf>,

@@ -113,8 +113,6 @@ pub struct Setup {
     pub webhook_secret: Option<SecretString>,
     /// Who does what the process decides, for the audit trail.
     pub actor: String,
-    /// Whether who reads standard error wants colors.
-    pub color: bool,
     /// Who is told how the process is.
     pub vitals: Arc<Vitals>,
     /// Reads anew what can change while it runs.
@@ -232,7 +230,7 @@ struct Process {
 
 impl Process {
     fn start(
-        Setup { installation, source, actor, color, vitals, reload, .. }: Setup,
+        Setup { installation, source, actor, vitals, reload, .. }: Setup,
         (desk, doors): (Arc<Desk>, Doors),
         hook: Option<Arc<Hook>>,
         runtime: Runtime,
@@ -245,7 +243,7 @@ impl Process {
         runtime.spawn(told(Arc::clone(&memory), tell.clone()));
         let (feed, specs) =
             feed::start(source, &runtime, &tell, Arc::clone(&vitals), desk.writer().as_deref())?;
-        let look = Look::new(Arc::clone(&desk), specs, (actor, color), Arc::clone(&vitals), handle);
+        let look = Look::new(Arc::clone(&desk), specs, actor, Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,
             tell,

@@ -95,20 +95,20 @@ pub fn standing(
             (status, Some(ails.unwrap_or_else(|| hold.to_string())))
         }
         (Some(_), Some(change), _) => changing(change, &conditions),
-        (Some(_), None, _) => match as_applied(&conditions) {
-            (Status::Healthy, None) => (Status::Healthy, unobserved(key, catalog)),
-            ailing => ailing,
-        },
+        (Some(_), None, _) => as_applied(&conditions),
+    };
+    // For somebody else to apply.
+    let on = host.or_else(|| index.fleet(plan, &record?.fleet(key)?));
+    let is_folder = on.is_some_and(|on| on.infra_type == Some(InfraType::Directory));
+    let (status, reason) = match status {
+        Status::Healthy if key.kind == Kind::Cluster && is_folder => {
+            let unseen = || "its manifests are written; how it runs isn't seen from here".to_owned();
+            (Status::Written, Some(reason.unwrap_or_else(unseen)))
+        }
+        status => (status, reason),
     };
     let since = judged.filter(|judged| judged.status == status).map(|judged| judged.since);
     Standing { status, reason, conditions, since }
-}
-
-/// What is said of a cluster whose manifests are written to a folder, for somebody else to apply.
-fn unobserved(key: &ResourceKey, catalog: &Catalog) -> Option<String> {
-    let fleet = catalog.resources.get(key).filter(|_| key.kind == Kind::Cluster).and_then(Resource::fleet)?;
-    let is_folder = catalog.fleets.get(&fleet)?.spec.infra_type == InfraType::Directory;
-    is_folder.then(|| "its manifests are written; how it runs isn't seen from here".to_owned())
 }
 
 /// How what was applied is, where nothing else ails it.
@@ -122,7 +122,9 @@ fn as_applied(conditions: &[Condition]) -> (Status, Option<String>) {
 fn changing(change: &Change, conditions: &[Condition]) -> (Status, Option<String>) {
     match change.verb {
         Verb::Keep => {
-            let is_foreign = |waiting: &Waiting| matches!(waiting, Waiting::ForeignObject { .. });
+            let is_foreign = |waiting: &Waiting| {
+                matches!(waiting, Waiting::ForeignObject { .. } | Waiting::NotAFile { .. })
+            };
             let status =
                 if change.waiting.iter().any(is_foreign) { Status::Degraded } else { Status::Healthy };
             (status, first_waiting(change))

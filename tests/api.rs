@@ -99,7 +99,7 @@ impl<'t> Api<'t> {
         self.serve.until("all is made", || {
             let clusters = self.get("/v1/clusters");
             let items = clusters.body["items"].as_array()?.clone();
-            (!items.is_empty() && items.iter().all(|cluster| cluster["status"] == "Healthy")).then_some(())
+            (!items.is_empty() && items.iter().all(|cluster| cluster["status"] == "Written")).then_some(())
         });
     }
 }

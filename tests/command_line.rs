@@ -126,7 +126,7 @@ fn records_have_every_field_of_the_interface() {
          advanced_config provisioner_name destroyer_name version_updater_name console_url client_properties new_version \
          storage_manifests_file_path status created_at updated_at",
     );
-    assert_eq!(cluster["status"], "Healthy");
+    assert_eq!(cluster["status"], "Written");
     assert_eq!(cluster["advanced_config"]["number_of_zones"], "3");
     expect(
         &cluster["advanced_config"],
@@ -160,7 +160,7 @@ fn status_says_how_everything_stands() {
     tree.run("status tree").expect(0).says(&["Pending", "Nothing was applied yet"]);
     tree.run("apply tree --yes").expect(0);
     insta::assert_snapshot!("status", tree.run("status tree").expect(0).out);
-    assert_eq!(tree.run("get clusters tree").expect(0).out, "acme/orders   Healthy\nacme/sandbox  Healthy\n");
+    assert_eq!(tree.run("get clusters tree").expect(0).out, "acme/orders   Written\nacme/sandbox  Written\n");
     assert_eq!(tree.run("get organizations tree").expect(0).out, "acme\n");
 }
 
@@ -170,7 +170,7 @@ fn a_cluster_whose_file_is_gone_is_still_in_the_status_while_it_is_there() {
     tree.run("apply tree --yes").expect(0);
     tree.remove("acme/clusters/orders.yaml");
     tree.run("status tree").expect(0).says(&[
-        "cluster acme/orders   Healthy       no document names it any more: deletion_protection is on",
+        "cluster acme/orders   Written       no document names it any more: deletion_protection is on",
     ]);
 }
 
@@ -216,7 +216,7 @@ fn what_waits_is_told_as_it_runs_and_its_spec_as_far_as_it_holds() {
     };
     assert_eq!(
         line(),
-        "cluster acme/orders Healthy a change waits for approval: the settings want each plan approved: `policy.mode` is \
+        "cluster acme/orders Written a change waits for approval: the settings want each plan approved: `policy.mode` is \
          `approve`"
     );
     tree.write(orders, tree.read(orders) + "suspend: true\n");
@@ -224,4 +224,15 @@ fn what_waits_is_told_as_it_runs_and_its_spec_as_far_as_it_holds() {
     let record = tree.run("get cluster/acme/orders tree --config settings.toml --format json").expect(0).out;
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     assert_eq!((&record["status"], &record["suspend"]), (&"Suspended".into(), &true.into()), "{record}");
+}
+
+#[test]
+fn init_names_the_current_folder_where_nobody_named_one() {
+    let tree = Tree::empty();
+    let said = tree.run("init").expect(0);
+    assert_eq!(
+        said.err,
+        format!("writing to the current folder, `{}`\n", tree.beside("").display()).replace("/`", "`")
+    );
+    assert!(tree.run("init other").expect(0).err.is_empty());
 }

@@ -1,5 +1,6 @@
 //! Specs from a git repository: what is pushed is done, and what can't be fetched changes nothing.
 
+mod home;
 mod https;
 mod limits;
 mod slow;

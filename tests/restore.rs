@@ -45,7 +45,7 @@ fn a_backup_can_be_made_while_another_process_uses_the_state() {
     let tree = applied();
     let dir = camino::Utf8PathBuf::from_path_buf(tree.path().join(STATE)).unwrap();
     let held = streamfleet::state::State::open(&dir).unwrap();
-    tree.run("plan tree").expect(1).says(&["is using it"]);
+    tree.run("plan tree").expect(0);
     tree.run("backup FILE.tar tree").expect(0);
     tree.run("restore FILE.tar tree")
         .expect(1)

@@ -3,11 +3,14 @@
 mod clock;
 mod disk;
 mod files;
+mod log;
 mod modes;
 mod silent;
 mod software;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 
 use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
@@ -88,17 +91,18 @@ fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
 }
 
 #[test]
-fn a_second_process_is_told_who_has_the_state() {
+fn a_second_process_waits_for_the_one_that_has_the_state_and_says_so() {
     let tree = Tree::example("quickstart");
     let serve = Serve::start(&tree, SERVE);
     brokers(&serve, 3);
-    let (id, state) = (serve.id(), tree.beside("state"));
-    let expected = format!(
-        "error: could not open the state in `state`\n  because: cannot use the state in `state`: process {id} is using it\n  \
-         help: wait until process {id} is done or stop it; only one streamfleet at a time may use a state folder\n"
-    );
-    let second = tree.run(SERVE).expect(1);
-    assert_eq!(second.err.replace(state.to_str().unwrap(), "state"), expected);
+    let expected =
+        format!("waiting up to 60 s for process {}, which is using the state in `state`\n", serve.id());
+    let mut second = tree.command(SERVE).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(second.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said.replace(tree.beside("state").to_str().unwrap(), "state"), expected);
+    second.kill().unwrap();
+    second.wait().unwrap();
     assert_eq!(serve.stop(), Some(0));
 }
 

@@ -1,5 +1,6 @@
 //! The daemon as a service: what a service manager, probes and Prometheus see of the real binary.
 
+mod beside;
 mod credentials;
 mod doors;
 mod events;

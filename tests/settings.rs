@@ -198,8 +198,11 @@ fn what_is_likely_not_meant_is_warned_of_and_a_tree_that_is_not_used_is_not_show
              warning: `source.git` is `h.example.com/x.git`, a path of this machine where nothing is; for the host \
              h.example.com, write `https://h.example.com/x.git`\n\
              warning: `source.signed_by` is set and `source.signing_key` isn't: the API can only be read, on the socket and \
-             on `api.listen`, since what it writes could not be signed\n",
-            signers.display()
+             on `api.listen`, since what it writes could not be signed\n\
+             warning: with `source.git`, what `state_dir`, `output_dir`, `secrets_dir` would name is in `{}`, beside this \
+             file, unless a flag or a variable says otherwise\n",
+            signers.display(),
+            tree.beside(".streamfleet").display()
         )
     );
     let shown = tree.run("config show --config settings.toml --state-dir state --format json").expect(0).out;

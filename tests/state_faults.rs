@@ -80,6 +80,7 @@ const TABLE: [(&str, &[(Fault, &str)]); 8] = [
             (TornLine, "a torn last line"),
             (Zeros, "zeros at its end"),
             (DuplicatedTail, "a duplicated tail"),
+            (Truncated, "cut in half"),
             (Empty, "empty"),
             (Missing, "missing"),
             (Newer, "of a newer version"),
@@ -276,16 +277,16 @@ fn a_second_process_is_told_who_uses_the_state_and_how_to_go_on() {
     let dir = camino::Utf8PathBuf::from_path_buf(tree.path().join(STATE)).unwrap();
     let held = streamfleet::state::State::open(&dir).unwrap();
     let pid = std::process::id();
-    for verb in ["apply tree --yes", "plan tree", "status tree"] {
-        let run = tree.run(verb);
-        assert_eq!(
-            told(&run, &tree),
-            format!(
-                "exit 1\nerror: could not open the state in `DIR`\n  because: cannot use the state in `DIR`: process {pid} is \
-                 using it\n  help: wait until process {pid} is done or stop it; only one streamfleet at a time may use a \
-                 state folder\n"
-            )
-        );
+    assert_eq!(
+        told(&tree.run("apply tree --yes"), &tree),
+        format!(
+            "exit 1\nwaiting up to 5 s for process {pid}, which is using the state in `DIR`\nerror: could not open the state in \
+             `DIR`\n  because: cannot use the state in `DIR`: process {pid} is using it\n  help: wait until process {pid} is done \
+             or stop it; only one streamfleet at a time may change a state folder\n"
+        )
+    );
+    for verb in ["plan tree", "status tree"] {
+        assert_eq!(told(&tree.run(verb), &tree), "exit 0\n");
     }
     drop(held);
     tree.run("plan tree").expect(0);

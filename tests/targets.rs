@@ -188,3 +188,45 @@ fn two_installations_do_not_undo_each_others_work() {
     assert_eq!(one.output(), before);
     one.run("plan tree").expect(0);
 }
+
+#[test]
+fn a_folder_in_a_manifests_place_is_named_and_the_rest_goes_on() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    let pool = ".streamfleet/output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml";
+    tree.remove(pool);
+    fs::create_dir(tree.path().join(pool)).unwrap();
+    tree.run("plan tree")
+        .expect(3)
+        .says(&[
+            "KafkaNodePool kafka-acme--orders/broker can't be written, since `kafka-acme--orders/kafkanodepool-broker.yaml` in the fleet's folder is no file",
+            "to go on: move `kafka-acme--orders/kafkanodepool-broker.yaml` away; it is a folder or a link",
+        ])
+        .says_nothing_of(&["isn't ours"]);
+    tree.run("status tree").expect(0).says(&[
+        "cluster acme/orders   Degraded      KafkaNodePool kafka-acme--orders/broker can't be written",
+    ]);
+    fs::remove_dir(tree.path().join(pool)).unwrap();
+    tree.run("apply tree --yes").expect(0);
+    assert!(tree.path().join(pool).is_file());
+}
+
+#[test]
+fn an_older_output_folder_that_was_put_back_is_told_as_drift() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    let (output, older) = (tree.path().join(".streamfleet/output"), tree.beside("older"));
+    crate::support::copy(&output, &older);
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 2");
+    tree.run("apply tree --yes").expect(0);
+    let newer = tree.output();
+    fs::remove_dir_all(&output).unwrap();
+    crate::support::copy(&older, &output);
+    tree.run("plan tree")
+        .expect(2)
+        .says(&["because the target is no longer as it was applied"])
+        .says_nothing_of(&["renders it differently"]);
+    tree.run("apply tree --yes").expect(0);
+    let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&tree.output()), names(&newer));
+}

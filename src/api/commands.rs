@@ -105,7 +105,7 @@ async fn plan(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
     let made = desk.plan().await?;
     words.refuse_other(&made)?;
     match words.at()? {
-        None => blocking(move || Ok(written(&made.round, &made.round.plan))).await,
+        None => blocking(move || Ok(written(&made.round, made.trouble.clone(), &made.round.plan))).await,
         Some(at) => {
             let Made { installation, documents, .. } = made;
             beside(&desk, installation, move || Ok(documents), at).await
@@ -145,7 +145,7 @@ async fn beside(
         let _seat = seat;
         let (documents, memory) = (documents()?, desk.memory.copy());
         let round = installation.plan(&documents, at, &runtime, Some(&memory))?;
-        Ok(written(&round, &round.plan))
+        Ok(written(&round, None, &round.plan))
     };
     blocking(plan).await
 }
@@ -212,11 +212,12 @@ async fn shown<T: Serialize>(
     view: impl FnOnce(&Round, &Handle) -> Result<T, Unshown> + Send + 'static,
 ) -> Answered {
     let runtime = Handle::current();
-    blocking(move || Ok(written(&made.round, view(&made.round, &runtime)?))).await
+    blocking(move || Ok(written(&made.round, made.trouble.clone(), view(&made.round, &runtime)?))).await
 }
 
-fn written(round: &Round, data: impl Serialize) -> Response {
-    let warnings = round.unknown.iter().map(ToString::to_string).collect();
+fn written(round: &Round, trouble: Option<String>, data: impl Serialize) -> Response {
+    let trouble = trouble.map(|why| format!("nothing is done as long as it can't be recorded: {why}"));
+    let warnings = round.unknown.iter().map(ToString::to_string).chain(trouble).collect();
     Answer { warnings, ..Answer::new(Some(Mark::from(&round.plan)), data) }.written()
 }
 

@@ -49,6 +49,8 @@ pub struct Made {
     pub round: Arc<Round>,
     /// What the specs have in any case: the [`Writer::mark`] of when they were read.
     pub mark: Mark,
+    /// Why what it says could not be recorded, so that nothing of it is done; none where it could.
+    pub trouble: Option<String>,
     /// Since when it is there.
     since: Instant,
     /// What has which id, once somebody asks for one.
@@ -63,7 +65,13 @@ impl Made {
         round: Arc<Round>,
         mark: Mark,
     ) -> Made {
-        Made { installation, documents, round, mark, since: Instant::now(), ids: Arc::default() }
+        let (trouble, since) = (None, Instant::now());
+        Made { installation, documents, round, mark, trouble, since, ids: Arc::default() }
+    }
+
+    /// The same, of which nothing is done.
+    pub fn with_trouble(self, trouble: Option<String>) -> Made {
+        Made { trouble, ..self }
     }
 
     /// What has an id.

@@ -17,6 +17,8 @@ pub enum Status {
     Pending,
     /// It is being made.
     Provisioning,
+    /// Its manifests are written to a folder. How it runs isn't seen from here.
+    Written,
     /// It works.
     Healthy,
     /// It works and is being changed.
@@ -37,9 +39,10 @@ pub enum Status {
 
 impl Status {
     /// Every status, in the order of a life.
-    pub const ALL: [Status; 10] = [
+    pub const ALL: [Status; 11] = [
         Status::Pending,
         Status::Provisioning,
+        Status::Written,
         Status::Healthy,
         Status::Updating,
         Status::Upgrading,
@@ -55,6 +58,7 @@ impl Status {
         match self {
             Status::Pending => "Pending",
             Status::Provisioning => "Provisioning",
+            Status::Written => "Written",
             Status::Healthy => "Healthy",
             Status::Updating => "Updating",
             Status::Upgrading => "Upgrading",

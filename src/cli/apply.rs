@@ -8,6 +8,7 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::last_used::Compared;
 use crate::cli::round::{self, Access, Look};
+use crate::cli::running::{Question, Running};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
 use crate::cli::{exit, report, saved};
 use crate::execute::{Progress, Report};
@@ -15,6 +16,8 @@ use crate::plan::{Inputs, Plan};
 use crate::state::State;
 
 /// Show the plan, ask, and do exactly what it says.
+///
+/// Where `serve` runs, that applies by itself: this shows its plan and does nothing.
 ///
 /// Exit codes: 0 all done or nothing to do, 3 something waits, 1 a problem.
 #[derive(Debug, Args)]
@@ -34,6 +37,9 @@ pub struct Apply {
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved::read).transpose()?;
     let settings = settle(verb, saved.as_ref())?;
+    if let Some(daemon) = Running::of(&settings)? {
+        return leave_to(daemon, &settings, console);
+    }
     let mut used = Compared::of(&settings)?;
     used.warnings.iter().for_each(|warning| console.warn(warning));
     if verb.yes {
@@ -63,6 +69,23 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     let outcome = execute(&look)?;
     tell_outcome(&outcome, &look, console)?;
     Ok(exit_code(&look.round.plan, &outcome))
+}
+
+/// A running `serve` has the state and applies by itself: its plan is shown, and nothing is done beside it.
+fn leave_to(daemon: Running, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
+    let plan: Plan = daemon.ask(Question::get("/plan", &[]), console)?;
+    let arguments = &settings.arguments;
+    report::plan(&plan, arguments, console)?;
+    if !plan.has_work() {
+        return Ok(exit_code(&plan, &Report::default()));
+    }
+    let failure = Failure::new(
+        "this command applied nothing: the running daemon applies such a plan by itself, at once",
+    );
+    Err(failure.hint(format!(
+        "see what it does with `streamfleet status {arguments}` or `streamfleet events {arguments}`; to apply by hand, stop \
+         it first"
+    )))
 }
 
 fn settle(verb: &Apply, saved: Option<&Plan>) -> Result<Settings, Failure> {

@@ -97,7 +97,9 @@ fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     let state = settings.state_dir.canonicalize_utf8();
     let state = state.unwrap_or_else(|_| settings.state_dir.clone());
     let holds = |own: &Utf8Path| folder.starts_with(own);
-    if holds(&settings.real_tree) || holds(&state) {
+    // Where specs are fetched, the folder that the command runs in is no tree.
+    let in_tree = !settings.from_git && holds(&settings.real_tree);
+    if in_tree || holds(&settings.home.join(OWN_FOLDER)) || holds(&state) {
         return Err(Failure::new(format!("{}: it would lie in the tree or the state that it saves", attempt()))
             .hint(format!(
                 "name a file elsewhere, best on another disk: what is in `{OWN_FOLDER}` is lost together, and what is in \

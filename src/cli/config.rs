@@ -85,7 +85,12 @@ fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
         Err(_) => Vec::new(),
         Ok(doubts) => doubts.unwrap_or_default(),
     };
-    doubts::of(&config, &table).iter().chain(&certificate).for_each(|doubt| console.warn(doubt));
+    let homeless = doubts::homeless(&config, &settings::folder_of(&verb.file));
+    doubts::of(&config, &table)
+        .iter()
+        .chain(&homeless)
+        .chain(&certificate)
+        .for_each(|doubt| console.warn(doubt));
     console.print(&format!("{} is sound\n", verb.file))?;
     Ok(exit::OK)
 }

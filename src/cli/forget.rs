@@ -35,7 +35,7 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     let fleet = FleetKey::try_from(verb.fleet.clone())
         .map_err(|error| Failure::usage(error.to_string()).hint("for example: streamfleet forget acme/eu"))?;
     let settings = Settings::settle(&verb.tree)?;
-    let installation = round::open(&settings, Access::ReadOnly, console)?;
+    let installation = round::open(&settings, Access::Existing, console)?;
     let Some(state) = &installation.state else {
         return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir)));
     };

@@ -6,6 +6,7 @@ use clap::Args;
 use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
+use crate::cli::paths::whole;
 use crate::cli::settings::{IGNORE_ALL, OWN_FOLDER};
 use crate::cli::{exit, schema};
 use crate::names::{Identifier, Kind};
@@ -30,6 +31,7 @@ const SPECS: [(&str, &str); 3] = [
 
 /// Runs the verb.
 pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
+    name_folder(&verb.folder, console);
     let fill = |text: &str| text.replace("ORGANIZATION", verb.organization.as_str());
     let specs = SPECS.iter().map(|(path, text)| Ok((verb.folder.join(fill(path)), fill(text))));
     // Secrets are put there by hand, maybe before anything has run.
@@ -48,6 +50,16 @@ pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
     console
         .print(&format!("\nSee what it would do: streamfleet plan {}\n", command::quoted(&verb.folder)))?;
     Ok(exit::OK)
+}
+
+/// Where nobody named a folder, or by `.`, the one that is meant is told by its path.
+fn name_folder(folder: &Utf8Path, console: &mut Console) {
+    if folder == "." {
+        console.tell(&format!(
+            "writing to the current folder, `{}`\n",
+            whole(folder).as_str().trim_end_matches("/.")
+        ));
+    }
 }
 
 /// The schemas that the specs name in their first lines, for editors. They are part of the tree, so that everybody who

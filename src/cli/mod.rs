@@ -44,8 +44,9 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
 
 use console::Console;
 use format::Format;
+use serve::LogFormat;
 
-use crate::vitals::{Journal, Lines};
+use crate::vitals::{Journal, JsonLines, Lines};
 
 /// Exit codes that every verb shares. Those of a plan are [`crate::plan::Plan::exit_code`]'s.
 pub mod exit {
@@ -117,8 +118,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(&error),
     };
     // Nobody sees what a process that runs on does but by its log.
-    let runs_on = matches!(cli.verb, Verb::Serve(_));
-    log_to_stderr(cli.verbose.max(u8::from(runs_on)), runs_on);
+    let serve = match &cli.verb {
+        Verb::Serve(serve) => Some(serve),
+        _ => None,
+    };
+    let format = serve.and_then(|serve| serve.log_format);
+    log_to_stderr(cli.verbose.max(u8::from(serve.is_some())), serve.is_some(), format);
     let mut console = Console::new();
     let result = match cli.verb {
         Verb::Init(verb) => init::run(&verb, &mut console),
@@ -163,8 +168,8 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Sends the log to journald where a service's standard error leads there, and else to standard error, so that standard
-/// output holds only what was asked for. Of a process that runs on, each line says when.
-fn log_to_stderr(verbose: u8, runs_on: bool) {
+/// output holds only what was asked for. Of a process that runs on, each line says when, and its form can be chosen.
+fn log_to_stderr(verbose: u8, runs_on: bool, format: Option<LogFormat>) {
     use tracing_subscriber::EnvFilter;
     use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
     use tracing_subscriber::util::SubscriberInitExt as _;
@@ -176,7 +181,13 @@ fn log_to_stderr(verbose: u8, runs_on: bool) {
     // Whoever filters by modules has to see which there are.
     let names_modules = std::env::var_os("STREAMFLEET_LOG").is_some();
     let filter = EnvFilter::try_from_env("STREAMFLEET_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    if let Some(journal) = Journal::of_service() {
+    if format == Some(LogFormat::Json) {
+        let _ = tracing_subscriber::registry()
+            .with(JsonLines::to(std::io::stderr()).with_filter(filter))
+            .try_init();
+        return;
+    }
+    if let Some(journal) = Journal::of_service().filter(|_| format.is_none()) {
         let _ = tracing_subscriber::registry().with(journal.with_filter(filter)).try_init();
         return;
     }

@@ -45,10 +45,13 @@ pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
         // Nobody may make keys while those of the backup are put back.
         let _keys =
             Keyring::lock(&settings.state_dir).map_err(|error| Failure::of_secret(attempt(), &error))?;
-        state::restore(&settings.state_dir, &archive).map_err(|error| refusal(&attempt(), &error))?
+        let restored = round::waiting(&settings.state_dir, Access::Write, console, |wait| {
+            state::restore(&settings.state_dir, &archive, wait)
+        });
+        restored.map_err(|error| refusal(&attempt(), &error))?
     };
     // Only now is it known that what was put back can be used.
-    let state = round::open_state(&settings, Access::ReadOnly, console)?;
+    let state = round::open_state(&settings, Access::Existing, console)?;
     round::keyring(&settings, Access::ReadOnly)?;
     if !restored.written.is_empty() {
         audit(state.as_ref(), &archive, &restored)?;

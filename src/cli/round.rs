@@ -1,8 +1,9 @@
 //! What every verb that looks at a tree does first: the installation is opened and the tree is read, checked and planned.
 
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::runtime::{Handle, Runtime};
@@ -17,15 +18,29 @@ use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::{self, Documents, Snapshot};
-use crate::state::{self, State, StateError};
+use crate::state::{self, State, StateError, Wait};
 
 /// Whether a verb may write the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It leaves nothing behind: where there is no state, none is made.
+    /// It reads what other processes left, and leaves nothing behind.
     ReadOnly,
+    /// It writes where there is a state, and makes none.
+    Existing,
     /// It makes the state where there is none.
     Write,
+    /// The same, and it runs on: whoever uses the state is waited for patiently.
+    Serve,
+}
+
+impl Access {
+    /// How long it waits for another process that uses the state.
+    fn patience(self) -> Duration {
+        match self {
+            Access::Serve => Duration::from_secs(60),
+            _ => Duration::from_secs(5),
+        }
+    }
 }
 
 /// A tree that was planned, with what it takes to do it.
@@ -190,8 +205,8 @@ pub fn unreadable_state(error: StateError) -> Failure {
 /// When the folder can't be written.
 pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
     match access {
-        Access::ReadOnly => Ok(()),
-        Access::Write => settings
+        Access::ReadOnly | Access::Existing => Ok(()),
+        Access::Write | Access::Serve => settings
             .ignore_own_folder()
             .map_err(|error| {
                 Failure::during(format!("could not write `.streamfleet` in the tree `{}`", settings.tree_as_given), &error)
@@ -207,9 +222,13 @@ pub fn open_state(
     console: &mut Console,
 ) -> Result<Option<State>, Failure> {
     prepare(settings, access)?;
+    let dir = &settings.state_dir;
     let opened = match access {
-        Access::ReadOnly => State::open_existing(&settings.state_dir),
-        Access::Write => State::open(&settings.state_dir).map(Some),
+        Access::ReadOnly => State::read(dir),
+        Access::Existing => waiting(dir, access, console, |wait| State::open_existing(dir, wait)),
+        Access::Write | Access::Serve => {
+            waiting(dir, access, console, |wait| State::open_after(dir, wait)).map(Some)
+        }
     };
     let attempt = || format!("could not open the state in `{}`", settings.state_dir);
     let state = opened.map_err(|error| Failure::of_state(attempt(), &error))?;
@@ -217,6 +236,24 @@ pub fn open_state(
         console.warn(&warning);
     }
     Ok(state)
+}
+
+/// Does something that waits for other processes that use the state, and says for which.
+pub fn waiting<T>(
+    dir: &Utf8Path,
+    access: Access,
+    console: &mut Console,
+    open: impl FnOnce(&mut Wait<'_>) -> T,
+) -> T {
+    let at_most = access.patience();
+    let mut tell = |holder: Option<u32>| {
+        let holder = holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+        console.tell(&format!(
+            "waiting up to {} s for {holder}, which is using the state in `{dir}`\n",
+            at_most.as_secs()
+        ));
+    };
+    open(&mut Wait { at_most, tell: &mut tell })
 }
 
 /// The keys of the installation and the places that secrets are in.
@@ -232,8 +269,8 @@ pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> 
     let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
     state::finish_restore(&settings.state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
     let keyring = match access {
-        Access::Write => Keyring::load_or_create(&settings.state_dir),
-        Access::ReadOnly => match Keyring::load(&settings.state_dir) {
+        Access::Write | Access::Serve => Keyring::load_or_create(&settings.state_dir),
+        Access::ReadOnly | Access::Existing => match Keyring::load(&settings.state_dir) {
             Ok(None) => Keyring::ephemeral(),
             Ok(Some(keyring)) => Ok(keyring),
             Err(error) => Err(error),

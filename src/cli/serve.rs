@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use secrecy::SecretString;
 
@@ -35,6 +35,18 @@ pub struct Serve {
     specs: Option<Utf8PathBuf>,
     #[command(flatten)]
     installation: InstallationArgs,
+    /// Log lines that people read, or an object of JSON on each line. Without this, a service of systemd logs to the journal.
+    #[arg(long, value_enum)]
+    pub log_format: Option<LogFormat>,
+}
+
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines that people read.
+    Text,
+    /// An object of JSON on each line.
+    Json,
 }
 
 /// Runs the verb.
@@ -43,12 +55,15 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&tree)?;
     let mut used = Compared::of(&settings)?;
     used.refuse()?;
-    let installation = round::open(&settings, Access::Write, console)?;
+    let installation = round::open(&settings, Access::Serve, console)?;
     used.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    used.remember(true)?;
+    if let Err(Failure { chain, hint, .. }) = used.remember(true) {
+        tracing::warn!(hint, "{}", chain.join(": "));
+    }
     let (source, actor) = (source(&settings), format!("{} (serve)", round::user()));
     let webhook_secret = webhook_secret(&settings)?;
     tracing::info!(specs = settings.shown(), mode = settings.config.policy.mode.as_str(), "serving");
+    let state = installation.state.clone();
     let vitals = Arc::new(Vitals::begin(Timestamp::now()));
     let (socket, mut settings) = (settings.socket.clone(), settings);
     let reload = Box::new(move || {
@@ -62,9 +77,11 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
         });
         Reloaded { config, webhook_secret: webhook_secret_anew(&settings) }
     });
-    let color = console.err_has_color();
-    let setup = Setup { installation, source, socket, webhook_secret, actor, color, vitals, reload };
-    daemon::run(setup).map_err(failure)?;
+    let setup = Setup { installation, source, socket, webhook_secret, actor, vitals, reload };
+    let ended = daemon::run(setup);
+    // Threads that are left may still have the state.
+    state.iter().for_each(|state| state.leave_snapshot());
+    ended.map_err(failure)?;
     tracing::info!("stopped");
     Ok(exit::OK)
 }

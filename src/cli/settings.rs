@@ -39,7 +39,7 @@ pub struct TreeArgs {
 }
 
 /// Where an installation keeps its things. Each has a place inside the tree by default, in a folder that no spec is read
-/// from and that git ignores.
+/// from and that git ignores; where specs are fetched, that folder is beside the settings.
 #[derive(Debug, Clone, Args)]
 pub struct InstallationArgs {
     /// The settings of the installation, a TOML file. By default every setting has its default.
@@ -70,6 +70,9 @@ pub struct Settings {
     pub tree: Utf8PathBuf,
     /// The same without links.
     pub real_tree: Utf8PathBuf,
+    /// The folder in which `.streamfleet` is, for what has no place of its own: the tree, and where specs are fetched the
+    /// folder of the settings.
+    pub home: Utf8PathBuf,
     /// Whether specs are fetched from the git repository of the settings.
     pub from_git: bool,
     /// The folder of the state.
@@ -105,9 +108,10 @@ impl Settings {
             config.api.super_user_emails = named;
         }
         let by_file = file.filter(|_| args.tree.is_none() && config.source.git.is_some());
+        let home = by_file.map_or_else(|| real_tree.clone(), folder_of);
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
             let given = flag.as_ref().or(file.as_ref()).cloned();
-            given.unwrap_or_else(|| real_tree.join(OWN_FOLDER).join(name))
+            given.unwrap_or_else(|| home.join(OWN_FOLDER).join(name))
         };
         let chosen = choose(state_dir, &config.state_dir, "state");
         // A daemon with another state is another one.
@@ -123,6 +127,7 @@ impl Settings {
             flags: command::arguments(None, &args.installation),
             tree,
             real_tree,
+            home: home.clone(),
             from_git: by_file.is_some(),
             file: file.map(Utf8Path::to_owned),
             names_mode: table.get("policy").is_some_and(|policy| policy.get("mode").is_some()),
@@ -211,7 +216,7 @@ impl Settings {
     /// # Errors
     /// When the folder or the file can't be written.
     pub fn ignore_own_folder(&self) -> io::Result<()> {
-        let own = self.real_tree.join(OWN_FOLDER);
+        let own = self.home.join(OWN_FOLDER);
         if ![&self.state_dir, &self.output_dir, &self.secrets_dir].iter().any(|dir| dir.starts_with(&own)) {
             return Ok(());
         }
@@ -237,6 +242,12 @@ pub fn super_users_by_variable() -> Result<Option<Vec<String>>, Failure> {
             .hint("write e-mail addresses with commas between them: ada@example.com,grace@example.com")),
         None => Ok((!named.is_empty()).then_some(named)),
     }
+}
+
+/// The folder that a file of settings is in.
+pub fn folder_of(file: &Utf8Path) -> Utf8PathBuf {
+    let file = paths::whole(file);
+    file.parent().map_or_else(|| file.clone(), Utf8Path::to_owned)
 }
 
 fn canonical_tree(tree: &Utf8Path) -> Result<Utf8PathBuf, Failure> {

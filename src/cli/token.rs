@@ -178,7 +178,7 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
             daemon.ask(question, console)?
         }
         None => {
-            let state = round::open_state(&settings, round::Access::ReadOnly, console)?;
+            let state = round::open_state(&settings, round::Access::Existing, console)?;
             let revoked = state.map(|state| state.revoke_token(id, &round::actor(), now)).transpose();
             let failed = |error| Failure::of_state("could not revoke the token", &error);
             revoked.map_err(failed)?.unwrap_or(Revoked::Unknown)

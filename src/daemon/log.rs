@@ -1,44 +1,37 @@
 //! One line for each decision, when it is another one than in the round before.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
-use crate::problem;
+use crate::problem::{Problem, Severity};
 use crate::round::{News, Round, Waits};
+
+/// The most problems of specs that one plan logs: nobody's files drown the rest of the log.
+const MOST_PROBLEMS: usize = 20;
 
 /// What was told last.
 #[derive(Default)]
 pub(super) struct Log {
-    color: bool,
     /// Whether it was told what there is.
     has_begun: bool,
     /// What waits.
     waiting: Waits<Asked>,
     /// What was decided and is not begun yet, since other fleets come first.
     decided: BTreeMap<ResourceKey, (Option<FleetKey>, String)>,
-    problems: String,
+    /// What is wrong with the specs.
+    problems: BTreeSet<Problem>,
     unknown: Vec<String>,
     /// How fleets and clusters are: the word, and why.
     told: BTreeMap<ResourceKey, (Status, Option<String>)>,
 }
 
 impl Log {
-    pub(super) fn new(color: bool) -> Self {
-        Self { color, ..Self::default() }
-    }
-
     /// What a plan does, what waits and for what, and what is wrong with the specs.
     pub(super) fn decisions(&mut self, round: &Round) {
         let plan = &round.plan;
-        let problems = problem::render(&plan.problems, self.color);
-        if problems != self.problems {
-            // A log that nobody can read any more is no reason to stop.
-            let _ = std::io::stderr().write_all(problems.as_bytes());
-            self.problems = problems;
-        }
+        self.problems(&plan.problems);
         if !std::mem::replace(&mut self.has_begun, true) {
             begins(round);
         }
@@ -59,6 +52,27 @@ impl Log {
         }
         self.decided(plan);
         self.waits(plan);
+    }
+
+    /// What is wrong with the specs by now, and that nothing is any more.
+    fn problems(&mut self, problems: &[Problem]) {
+        let before = std::mem::replace(&mut self.problems, problems.iter().cloned().collect());
+        let new: Vec<&Problem> = self.problems.difference(&before).collect();
+        for problem in new.iter().take(MOST_PROBLEMS) {
+            let Problem { location, severity, code, message, hint, .. } = problem;
+            let file = location.as_ref().map(|at| at.path.as_str());
+            let line = location.as_ref().map(|at| at.line).filter(|line| *line > 0);
+            match severity {
+                Severity::Error => tracing::error!(file, line, code, hint, "{message}"),
+                Severity::Warning => tracing::warn!(file, line, code, hint, "{message}"),
+            }
+        }
+        if let Some(more) = new.len().checked_sub(MOST_PROBLEMS).filter(|more| *more > 0) {
+            tracing::error!("{more} more problems in the specs: `streamfleet validate` shows them");
+        }
+        if !before.is_empty() && self.problems.is_empty() {
+            tracing::info!("the specs have no problems any more");
+        }
     }
 
     /// How a fleet or a cluster is, where that is another word, or for another reason, than was told. Who is well at first

@@ -56,12 +56,12 @@ impl Look {
     pub(super) fn new(
         desk: Arc<Desk>,
         specs: Specs,
-        (actor, color): (String, bool),
+        actor: String,
         vitals: Arc<Vitals>,
         runtime: Handle,
     ) -> Self {
         let (documents, unreadable, unkept, folders) = (None, None, None, None);
-        let (log, pauses, waits) = (Log::new(color), PAUSES, Waits::default());
+        let (log, pauses, waits) = (Log::default(), PAUSES, Waits::default());
         let memory = desk.memory();
         Self {
             desk,
@@ -120,7 +120,9 @@ impl Look {
                 return Ok((nothing, Some(Outcome::Unreadable)));
             }
         };
-        self.unreadable = None;
+        if self.unreadable.take().is_some() {
+            tracing::info!("the specs can be read again");
+        }
         self.vitals.turned();
         let documents = Arc::new(spec::read(&snapshot, self.documents.as_deref()));
         let folders = self.trust_folders(questions.is_empty());
@@ -162,7 +164,9 @@ impl Look {
             }
         }
         let round = Arc::new(round);
-        let made = Made::new(Arc::clone(installation), documents, Arc::clone(&round), mark);
+        let trouble = self.unkept.clone().filter(|_| is_kept.is_none());
+        let made =
+            Made::new(Arc::clone(installation), documents, Arc::clone(&round), mark).with_trouble(trouble);
         self.desk.put(made.clone());
         questions.into_iter().for_each(|question| question.answer(Ok(Given::Plan(made.clone()))));
         Ok((Planned { outlook, round: Some(round) }, Some(outcome)))

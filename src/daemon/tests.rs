@@ -69,7 +69,6 @@ impl Place {
             socket: self.root.join("socket"),
             webhook_secret: None,
             actor: "tester".to_owned(),
-            color: false,
             vitals: Arc::new(Vitals::begin(Timestamp::now())),
             reload: Box::new(Reloaded::default),
         };

@@ -53,6 +53,7 @@ impl Waiting {
             Waiting::PlanOnly => "plan-only",
             Waiting::SecretUnavailable { .. } => "secret-unavailable",
             Waiting::ForeignObject { .. } => "foreign-object",
+            Waiting::NotAFile { .. } => "not-a-file",
             Waiting::RefusedByTarget { .. } => "refused-by-target",
             Waiting::Contested { .. } => "contested",
             Waiting::Children { .. } => "children",

@@ -68,13 +68,14 @@ fn wanted(
     runs: Option<&DryRuns>,
     stage: Option<&Stage>,
 ) -> Option<Decided> {
-    let Differences { mut found, foreign, contested } = differences;
+    let Differences { mut found, foreign, obstacles, contested } = differences;
     let differs = !found.is_empty() || !current.fields.is_empty();
     let later = stage.and_then(Stage::waiting).filter(|_| !differs);
     let verb = match world.is_made(&resource.key) {
         false => Verb::Create,
         true if differs => Verb::Update,
-        true if !foreign.is_empty() || !contested.is_empty() || later.is_some() => Verb::Keep,
+        true if !foreign.is_empty() || !obstacles.is_empty() => Verb::Keep,
+        true if !contested.is_empty() || later.is_some() => Verb::Keep,
         true => return None,
     };
     let upgrade = stage.filter(|_| current.fields.is_empty()).and_then(|stage| stage.cause(&found));
@@ -101,6 +102,7 @@ fn wanted(
     let steps = steps(found);
     let mut waits: Vec<Waiting> =
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();
+    waits.extend(obstacles.into_iter().map(|(object, path)| Waiting::NotAFile { object, path }));
     waits.extend(judgement.refusals.iter().map(|refusal| Waiting::Refused { why: refusal.why.clone() }));
     waits.extend(waiting::for_secrets(world, &steps));
     waits.extend(heard.waiting);

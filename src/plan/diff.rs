@@ -49,6 +49,8 @@ pub(super) struct Differences {
     pub found: Vec<Found>,
     /// What is in the way and isn't ours.
     pub foreign: Vec<ObjectKey>,
+    /// What can't be written, since something stands in its place that is no file, and where.
+    pub obstacles: Vec<(ObjectKey, String)>,
     /// The fields of objects that are as they should be otherwise, and that other controllers have.
     pub contested: Vec<(ObjectKey, Contest)>,
 }
@@ -109,6 +111,10 @@ pub(super) fn differences<'a>(
             Comparison::Foreign => {
                 all.entry(manifest.owner.clone()).or_default().foreign.push(manifest.key.clone());
             }
+            Comparison::Obstacle(path) => {
+                let obstacle = (manifest.key.clone(), path.to_owned());
+                all.entry(manifest.owner.clone()).or_default().obstacles.push(obstacle);
+            }
             Comparison::Differs(found) => {
                 all.entry(manifest.owner.clone()).or_default().found.push(*found);
             }
@@ -167,6 +173,8 @@ enum Comparison<'a> {
     /// Equal, but for the fields that other controllers have.
     Contested(&'a [Contest]),
     Foreign,
+    /// Something stands there that is no file.
+    Obstacle(&'a str),
     Differs(Box<Found>),
 }
 
@@ -176,6 +184,9 @@ fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
     let known = target.inventory.get(&id).map(|(_, known)| *known);
     let as_applied = known.is_some_and(|known| known.applied == manifest_digest(manifest));
     let applied = known.and_then(|known| target.applied(&id, known));
+    // The target's own memory may be older than ours, as after somebody put an older copy of it back.
+    let is_it = |object: &&RecordedObject| object.applied == manifest_digest(manifest);
+    let was_applied = as_applied || target.remembered.get(&id).is_some_and(is_it);
     let Some(objects) = &target.objects else {
         return match known {
             Some(_) if as_applied => Comparison::Equal,
@@ -187,11 +198,12 @@ fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
         None => {
             // An object without a uid was only intended: it is missing because we never made it.
             let made = known.is_some_and(|known| known.uid.is_some());
-            let drift = (as_applied && made).then_some(Drift { by: None });
+            let drift = (was_applied && made).then_some(Drift { by: None });
             // Its data outlives it, such as disks and records: what it was decides what it may become.
             let before = applied.filter(|_| made).cloned();
             differs(manifest, Verb::Create, None, before, drift)
         }
+        Some(there) if let Some(path) = &there.obstacle => Comparison::Obstacle(path),
         Some(there) if !there.ours => Comparison::Foreign,
         Some(there) if there.unchanged && as_applied => match there.contested.as_slice() {
             [] => Comparison::Equal,
@@ -203,7 +215,7 @@ fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
             // Of what can't be read, what was applied last is the best that is known: it decides what it may become.
             let last = || applied.or_else(|| as_applied.then_some(&manifest.body));
             let before = read.or_else(last).cloned();
-            let drift = as_applied.then(|| Drift { by: there.changed_by.clone() });
+            let drift = was_applied.then(|| Drift { by: there.changed_by.clone() });
             let unreadable = read.is_none();
             let update = found(manifest, Verb::Update, Some(there.uid.clone()), before, drift);
             Comparison::Differs(Box::new(Found { unreadable, ..update }))

@@ -140,8 +140,8 @@ fn keep(world: &World, differences: &mut BTreeMap<ResourceKey, Differences>) {
         };
         differences.found.retain(|it| it.step.verb != Verb::Delete || !stays(&it.step.object.kind));
     }
-    differences.retain(|_, Differences { found, foreign, contested }| {
-        !(found.is_empty() && foreign.is_empty() && contested.is_empty())
+    differences.retain(|_, Differences { found, foreign, obstacles, contested }| {
+        !(found.is_empty() && foreign.is_empty() && obstacles.is_empty() && contested.is_empty())
     });
 }
 

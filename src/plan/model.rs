@@ -385,6 +385,13 @@ pub enum Waiting {
         /// What is in the way.
         object: ObjectKey,
     },
+    /// Its manifest can't be written, since something stands in its place that is no file.
+    NotAFile {
+        /// The object.
+        object: ObjectKey,
+        /// Where it should be written, below the fleet's folder.
+        path: String,
+    },
     /// The target, asked beforehand, would not take an object.
     RefusedByTarget {
         /// The object.

@@ -130,4 +130,6 @@ pub struct ObservedObject {
     pub changed_by: Option<String>,
     /// The fields that we would set and that another controller has. It was applied without them.
     pub contested: Vec<Contest>,
+    /// Where it should be, below the fleet's folder, if something stands there that is no file: a folder, a link.
+    pub obstacle: Option<String>,
 }

@@ -107,8 +107,31 @@ fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
     for draft in drafts {
         draft.finish(&masked, path, &mut file);
     }
+    if let Some(conflict) = conflict(text, &masked).filter(|_| file.problems.iter().any(Problem::is_error)) {
+        // All that is wrong follows from it.
+        file.problems = vec![conflict];
+    }
     limit_problems(&mut file.problems, &masked);
     file
+}
+
+/// What git leaves in a file where two branches changed the same lines: in a document, no line begins so.
+fn conflict(text: &str, masked: &MaskedText) -> Option<Problem> {
+    let mut at = 0;
+    let mut markers = text.split_inclusive('\n').filter_map(|line| {
+        let span = Span { start: at, end: at + line.trim_end().len() };
+        at += line.len();
+        ["<<<<<<< ", ">>>>>>> "].iter().position(|marker| line.starts_with(marker)).map(|which| (which, span))
+    });
+    let (_, begin) = markers.find(|(which, _)| *which == 0)?;
+    let problem = Problem::error("merge-conflict", "unresolved git merge conflict")
+        .at(masked.locate(begin), "it begins here")
+        .hint("decide what holds, and remove the lines that git put around both versions; `git status` lists all such files");
+    let end = markers.find(|(which, _)| *which == 1);
+    Some(match end {
+        Some((_, end)) => problem.related(masked.locate(end), "and ends here"),
+        None => problem,
+    })
 }
 
 /// Cuts the problems of one file short, so that nobody's file drowns those of the others.

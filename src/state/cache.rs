@@ -1,22 +1,24 @@
 //! What can be built anew when it is lost, in sled. It is disposable by design: sled can lose or damage its file in a
 //! power cut, so a cache that can't be opened is set aside and an empty one takes its place.
 
-use std::fs::{self, File};
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rustix::fs::FallocateFlags;
-use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sled::{Batch, Db, Tree};
+use sled::{Db, Tree};
 use uuid::Uuid;
 
 use super::StateError;
+use super::disk::{damage_mark, is_full, refusal, room, set_aside};
+use super::pieces::{head_key, insert_pieces, join_pieces, remove_batch};
 use super::records::VERSION;
+use super::snapshot::{Place, Records, Snapshot, Standing, Writer};
 use crate::parallel::locked;
 
 /// The cache's folder. The number is sled's format, not that of our records.
@@ -24,12 +26,6 @@ pub(super) const FOLDER: &str = "cache-v1";
 
 /// What sled may keep in memory. Its own default is a gigabyte.
 const MEMORY: u64 = 32 * 1024 * 1024;
-
-/// How much room sled has to have before it is opened again, in bytes: several of its segments.
-const ROOM: u64 = 2 * 1024 * 1024;
-
-/// The largest value that is stored in one piece. sled never frees the space of values over 128 KiB.
-const PIECE: usize = 64 * 1024;
 
 /// How often and how long to wait for sled's own threads to let go of a file: a second in all.
 const LOCK_ATTEMPTS: u32 = 200;
@@ -71,6 +67,10 @@ pub(super) struct Cache {
 struct Turn {
     /// None while it could not be opened again.
     sled: Option<Sled>,
+    /// A copy in memory in the place of sled's file, for a process that only reads.
+    copy: Option<Snapshot>,
+    /// Whether the snapshot for readers is marked as older than sled's file.
+    is_ahead: bool,
     /// Whether the disk refused a write, after which sled takes no other one, though there is room again.
     is_refused: bool,
     /// How often it was opened again.
@@ -88,6 +88,20 @@ impl Sled {
     fn tree(&self, table: Table) -> &Tree {
         &self.trees[table as usize]
     }
+
+    /// Copies every record that is whole.
+    fn copy_to(&self, to: &mut Writer) -> io::Result<()> {
+        for (number, tree) in (0_u8..).zip(&self.trees) {
+            for pair in tree.scan_prefix(head_key(b"")) {
+                let (head_key, head) = pair?;
+                let key = &head_key[1..];
+                if let Some(bytes) = join_pieces(tree, key, &head)? {
+                    to.record(number, key, &bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Why a cache can't be used.
@@ -102,11 +116,77 @@ enum Unusable {
 
 impl Cache {
     /// Opens the cache of a state folder. One that can't be used is set aside, and the second part says so.
-    pub(super) fn open(dir: &Utf8Path, installation: Uuid) -> Result<(Cache, Option<String>), StateError> {
+    pub(super) fn open(
+        dir: &Utf8Path,
+        installation: Uuid,
+        registry_lines: usize,
+    ) -> Result<(Cache, Option<String>), StateError> {
         let path = dir.join(FOLDER);
-        let (sled, warning) = open_any(&path, installation)?;
-        let turn = Turn { sled: Some(sled), is_refused: false, reopened: 0 };
-        Ok((Cache { path, installation, turn: Mutex::new(turn) }, warning))
+        let opened = match open_any(&path, installation) {
+            Err(StateError::Io { source, .. }) if is_full(&source) => {
+                return Cache::on_full_disk(dir, installation, &source);
+            }
+            opened => opened,
+        };
+        let (sled, warning) = opened?;
+        let turn = Turn { sled: Some(sled), copy: None, is_ahead: false, is_refused: false, reopened: 0 };
+        let cache = Cache { path, installation, turn: Mutex::new(turn) };
+        if Standing::of(dir) != Standing::Same {
+            // The process before was killed, or this is the first one.
+            cache.leave_snapshot(registry_lines);
+        }
+        Ok((cache, warning))
+    }
+
+    /// The cache as its snapshot has it. What is written to this stays in memory.
+    pub(super) fn read(dir: &Utf8Path, installation: Uuid) -> Result<Cache, StateError> {
+        let path = dir.join(FOLDER);
+        let copy = Place::of(&path).read(installation).map_err(StateError::io("read the cache", &path))?;
+        let copy = Some(copy.unwrap_or_default());
+        let turn = Turn { sled: None, copy, is_ahead: false, is_refused: false, reopened: 0 };
+        Ok(Cache { path, installation, turn: Mutex::new(turn) })
+    }
+
+    /// The cache as its snapshot has it, until there is room: what is written opens sled's file, or fails.
+    fn on_full_disk(
+        dir: &Utf8Path,
+        installation: Uuid,
+        why: &io::Error,
+    ) -> Result<(Cache, Option<String>), StateError> {
+        let cache = Cache::read(dir, installation)?;
+        locked(&cache.turn).is_refused = true;
+        let warning =
+            format!("nothing can be recorded in `{}` until there is room on its disk: {why}", cache.path);
+        Ok((cache, Some(warning)))
+    }
+
+    /// Leaves a snapshot for readers. Without one, the next process that opens the cache makes it.
+    pub(super) fn leave_snapshot(&self, registry_lines: usize) {
+        let place = Place::of(&self.path);
+        let replaced = self.guarded("read", |sled| {
+            Ok(place.replace(self.installation, registry_lines, |to| sled.copy_to(to)))
+        });
+        let failed = |why: &dyn std::fmt::Display| tracing::debug!(path = %self.path, %why, "no snapshot of the cache was left");
+        match replaced {
+            Ok(Ok(())) => locked(&self.turn).is_ahead = false,
+            Ok(Err(error)) => failed(&error),
+            Err(error) => failed(&error),
+        }
+    }
+
+    /// Whether anything was written since the last snapshot.
+    pub(super) fn is_ahead(&self) -> bool {
+        locked(&self.turn).is_ahead
+    }
+
+    /// Does something with the copy; none where sled's file is open.
+    fn in_copy<T>(&self, table: Table, action: impl FnOnce(&mut Records) -> T) -> Option<T> {
+        locked(&self.turn).copy.as_mut().map(|copy| action(&mut copy.tables[table as usize]))
+    }
+
+    /// Writes to the copy; none where it has to be written to sled's file.
+    fn write_in_copy<T>(&self, table: Table, action: impl FnOnce(&mut Records) -> T) -> Option<T> {
+        if locked(&self.turn).is_refused { None } else { self.in_copy(table, action) }
     }
 
     /// A number that is another one when what was stored last may be lost, since the disk refused it.
@@ -117,6 +197,9 @@ impl Cache {
     /// Stores a record.
     pub(super) fn put<T: Serialize>(&self, table: Table, key: &[u8], record: &T) -> Result<(), StateError> {
         let bytes = serde_json::to_vec(record).map_err(|error| self.failed("write", error.to_string()))?;
+        if self.write_in_copy(table, |records| records.insert(key.to_vec(), bytes.clone())).is_some() {
+            return Ok(());
+        }
         self.guarded("write", |sled| {
             let tree = sled.tree(table);
             let mut batch = remove_batch(tree, key)?;
@@ -127,6 +210,9 @@ impl Cache {
 
     /// Removes a record, where there is one.
     pub(super) fn remove(&self, table: Table, key: &[u8]) -> Result<(), StateError> {
+        if self.write_in_copy(table, |records| records.remove(key)).is_some() {
+            return Ok(());
+        }
         self.guarded("write", |sled| {
             let tree = sled.tree(table);
             tree.apply_batch(remove_batch(tree, key)?)
@@ -135,12 +221,18 @@ impl Cache {
 
     /// Gives a record; none where there is none or it can't be read, which is the same for a cache.
     pub(super) fn get<T: DeserializeOwned>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StateError> {
-        let bytes = self.guarded("read", |sled| {
-            let tree = sled.tree(table);
-            let head = tree.get(head_key(key))?;
-            head.map(|head| join_pieces(tree, key, &head)).transpose()
-        })?;
-        Ok(bytes.flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+        let of_copy = self.in_copy(table, |records| records.get(key).cloned());
+        let bytes = match of_copy {
+            Some(bytes) => bytes,
+            None => self
+                .guarded("read", |sled| {
+                    let tree = sled.tree(table);
+                    let head = tree.get(head_key(key))?;
+                    head.map(|head| join_pieces(tree, key, &head)).transpose()
+                })?
+                .flatten(),
+        };
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
     /// Gives the records whose keys begin so, in the order of the keys. Those that can't be read are left out and
@@ -160,18 +252,26 @@ impl Cache {
         prefix: &[u8],
         is_wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<(Vec<(Key, T)>, usize), StateError> {
-        let found = self.guarded("read", |sled| {
-            let tree = sled.tree(table);
-            let pairs = tree.scan_prefix(head_key(prefix)).filter_map(|pair| {
-                let (head_key, head) = match pair {
-                    Ok(pair) => pair,
-                    Err(error) => return Some(Err(error)),
-                };
-                let key = head_key[1..].to_vec();
-                is_wanted(&key).then(|| Ok((join_pieces(tree, &key, &head)?, key)))
-            });
-            pairs.collect::<sled::Result<Vec<_>>>()
-        })?;
+        let of_copy = self.in_copy(table, |records| {
+            let found = records.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(prefix));
+            let found = found.filter(|(key, _)| is_wanted(key));
+            found.map(|(key, bytes)| (Some(bytes.clone()), key.clone())).collect::<Vec<_>>()
+        });
+        let found = match of_copy {
+            Some(found) => found,
+            None => self.guarded("read", |sled| {
+                let tree = sled.tree(table);
+                let pairs = tree.scan_prefix(head_key(prefix)).filter_map(|pair| {
+                    let (head_key, head) = match pair {
+                        Ok(pair) => pair,
+                        Err(error) => return Some(Err(error)),
+                    };
+                    let key = head_key[1..].to_vec();
+                    is_wanted(&key).then(|| Ok((join_pieces(tree, &key, &head)?, key)))
+                });
+                pairs.collect::<sled::Result<Vec<_>>>()
+            })?,
+        };
         // Others have their turn while this is read.
         let mut records = Vec::new();
         let mut unreadable = 0;
@@ -186,6 +286,13 @@ impl Cache {
 
     /// What the keys of a table begin with, up to a byte; each beginning once.
     pub(super) fn groups(&self, table: Table, end: u8) -> Result<Vec<Key>, StateError> {
+        let of_copy = self.in_copy(table, |records| {
+            let group = |key: &Key| key.split(|byte| *byte == end).next().unwrap_or_default().to_vec();
+            records.keys().map(group).collect::<BTreeSet<_>>().into_iter().collect()
+        });
+        if let Some(groups) = of_copy {
+            return Ok(groups);
+        }
         self.guarded("read", |sled| {
             let tree = sled.tree(table);
             let (mut groups, mut from) = (Vec::new(), head_key(b""));
@@ -201,6 +308,12 @@ impl Cache {
 
     /// Whether there is a record whose key begins so.
     pub(super) fn has_any(&self, table: Table, prefix: &[u8]) -> Result<bool, StateError> {
+        let of_copy = self.in_copy(table, |records| {
+            records.range(prefix.to_vec()..).next().is_some_and(|(key, _)| key.starts_with(prefix))
+        });
+        if let Some(has_any) = of_copy {
+            return Ok(has_any);
+        }
         self.guarded("read", |sled| {
             let mut keys = sled.tree(table).scan_prefix(head_key(prefix)).keys();
             Ok(keys.next().transpose()?.is_some())
@@ -209,6 +322,9 @@ impl Cache {
 
     /// Waits until everything is on disk.
     pub(super) fn flush(&self) -> Result<(), StateError> {
+        if !locked(&self.turn).is_ahead {
+            return Ok(());
+        }
         self.guarded("write", |sled| sled.db.flush().map(drop))
     }
 
@@ -223,6 +339,10 @@ impl Cache {
         let mut turn = locked(&self.turn);
         if turn.sled.is_none() || (turn.is_refused && attempted == "write") {
             self.open_again(&mut turn)?;
+        }
+        if attempted == "write" && !turn.is_ahead {
+            Place::of(&self.path).mark().map_err(StateError::io("write the cache", &self.path))?;
+            turn.is_ahead = true;
         }
         let Some(sled) = &turn.sled else { return Err(self.failed(attempted, "it is not open".to_owned())) };
         match unwound(|| action(sled)) {
@@ -240,7 +360,7 @@ impl Cache {
     /// Opens sled's file once more, after the disk refused something. What was stored and not on disk by then is lost, as
     /// in a power cut.
     fn open_again(&self, turn: &mut Turn) -> Result<(), StateError> {
-        if turn.sled.is_some() {
+        if turn.sled.is_some() || turn.copy.is_some() {
             // As long as the disk still refuses, what is open can at least be read.
             room(&self.path).map_err(StateError::io("write the cache", &self.path))?;
         }
@@ -254,7 +374,10 @@ impl Cache {
         if let Some(warning) = warning {
             tracing::warn!("{warning}");
         }
-        *turn = Turn { sled: Some(sled), is_refused: false, reopened: turn.reopened + 1 };
+        turn.sled = Some(sled);
+        turn.copy = None;
+        turn.is_refused = false;
+        turn.reopened += 1;
         Ok(())
     }
 
@@ -355,95 +478,4 @@ fn unwound<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, Unusable> {
         Ok(Err(error)) => Err(damaged(error.to_string())),
         Err(_) => Err(damaged("sled gave up on it".to_owned())),
     }
-}
-
-/// The error, if it is the disk's and not the file's. sled itself keeps no more of it than the kind.
-fn refusal(kind: io::ErrorKind) -> Option<Errno> {
-    match kind {
-        io::ErrorKind::PermissionDenied => Some(Errno::ACCESS),
-        io::ErrorKind::QuotaExceeded => Some(Errno::DQUOT),
-        io::ErrorKind::ReadOnlyFilesystem => Some(Errno::ROFS),
-        io::ErrorKind::StorageFull => Some(Errno::NOSPC),
-        _ => None,
-    }
-}
-
-/// Sees whether the disk takes what sled writes when it is opened.
-fn room(path: &Utf8Path) -> io::Result<()> {
-    let file = tempfile::tempfile_in(path)?;
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, ROOM) {
-        // Not every file system can be asked; then it is tried.
-        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The file that says that a cache failed while it was in use.
-fn damage_mark(path: &Utf8Path) -> Utf8PathBuf {
-    path.with_extension("failed")
-}
-
-/// Renames a cache to the first free `cache-v1.damaged-N`.
-fn set_aside(path: &Utf8Path) -> Result<Utf8PathBuf, StateError> {
-    let failed = || StateError::io("set aside the cache", path);
-    let free = |number: &u32| !path.with_extension(format!("damaged-{number}")).exists();
-    let number = (1..).find(free).unwrap_or(u32::MAX);
-    let aside = path.with_extension(format!("damaged-{number}"));
-    for result in [fs::rename(path, &aside), fs::remove_file(damage_mark(path))] {
-        match result {
-            // Somebody may have removed the cache by hand, and there is no mark when opening found the damage.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed()(error)),
-            _ => {}
-        }
-    }
-    Ok(aside)
-}
-
-/// The key of a record's first piece. Other pieces have keys of their own kind, so that a scan meets heads only.
-fn head_key(key: &[u8]) -> Vec<u8> {
-    [b"h", key].concat()
-}
-
-fn piece_key(key: &[u8], index: u32) -> Vec<u8> {
-    [b"p", key, &[0], &index.to_be_bytes()].concat()
-}
-
-/// How many further pieces a record has. Its head begins with that number.
-fn further_pieces(head: &[u8]) -> Option<(u32, &[u8])> {
-    let (count, rest) = head.split_first_chunk::<4>()?;
-    Some((u32::from_be_bytes(*count), rest))
-}
-
-fn insert_pieces(batch: &mut Batch, key: &[u8], bytes: &[u8]) {
-    let (first, rest) = bytes.split_at(bytes.len().min(PIECE));
-    let mut count = 0_u32;
-    for piece in rest.chunks(PIECE) {
-        batch.insert(piece_key(key, count), piece);
-        count += 1;
-    }
-    batch.insert(head_key(key), [&count.to_be_bytes(), first].concat());
-}
-
-/// The removal of a record with all its pieces.
-fn remove_batch(tree: &Tree, key: &[u8]) -> sled::Result<Batch> {
-    let mut batch = Batch::default();
-    if let Some(head) = tree.get(head_key(key))? {
-        let count = further_pieces(&head).map_or(0, |(count, _)| count);
-        (0..count).for_each(|index| batch.remove(piece_key(key, index)));
-        batch.remove(head_key(key));
-    }
-    Ok(batch)
-}
-
-/// A record's bytes; none where pieces are missing.
-fn join_pieces(tree: &Tree, key: &[u8], head: &[u8]) -> sled::Result<Option<Vec<u8>>> {
-    let Some((count, first)) = further_pieces(head) else { return Ok(None) };
-    let mut bytes = first.to_vec();
-    for index in 0..count {
-        match tree.get(piece_key(key, index))? {
-            Some(piece) => bytes.extend_from_slice(&piece),
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(bytes))
 }

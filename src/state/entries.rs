@@ -1,15 +1,52 @@
 //! Records as lines of a file that only grows: read whole or refused, and mended where a crash cut the last line short.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 
 use super::StateError;
 use super::lines::{Lines, whole_length};
-use super::records::{VERSION, Versioned};
+use super::records::{self, VERSION, Versioned};
+use crate::names::Digest;
+
+/// A record that is a line.
+pub(super) trait Record: DeserializeOwned {
+    /// Whether each line has a checksum, so that a damaged one is never read as another record.
+    const IS_SUMMED: bool = false;
+}
+
+impl Record for records::Entry {
+    const IS_SUMMED: bool = true;
+}
+
+/// What stands before and behind the checksum at the beginning of a line.
+const SUM: (&str, &str) = ("{\"sum\":\"", "\",");
+
+/// How many characters of the digest are the checksum.
+const SUM_LENGTH: usize = 16;
+
+/// An object on one line, with the checksum of the rest of the line as its first field.
+pub(super) fn summed(line: &str) -> String {
+    let rest = line.strip_prefix('{').unwrap_or(line);
+    format!("{}{}{}{rest}", SUM.0, sum(rest), SUM.1)
+}
+
+fn sum(rest: &str) -> String {
+    Digest::of(rest).as_str().chars().take(SUM_LENGTH).collect()
+}
+
+/// Whether a line is as it was written.
+fn is_whole(line: &[u8]) -> bool {
+    let parts = || {
+        let line = str::from_utf8(line).ok()?.strip_prefix(SUM.0)?;
+        let (sum, rest) = line.split_at_checked(SUM_LENGTH)?;
+        Some((sum, rest.strip_prefix(SUM.1)?))
+    };
+    parts().is_some_and(|(found, rest)| found == sum(rest))
+}
 
 /// Reads records one after the other, and says how many there were. The last one may lack its line break; anything less at
 /// the end had not taken effect, and is left out.
-pub(super) fn read<T: DeserializeOwned>(
+pub(super) fn read<T: Record>(
     path: &Utf8Path,
     bytes: &[u8],
     mut take: impl FnMut(T),
@@ -31,10 +68,7 @@ pub(super) fn read<T: DeserializeOwned>(
 }
 
 /// Mends the end of a file: a record that lacks only its line break gets it, anything less is cut off, which is told.
-pub(super) fn repair<T: DeserializeOwned>(
-    lines: &mut Lines,
-    bytes: &[u8],
-) -> Result<Option<String>, StateError> {
+pub(super) fn repair<T: Record>(lines: &mut Lines, bytes: &[u8]) -> Result<Option<String>, StateError> {
     let whole = whole_length(bytes);
     let rest = &bytes[whole..];
     if rest.is_empty() {
@@ -52,7 +86,7 @@ pub(super) fn repair<T: DeserializeOwned>(
 }
 
 /// The bytes up to the end of the last whole record.
-pub(super) fn whole<T: DeserializeOwned>(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(super) fn whole<T: Record>(mut bytes: Vec<u8>) -> Vec<u8> {
     let whole = whole_length(&bytes);
     match parse::<T>(&bytes[whole..]) {
         Ok(_) => bytes.push(b'\n'),
@@ -82,10 +116,13 @@ impl LineError {
     }
 }
 
-fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
+fn parse<T: Record>(line: &[u8]) -> Result<T, LineError> {
     let Versioned { v } = serde_json::from_slice(line).map_err(LineError::Damaged)?;
     if v > VERSION {
         return Err(LineError::Newer(v));
+    }
+    if T::IS_SUMMED && !is_whole(line) {
+        return Err(LineError::Damaged(serde_json::Error::custom("its checksum is another one")));
     }
     serde_json::from_slice(line).map_err(LineError::Damaged)
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{events, kubeconfigs, last_used, tokens};
+use super::{cache, events, kubeconfigs, last_used, tokens};
 
 /// Something about the state that a person has to mend. The text says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
@@ -68,6 +68,16 @@ pub enum StateError {
         /// Why it is no record.
         reason: String,
     },
+    /// The registry has fewer lines than it had.
+    #[error("cannot use `{path}`: the end of it is missing; it has {lines} lines, and had {known} or more")]
+    CutShort {
+        /// The registry's file.
+        path: Utf8PathBuf,
+        /// How many whole lines it has.
+        lines: usize,
+        /// How many it had.
+        known: usize,
+    },
     /// The registry is missing or empty beside other records.
     #[error("cannot use the state in `{}`: `{path}` is missing or empty though others of its files are there", path.parent().unwrap_or(path))]
     NoRegistry {
@@ -114,12 +124,17 @@ impl StateError {
             .to_owned(),
             StateError::Locked { holder: Some(pid), .. } => {
                 format!(
-                    "wait until process {pid} is done or stop it; only one streamfleet at a time may use a state folder"
+                    "wait until process {pid} is done or stop it; only one streamfleet at a time may change a state folder"
                 )
             }
             StateError::Locked { holder: None, .. } => {
-                "wait until it is done; only one streamfleet at a time may use a state folder".to_owned()
+                "wait until it is done; only one streamfleet at a time may change a state folder".to_owned()
             }
+            StateError::CutShort { path, .. } => format!(
+                "restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to go on with what \
+                 is left of it, move `{}` out of the folder",
+                path.with_file_name(cache::FOLDER)
+            ),
             StateError::Gone { .. } => {
                 "put it back, or restore it from a backup, and start again: streamfleet restore FILE TREE".to_owned()
             }

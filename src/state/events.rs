@@ -146,6 +146,11 @@ pub(super) struct Part {
 }
 
 impl Events {
+    /// None, where the state is only read: its file is read by a [`Follower`].
+    pub(super) fn unopened(dir: &Utf8Path) -> Events {
+        Events { lines: Lines::unopened(dir.join(FILE)), count: 0, next: 0, marks: Vec::new() }
+    }
+
     /// Opens the file, and makes it where it is missing. The second part says that others could read or write it.
     pub(super) fn open(dir: &Utf8Path) -> Result<(Events, Option<String>), StateError> {
         let (mut lines, bytes, exposed) = Lines::open_unsynced(dir.join(FILE))?;

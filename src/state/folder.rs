@@ -3,6 +3,7 @@
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -103,11 +104,62 @@ impl Drop for Lock {
     }
 }
 
-fn locked(dir: &Utf8Path, file: &mut File) -> StateError {
+/// How long to wait for another process that uses the folder, and who is told of it.
+pub struct Wait<'a> {
+    /// How long.
+    pub at_most: Duration,
+    /// Told once, before anything is waited for: the process, where it has said who it is.
+    pub tell: &'a mut dyn FnMut(Option<u32>),
+}
+
+/// How often it is looked whether the other process is done.
+const AGAIN: Duration = Duration::from_millis(20);
+
+impl Wait<'_> {
+    /// Does something until it finds the folder free, for as long as this says.
+    pub(super) fn until_free<T>(
+        &mut self,
+        mut attempt: impl FnMut() -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
+        let (begin, mut is_told) = (Instant::now(), false);
+        loop {
+            match attempt() {
+                Err(StateError::Locked { holder, .. }) if begin.elapsed() < self.at_most => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        (self.tell)(holder);
+                    }
+                    std::thread::sleep(AGAIN);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+/// The process that says in a lock file that it holds it. It may not have said so yet.
+fn holder(mut file: &File) -> Option<u32> {
     let mut text = String::new();
-    // The holder may not have written its number yet; then it stays unnamed.
-    let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-    StateError::Locked { dir: dir.to_owned(), holder }
+    file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok())
+}
+
+/// Whether another process uses the folder.
+pub(super) enum Use {
+    /// None does, as far as can be told.
+    Free,
+    /// One does: its number, where it has said it.
+    Held(Option<u32>),
+}
+
+/// Looks whether another process uses the folder. It is held off for a moment at most.
+pub(super) fn used_by(dir: &Utf8Path) -> Use {
+    let Ok(file) = File::open(dir.join(LOCK)) else { return Use::Free };
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Use::Held(holder(&file)),
+        Ok(()) | Err(TryLockError::Error(_)) => {
+            drop(file.unlock());
+            Use::Free
+        }
+    }
 }
 
 /// Takes the folder for this process.
@@ -124,12 +176,13 @@ pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
         .map_err(StateError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(locked(dir, &mut file)),
+        Err(TryLockError::WouldBlock) => {
+            return Err(StateError::Locked { dir: dir.to_owned(), holder: holder(&file) });
+        }
         Err(TryLockError::Error(error)) => return Err(StateError::io("lock", &path)(error)),
     }
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(StateError::io("write", &path))?;
+    // The lock holds without the number, as on a full disk: then others are told of a process without one.
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(Lock { dir: dir.to_owned(), file })
 }
 

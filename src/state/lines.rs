@@ -11,7 +11,8 @@ use super::{StateError, folder};
 /// A file that lines are appended to.
 pub(super) struct Lines {
     path: Utf8PathBuf,
-    file: File,
+    /// None where the state was opened to be read.
+    file: Option<File>,
     /// How much of the file is known to be whole. What lies beyond is left of a write that failed.
     whole: u64,
     /// Whether a write waits for the disk.
@@ -38,7 +39,17 @@ impl Lines {
             folder::sync(dir)?;
         }
         let whole = bytes.len() as u64;
-        Ok((Lines { path, file, whole, synced: true }, bytes, exposed))
+        Ok((Lines { path, file: Some(file), whole, synced: true }, bytes, exposed))
+    }
+
+    /// The same without the file: nothing can be written to it, and nothing of it is mended.
+    pub(super) fn unopened(path: Utf8PathBuf) -> Lines {
+        Lines { path, file: None, whole: 0, synced: true }
+    }
+
+    /// The file to write to.
+    fn file(&self) -> io::Result<&File> {
+        self.file.as_ref().ok_or_else(|| io::Error::other("the state was opened to be read"))
     }
 
     /// The same of a file that may be lost: nothing waits for the disk.
@@ -59,12 +70,12 @@ impl Lines {
 
     /// The file to read from, which goes on being what it is when another takes its place.
     pub(super) fn reader(&self) -> Result<File, StateError> {
-        self.file.try_clone().map_err(StateError::io("read", &self.path))
+        self.file().and_then(File::try_clone).map_err(StateError::io("read", &self.path))
     }
 
     /// Cuts off what lies beyond `length`.
     pub(super) fn truncate(&mut self, length: u64) -> Result<(), StateError> {
-        let cut = self.file.set_len(length).and_then(|()| self.file.sync_data());
+        let cut = self.file().and_then(|file| file.set_len(length).and_then(|()| file.sync_data()));
         cut.map_err(StateError::io("repair", &self.path))?;
         self.whole = length;
         Ok(())
@@ -79,22 +90,23 @@ impl Lines {
 
     /// Nobody who [reads][read_whole] the file meets half of what is written here.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.lock()?;
+        self.file()?.lock()?;
         let written = self.write_locked(bytes);
-        written.and(self.file.unlock())
+        written.and(self.file()?.unlock())
     }
 
     fn write_locked(&mut self, bytes: &[u8]) -> io::Result<()> {
         // An earlier write may have failed half-way, as on a full disk. A line after its rest would be damaged.
-        if self.file.metadata()?.len() != self.whole {
-            self.file.set_len(self.whole)?;
+        let mut file = self.file()?;
+        if file.metadata()?.len() != self.whole {
+            file.set_len(self.whole)?;
         }
-        let sync = |()| if self.synced { self.file.sync_data() } else { Ok(()) };
-        let written = (&self.file).write_all(bytes).and_then(sync);
+        let sync = |()| if self.synced { file.sync_data() } else { Ok(()) };
+        let written = file.write_all(bytes).and_then(sync);
         match written {
             Ok(()) => self.whole += bytes.len() as u64,
             // Trying again is left to the next write, since the disk may not let us cut now.
-            Err(_) => drop(self.file.set_len(self.whole)),
+            Err(_) => drop(file.set_len(self.whole)),
         }
         written
     }

@@ -1,4 +1,4 @@
-//! What is remembered between rounds, in one folder that one process at a time uses.
+//! What is remembered between rounds, in one folder that one process at a time writes and others may read.
 //!
 //! | file | what | when it is lost |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | `audit.jsonl` | who did what, for ever | restore it from a backup |
 //! | `tokens.jsonl` | the tokens of callers, as digests | restore it from a backup, or make new tokens |
 //! | `kubeconfigs.json` | the kubeconfigs that fleets were last reached with, sealed | kept anew by the next apply, for fleets with a spec |
-//! | `cache-v1/` | specs and objects as they were applied, status | built anew by the next rounds |
+//! | `cache-v1/` | specs and objects as they were applied, status; and a snapshot of that for processes that only read | built anew by the next rounds |
 //! | `events.jsonl` | what happened lately | begun anew |
 //! | `settings.json` | the mode, the settings and the output folder of the last use | made again |
 //! | `restored/` | a restore that was decided and not finished | restore again |
@@ -20,6 +20,7 @@ mod activity;
 mod archive;
 mod backup;
 mod cache;
+mod disk;
 mod entries;
 mod error;
 mod events;
@@ -28,10 +29,13 @@ mod kubeconfigs;
 mod last_used;
 mod lines;
 mod open;
+mod pieces;
+mod read;
 mod recall;
 mod records;
 mod registry;
 mod restore;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -63,6 +67,7 @@ pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
 pub use events::{EVENTS_KEPT, Event, EventMark, Follower, Outcome};
+pub use folder::Wait;
 pub use kubeconfigs::KeptKubeconfig;
 pub use last_used::LastUsed;
 pub use restore::{NotRestored, Restored, finish_restore, restore};
@@ -71,7 +76,7 @@ pub use tokens::{
     TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenOrder, is_same_email, looks_like_token,
 };
 
-/// An open state folder. It is this process's until it is dropped.
+/// An open state folder. It is this process's until it is dropped, unless it was only [read](State::read).
 pub struct State {
     registry: Mutex<Registry>,
     kubeconfigs: Mutex<Kubeconfigs>,
@@ -84,7 +89,8 @@ pub struct State {
     recalled: Mutex<Recalled>,
     events: Mutex<Events>,
     warnings: Mutex<Vec<String>>,
-    lock: Lock,
+    /// None where it was only read.
+    lock: Option<Lock>,
 }
 
 impl State {
@@ -101,7 +107,7 @@ impl State {
         let is_used = registry.is_used();
         let installation = open::installation(&mut registry)?;
         let (tokens, of_tokens) = Tokens::open(dir)?;
-        let (cache, of_cache) = Cache::open(dir, installation)?;
+        let (cache, of_cache) = Cache::open(dir, installation, registry.count)?;
         let (audit, of_audit) = open::audit(dir, is_used)?;
         let (events, of_events) = Events::open(dir)?;
         let lost = tokens.lost().filter(|_| registry.facts.tokens_made);
@@ -119,18 +125,8 @@ impl State {
             recalled: Mutex::default(),
             events: Mutex::new(events),
             warnings: Mutex::new(warnings),
-            lock,
+            lock: Some(lock),
         })
-    }
-
-    /// Opens a state folder and makes none: where nothing was ever applied, nothing is left behind.
-    ///
-    /// # Errors
-    /// As [`State::open`].
-    pub fn open_existing(dir: &Utf8Path) -> Result<Option<State>, StateError> {
-        finish_restore(dir)?;
-        open::refuse_without_registry(dir)?;
-        if State::exists(dir) { State::open(dir).map(Some) } else { Ok(None) }
     }
 
     /// Whether a folder holds a state: until then, nothing was ever applied or saved.
@@ -158,7 +154,7 @@ impl State {
     /// # Errors
     /// When it is gone or another one.
     pub fn still_there(&self) -> Result<(), StateError> {
-        self.lock.still_there()
+        self.lock.as_ref().map_or(Ok(()), Lock::still_there)
     }
 
     /// A resource's id and whether it is protected; none where it isn't recorded.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::entries;
 use crate::catalog::{
     Approval, Condition, Deletion, LastGood, MadeFrom, RecordedObject, RecordedResource, ResourceStatus,
     SecretMark, Status,
@@ -55,9 +56,9 @@ impl Entry {
         }
     }
 
-    /// The entry as a line, with the version in front.
+    /// The entry as a line, with its checksum in front.
     pub(super) fn to_line(&self) -> String {
-        with_version(self)
+        entries::summed(&with_version(self))
     }
 }
 

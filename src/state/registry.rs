@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-use super::lines::Lines;
+use super::lines::{Lines, read_whole};
 use super::records::{Entry, Identity};
-use super::{StateError, entries, folder};
+use super::{StateError, entries, folder, snapshot};
 use crate::catalog::{Approval, Deletion};
 use crate::names::ResourceKey;
 
@@ -47,6 +47,8 @@ pub(super) struct Facts {
 pub(super) struct Registry {
     lines: Lines,
     pub(super) facts: Facts,
+    /// How many lines it has.
+    pub(super) count: usize,
 }
 
 impl Registry {
@@ -56,12 +58,28 @@ impl Registry {
         let path = dir.join(FILE);
         let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
         let (facts, count) = read(&path, &bytes)?;
-        let mended = entries::repair::<Entry>(&mut lines, &bytes)?;
-        let mut registry = Registry { lines, facts };
+        refuse_cut_short(dir, &facts, count)?;
+        let mut mended: Vec<String> = Vec::new();
+        mended.extend(entries::repair::<Entry>(&mut lines, &bytes)?);
+        let mut registry = Registry { lines, facts, count };
         if count > 2 * registry.facts.entries().len() + SLACK {
-            registry.compact(dir)?;
+            // It is as good as it was, and longer.
+            let compacted = registry.compact(dir);
+            mended.extend(
+                compacted.err().map(|error| format!("the registry stays longer than it need be: {error}")),
+            );
         }
         Ok((registry, exposed.into_iter().chain(mended).collect()))
+    }
+
+    /// Reads the registry of a state folder without opening it: nothing can be added, and nothing is mended. None where there
+    /// is none.
+    pub(super) fn read(dir: &Utf8Path) -> Result<Option<Registry>, StateError> {
+        let path = dir.join(FILE);
+        let Some(bytes) = read_whole(&path)? else { return Ok(None) };
+        let (facts, count) = read(&path, &bytes)?;
+        refuse_cut_short(dir, &facts, count)?;
+        Ok(Some(Registry { lines: Lines::unopened(path), facts, count }))
     }
 
     /// Whether anything is known but the installation's id.
@@ -82,6 +100,7 @@ impl Registry {
         }
         let text: Vec<String> = entries.iter().map(Entry::to_line).collect();
         self.lines.append(&text)?;
+        self.count += text.len();
         entries.into_iter().for_each(|entry| self.facts.apply(entry));
         Ok(())
     }
@@ -101,12 +120,22 @@ impl Registry {
             file.as_file().sync_all()?;
             file.persist(&path).map_err(|error| error.error)
         };
-        replace().map_err(StateError::io("write anew", &path))?;
+        snapshot::forget(dir).and_then(|()| replace()).map_err(StateError::io("write anew", &path))?;
         folder::sync(dir)?;
         let (lines, bytes, _) = Lines::open(path.clone())?;
-        (self.facts, _) = read(&path, &bytes)?;
+        (self.facts, self.count) = read(&path, &bytes)?;
         self.lines = lines;
         Ok(())
+    }
+}
+
+/// A crash cuts no more than the last line. A registry that lacks others lost them otherwise, and going on without them would
+/// forget what is protected.
+fn refuse_cut_short(dir: &Utf8Path, facts: &Facts, count: usize) -> Result<(), StateError> {
+    let known = facts.installation.and_then(|installation| snapshot::registry_lines(dir, installation));
+    match known.filter(|known| count + 1 < *known) {
+        Some(known) => Err(StateError::CutShort { path: dir.join(FILE), lines: count, known }),
+        None => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -14,10 +15,13 @@ use jiff::Timestamp;
 use super::archive::{Archive, FINGERPRINT, IDENTITIES, KEPT};
 use super::lines::read_whole;
 use super::registry;
-use super::{StateError, cache, folder, kubeconfigs, tokens};
+use super::{StateError, Wait, cache, folder, kubeconfigs, tokens};
 
 /// What was decided to be restored. It is moved from here to its place.
 const DECIDED: &str = "restored";
+
+/// How long is waited for another process that finishes a restore.
+const MOMENT: Duration = Duration::from_secs(5);
 
 /// Where it is put together before that.
 const STAGED: &str = "restored.unfinished";
@@ -92,9 +96,9 @@ enum Standing {
 /// When another process uses the folder, when it is another installation's, when a file is there that has not all that
 /// the backup's has, or nothing is missing and something is newer; and when the folder can't be written. Nothing is
 /// changed then.
-pub fn restore(dir: &Utf8Path, archive: &Archive) -> Result<Restored, NotRestored> {
+pub fn restore(dir: &Utf8Path, archive: &Archive, wait: &mut Wait<'_>) -> Result<Restored, NotRestored> {
     drop(folder::prepare(dir)?);
-    let _lock = folder::lock(dir)?;
+    let _lock = wait.until_free(|| folder::lock(dir))?;
     finish(dir)?;
     refuse_other_installation(dir, archive)?;
     let standings = standings(dir, archive)?;
@@ -198,7 +202,8 @@ pub fn finish_restore(dir: &Utf8Path) -> Result<(), StateError> {
     if !dir.join(DECIDED).is_dir() {
         return Ok(());
     }
-    let _lock = folder::lock(dir)?;
+    // Several may meet it at once: one finishes it, in a moment.
+    let _lock = Wait { at_most: MOMENT, tell: &mut |_| {} }.until_free(|| folder::lock(dir))?;
     finish(dir)
 }
 

@@ -1,6 +1,7 @@
 //! The state folder through what its users see, and through what crashes and people do to its files.
 
 mod damage;
+mod read;
 mod tokens;
 mod tokens_kept;
 
@@ -17,6 +18,11 @@ use crate::catalog::{Condition, LastGood, Recorded, RecordedFleet, ResourceStatu
 use crate::names::{Digest, Kind};
 use crate::plan::Verb;
 use crate::problem::Origin;
+
+/// Restores, and waits for no other process.
+fn restore(dir: &Utf8Path, archive: &Archive) -> Result<Restored, NotRestored> {
+    super::restore(dir, archive, &mut Wait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} })
+}
 
 /// A folder that is removed afterwards, and the state folder in it that is not there yet.
 fn place() -> (TempDir, Utf8PathBuf) {
@@ -141,10 +147,12 @@ fn what_was_recorded_is_there_after_a_restart() {
 #[test]
 fn looking_at_a_state_that_is_not_there_leaves_nothing_behind() {
     let (_dir, path) = place();
-    assert!(State::open_existing(&path).unwrap().is_none());
+    let mut wait = Wait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} };
+    assert!(State::open_existing(&path, &mut wait).unwrap().is_none());
+    assert!(State::read(&path).unwrap().is_none());
     assert!(!path.exists());
     drop(State::open(&path).unwrap());
-    assert!(State::open_existing(&path).unwrap().is_some());
+    assert!(State::open_existing(&path, &mut wait).unwrap().is_some());
 }
 
 #[test]

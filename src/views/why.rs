@@ -165,7 +165,14 @@ fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<
         next.push(format!("look again afterwards: streamfleet status {tree}"));
     }
     if next.is_empty() {
-        next.push(if page.status == Status::Healthy { "nothing" } else { "wait, and look again" }.to_owned());
+        next.push(
+            match page.status {
+                Status::Healthy => "nothing",
+                Status::Written => "nothing here; whatever applies the folder's manifests shows how it runs",
+                _ => "wait, and look again",
+            }
+            .to_owned(),
+        );
     }
     next
 }

@@ -6,6 +6,7 @@ mod entry;
 mod exposition;
 mod figures;
 mod journal;
+mod json;
 mod manager;
 
 use std::future::Future;
@@ -24,6 +25,7 @@ use manager::Manager;
 pub use entry::Lines;
 pub use figures::Outcome;
 pub use journal::Journal;
+pub use json::JsonLines;
 
 /// After how long without a turn of the loop the process counts as stuck. No single answer of a target is waited for longer
 /// than 30 s.

@@ -247,7 +247,7 @@ fn a_dry_run_opens_what_is_sealed_in_the_tree_as_the_real_plan_does() {
     second["advanced_config"] = json!({});
     api.call("POST /organizations/acme/infrastructure", second).expect(201);
     let us = "/organizations/acme/infrastructure/us";
-    api.serve.until("it is made", || (api.get(us).body["status"] == "Healthy").then_some(()));
+    api.serve.until("it is made", || (api.get(us).body["status"] == "Written").then_some(()));
     let mut on_it = cluster();
     on_it["infrastructure"] = json!("us");
     let plan = api.call("POST /v1/clusters?dry_run=true", on_it).expect(200).body;
@@ -399,7 +399,7 @@ fn a_deletion_that_waits_can_be_taken_back_and_is_told_as_going() {
     assert_eq!((&again["id"], &again["created_at"]), (&sandbox["id"], &sandbox["created_at"]));
     assert_ne!(tree.read("acme/clusters/sandbox.yaml"), file, "comments went with the file");
     api.serve.until("it is as it was", || {
-        (api.get("/v1/clusters/sandbox").expect(200).body["status"] == "Healthy").then_some(())
+        (api.get("/v1/clusters/sandbox").expect(200).body["status"] == "Written").then_some(())
     });
     assert_eq!(api.serve.stop(), Some(0));
 }
@@ -443,7 +443,7 @@ fn a_deletion_that_waits_for_approval_is_told_as_going_with_what_it_waits_for() 
     }
     let going = api.get("/v1/clusters?status=Deleting").expect(200).body;
     assert_eq!(going["total"], 2, "{going:#}");
-    assert_eq!(api.get("/v1/clusters?status=Healthy").expect(200).body["total"], 0);
+    assert_eq!(api.get("/v1/clusters?status=Written").expect(200).body["total"], 0);
     assert_eq!(api.serve.stop(), Some(0));
 }
 

@@ -249,7 +249,7 @@ fn a_cluster_is_created_with_every_field_of_its_table() {
     assert!(file.contains("kafka_units: 1\n"), "{file}");
     let now = api.serve.until("it is made", || {
         let now = api.get(&made.header("location").unwrap()).expect(200).body;
-        (now["status"] == "Healthy").then_some(now)
+        (now["status"] == "Written").then_some(now)
     });
     assert_eq!((&now["id"], &now["created_at"]), (&record["id"], &record["created_at"]));
     assert!(tree.beside("output/acme/eu/kafka-acme--payments/kafkanodepool-broker.yaml").exists());

@@ -38,7 +38,7 @@ fn lists_come_in_pages_and_by_what_is_asked_for() {
         ),
         (
             "/v1/clusters?status=Well",
-            "`status` is `Well`, and has to be one of Pending, Provisioning, Healthy, Updating, Upgrading, Degraded, Unreachable, Suspended, Failed, Deleting",
+            "`status` is `Well`, and has to be one of Pending, Provisioning, Written, Healthy, Updating, Upgrading, Degraded, Unreachable, Suspended, Failed, Deleting",
         ),
         ("/v1/clusters?page_token=!", "`page_token` is none that was given as `next_page_token`"),
     ] {

@@ -404,7 +404,7 @@ fn who_may_not_do_something_is_told_what_it_takes() {
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
     api.serve.until("that is applied", || {
         let orders = api.get("/v1/clusters/orders").body;
-        (orders["deletion_protection"] == false && orders["status"] == "Healthy").then_some(())
+        (orders["deletion_protection"] == false && orders["status"] == "Written").then_some(())
     });
     for file in ["acme/clusters/orders.yaml", "acme/clusters/sandbox.yaml"] {
         fs::remove_file(tree.path().join(file)).unwrap();

@@ -61,3 +61,39 @@ fn a_full_disk_ends_nothing_and_loses_nothing_and_all_goes_on_when_there_is_room
     assert_eq!(serve.stop(), Some(0));
     tree.run("plan tree --state-dir after --output-dir output").expect(0).says(&["Nothing to do"]);
 }
+
+#[test]
+fn a_process_starts_on_a_full_disk_says_so_where_it_is_asked_and_goes_on_when_there_is_room() {
+    let Some(namespace) = namespace() else {
+        skipped("a small file system can't be mounted here");
+        return;
+    };
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes --state-dir before --output-dir output").expect(0);
+    fs::create_dir(tree.beside("state")).unwrap();
+    tree.write(ORDERS, units(&tree, 2));
+    let script = "mount -t tmpfs -o size=16m,mode=700 tmpfs state && cp -a before/. state && \
+                  dd if=/dev/zero of=state/fill bs=1K status=none 2>/dev/null; exec \"$@\"";
+    let mut serve =
+        Serve::start_through(&tree, &[namespace, &["bash", "-c", script, "bash"]].concat(), SERVE);
+    serve.says(&["ERROR", "No space left on device", "free some space"]);
+    assert_eq!(serve.end(), None);
+    // The socket is where only the process sees it.
+    let inside = format!("/proc/{}/root{}", serve.id(), tree.beside("state").display());
+    let status = format!("status tree --state-dir {inside} --output-dir output");
+    serve.until("its status says so", || {
+        tree.run(&status).out.contains("No space left on device").then_some(())
+    });
+    // What is recorded before anything is done on a fleet.
+    tree.edit("organizations.yaml", "Acme Corporation", "Acme Inc.");
+    serve.until("its status says that nothing is done", || {
+        let said = tree.run(&status).err;
+        let why = ["nothing is done as long as it can't be recorded: ", "No space left on device"];
+        why.iter().all(|why| said.contains(why)).then_some(())
+    });
+
+    fs::remove_file(PathBuf::from(inside).join("fill")).unwrap();
+    brokers(&serve, 6);
+    assert!(!serve.log().contains("panicked"), "{}", serve.log());
+    assert_eq!(serve.stop(), Some(0));
+}

@@ -99,7 +99,7 @@ fn a_file_that_somebody_still_writes_is_left_alone_until_it_is_whole() {
     // What is there so far would be a spec by itself.
     let mut file = fs::File::create(tree.path().join(ORDERS)).unwrap();
     file.write_all(begin.as_bytes()).unwrap();
-    serve.says(&["error: somebody is still writing this"]);
+    serve.says(&["ERROR", "somebody is still writing this"]);
     serve.says(&[
         "waits: it may be in acme/clusters/orders.yaml:1, which can't be read",
         "cluster acme/orders",

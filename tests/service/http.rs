@@ -119,7 +119,7 @@ fn metrics_follow_what_is_there_and_what_was_done() {
         assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
         samples(&answer.body)
     };
-    let healthy = "streamfleet_clusters{status=\"Healthy\"}";
+    let healthy = "streamfleet_clusters{status=\"Written\"}";
     let first = serve.until("both clusters are made", || Some(metrics()).filter(|it| it[healthy] == 2.0));
     for (series, value) in [
         (format!("streamfleet_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1.0),

@@ -212,7 +212,9 @@ impl Call {
         let standing = match records::is_known(round, &written.key) {
             false => Standing::pending(),
             true => match round.standing(&written.key) {
-                Standing { status: Status::Healthy, conditions, since, .. } if written.is_new => {
+                Standing { status: Status::Healthy | Status::Written, conditions, since, .. }
+                    if written.is_new =>
+                {
                     let reason = Some("what its spec says now is not applied yet".to_owned());
                     Standing { status: Status::Updating, reason, conditions, since }
                 }

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use camino::Utf8Path;
 
 use crate::cli::credentials::PREFIX;
+use crate::cli::settings::OWN_FOLDER;
 use crate::config::{Config, Transport};
 
 /// What a person should look at, each as a sentence.
@@ -39,6 +40,21 @@ fn without_git(git: Option<&str>, table: &toml::Table) -> Option<String> {
             keys => format!("{} are", keys.join(", ")),
         }
     ))
+}
+
+/// A state that nobody gave a folder, where there is no tree that it could be in.
+pub fn homeless(config: &Config, folder: &Utf8Path) -> Option<String> {
+    let Config { state_dir, output_dir, secrets_dir, source, .. } = config;
+    let unnamed = [("state_dir", state_dir), ("output_dir", output_dir), ("secrets_dir", secrets_dir)];
+    let unnamed: Vec<String> =
+        unnamed.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| format!("`{name}`")).collect();
+    (source.git.is_some() && state_dir.is_none()).then(|| {
+        format!(
+            "with `source.git`, what {} would name is in `{}`, beside this file, unless a flag or a variable says otherwise",
+            unnamed.join(", "),
+            folder.join(OWN_FOLDER)
+        )
+    })
 }
 
 /// Commits have to be signed, and what is written by the API has no key for that. On the socket, `serve` always has an API.

@@ -130,6 +130,9 @@ fn waiting(waiting: &Waiting) -> String {
         }
         Waiting::SecretUnavailable { secret, reason } => format!("{secret} can't be opened here: {reason}"),
         Waiting::ForeignObject { object } => format!("{object} is there and isn't ours"),
+        Waiting::NotAFile { object, path } => {
+            format!("{object} can't be written, since `{path}` in the fleet's folder is no file")
+        }
         Waiting::RefusedByTarget { object, reason, .. } => {
             format!("the target would refuse {object}: {reason}")
         }
@@ -225,6 +228,7 @@ pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String>
         }
         Waiting::Approval { id, .. } => format!("to approve: streamfleet approve {id} {tree}"),
         Waiting::ForeignObject { object } => foreign(&change.resource, object),
+        Waiting::NotAFile { path, .. } => format!("to go on: move `{path}` away; it is a folder or a link"),
         Waiting::RefusedByTarget { hint, .. } => format!("to go on: {hint}"),
         Waiting::Contested { contest: Contest { manager, .. }, .. } => {
             format!("to have it as the spec says: make {manager} leave it alone")

@@ -402,7 +402,15 @@ impl Lab {
 
 fn there(uid: String, manifest: Json) -> ObservedObject {
     let manifest = Some(manifest);
-    ObservedObject { uid, ours: true, unchanged: true, manifest, changed_by: None, contested: Vec::new() }
+    ObservedObject {
+        uid,
+        ours: true,
+        unchanged: true,
+        manifest,
+        changed_by: None,
+        contested: Vec::new(),
+        obstacle: None,
+    }
 }
 
 /// Three clusters that were applied without protection, and whose specs are gone.

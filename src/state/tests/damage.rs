@@ -61,11 +61,11 @@ fn a_second_process_is_told_who_uses_the_folder() {
     };
     let pid = std::process::id();
     let expected = format!(
-        "<<cannot use the state in `DIR`: process {pid} is using it\nwait until process {pid} is done or stop it; only one streamfleet at a time may use a state folder>>"
+        "<<cannot use the state in `DIR`: process {pid} is using it\nwait until process {pid} is done or stop it; only one streamfleet at a time may change a state folder>>"
     );
     let said = second();
     assert!(said.contains(&expected), "{said}");
-    assert!(State::open_existing(&path).is_err(), "a dry run waits for its turn too");
+    assert!(State::read(&path).unwrap().is_some(), "a dry run takes no turn");
     drop(state);
     assert!(State::open(&path).is_ok());
 }
@@ -109,7 +109,7 @@ fn a_cache_in_use_is_left_alone_though_somebody_removed_the_lock_file() {
     assert_eq!(
         both(&error, &path),
         "cannot use the state in `DIR`: another process is using it\n\
-         wait until it is done; only one streamfleet at a time may use a state folder"
+         wait until it is done; only one streamfleet at a time may change a state folder"
     );
     assert!(!path.join("cache-v1.damaged-1").exists());
     assert_eq!(state.recorded().unwrap(), recorded);
@@ -154,6 +154,30 @@ fn a_registry_cut_anywhere_in_its_last_line_is_mended() {
 }
 
 #[test]
+fn a_registry_that_lacks_more_than_its_last_line_is_refused_and_left_as_it_is() {
+    let (_dir, path, recorded) = filled();
+    let file = path.join("registry.jsonl");
+    let whole = fs::read(&file).unwrap();
+    let half = &whole[..whole.len() / 2];
+    fs::write(&file, half).unwrap();
+    let lines = half.iter().filter(|byte| **byte == b'\n').count();
+    let known = whole.iter().filter(|byte| **byte == b'\n').count();
+    for error in [State::open(&path).err(), State::read(&path).err()] {
+        assert_eq!(
+            both(&error.unwrap(), &path),
+            format!(
+                "cannot use `DIR/registry.jsonl`: the end of it is missing; it has {lines} lines, and had {known} or more\n\
+                 restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to go on with \
+                 what is left of it, move `DIR/cache-v1` out of the folder"
+            )
+        );
+        assert_eq!(fs::read(&file).unwrap(), half);
+    }
+    fs::write(&file, &whole).unwrap();
+    assert_eq!(State::open(&path).unwrap().recorded().unwrap(), recorded);
+}
+
+#[test]
 fn a_duplicated_tail_means_what_the_tail_meant() {
     let (_dir, path, recorded) = filled();
     let file = path.join("registry.jsonl");
@@ -182,9 +206,36 @@ fn what_a_failed_write_left_is_cut_off_before_the_next_line() {
 fn unknown_fields_are_tolerated() {
     let (_dir, path, recorded) = filled();
     let file = path.join("registry.jsonl");
-    let text = fs::read_to_string(&file).unwrap().replace("\"v\":1", "\"v\":1,\"colour\":\"blue\"");
-    fs::write(&file, text).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    let coloured = text.lines().map(|line| {
+        // What stands behind the checksum.
+        let rest = line.split_once(',').unwrap().1;
+        entries::summed(&format!("{{\"colour\":\"blue\",{rest}")) + "\n"
+    });
+    fs::write(&file, coloured.collect::<String>()).unwrap();
     assert_eq!(State::open(&path).unwrap().recorded().unwrap(), recorded);
+}
+
+#[test]
+fn a_changed_character_of_the_registry_is_never_read_as_another_record() {
+    let (_dir, path, _) = filled();
+    let file = path.join("registry.jsonl");
+    let whole = fs::read_to_string(&file).unwrap();
+    for (from, to) in
+        [("\"protected\":true", "\"protected\":fals "), ("\"v\":1", "\"v\":0"), ("\"sum\":\"", "\"sun\":\"")]
+    {
+        fs::write(&file, whole.replacen(from, to, 1)).unwrap();
+        for error in [State::open(&path).err(), State::read(&path).err()] {
+            let error = error.unwrap().to_string();
+            assert!(error.contains("it is damaged ("), "{error}");
+        }
+    }
+    let line = whole.lines().position(|line| line.contains("\"protected\":true")).unwrap() + 1;
+    fs::write(&file, whole.replacen("\"protected\":true", "\"protected\":null", 1)).unwrap();
+    assert_eq!(
+        State::open(&path).err().unwrap().to_string(),
+        format!("cannot read `{file}:{line}`: it is damaged (its checksum is another one)")
+    );
 }
 
 #[test]
@@ -200,7 +251,7 @@ fn a_missing_or_empty_registry_beside_other_records_is_refused_and_nothing_chang
             names
         };
         let before = names();
-        for error in [State::open(&path).err(), State::open_existing(&path).err()] {
+        for error in [State::open(&path).err(), State::read(&path).err()] {
             assert_eq!(
                 both(&error.unwrap(), &path),
                 "cannot use the state in `DIR`: `DIR/registry.jsonl` is missing or empty though others of its files are \

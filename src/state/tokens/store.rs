@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{Access, Reach, TOKENS_KEPT_DAYS, Token};
 use crate::names::Digest;
 use crate::parallel::locked;
-use crate::state::lines::Lines;
+use crate::state::lines::{Lines, read_whole};
 use crate::state::records::with_version;
 use crate::state::{StateError, entries, folder};
 
@@ -60,6 +60,8 @@ pub(in crate::state) struct Tokens {
     facts: Mutex<Arc<Facts>>,
 }
 
+impl entries::Record for Entry {}
+
 /// What follows from the file.
 #[derive(Clone, Default)]
 pub(super) struct Facts {
@@ -97,6 +99,14 @@ impl Tokens {
             }
         };
         Ok((Tokens { path, lines: Mutex::new(lines), facts: Mutex::new(Arc::new(facts)) }, told))
+    }
+
+    /// Reads the tokens without opening their file: nothing is mended.
+    pub(in crate::state) fn read(dir: &Utf8Path) -> Result<Tokens, StateError> {
+        let path = dir.join(FILE);
+        let facts =
+            read_whole(&path)?.map(|bytes| Facts::read(&path, &bytes)).transpose()?.unwrap_or_default();
+        Ok(Tokens { path, lines: Mutex::new(None), facts: Mutex::new(Arc::new(facts)) })
     }
 
     /// That there is none, though some were made: whoever shows one is refused, and somebody will wonder why.

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use camino::Utf8Path;
+
 use super::files::{Folders, Found};
 use super::inventory::{Entry, File, Inventory};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::{RecordedFleet, RecordedObject};
-use crate::names::{Digest, ObjectKey, ResourceKey};
+use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject, Reach, ResourceMark};
 use crate::render::Objects;
 use crate::target::TargetError;
@@ -91,7 +93,7 @@ impl DirectoryTarget {
     ) -> Option<ObservedObject> {
         let (digest, bytes) = match found {
             Found::Absent => return None,
-            Found::NotAFile => return Some(not_ours(None)),
+            Found::NotAFile => return Some(obstacle(&file.path)),
             Found::File { digest, bytes } => (digest, bytes),
         };
         // The `path` of the fleet's spec may have changed: then the file's content is right and its place isn't.
@@ -106,6 +108,7 @@ impl DirectoryTarget {
             manifest,
             changed_by: None,
             contested: Vec::new(),
+            obstacle: None,
         })
     }
 
@@ -123,8 +126,8 @@ impl DirectoryTarget {
         let path = layout::file(&self.path, key)?;
         Ok(match self.look_again(&path, passed)? {
             Found::Absent => None,
-            Found::NotAFile => Some(not_ours(None)),
-            Found::File { digest, .. } => Some(not_ours(Some(digest))),
+            Found::NotAFile => Some(obstacle(&path)),
+            Found::File { digest, .. } => Some(not_ours(digest.to_string())),
         })
     }
 }
@@ -140,13 +143,19 @@ fn intended(entry: &Entry) -> Option<RecordedObject> {
     })
 }
 
-fn not_ours(digest: Option<Digest>) -> ObservedObject {
+/// Something that is no file, where one should be.
+fn obstacle(path: &Utf8Path) -> ObservedObject {
+    ObservedObject { obstacle: Some(path.to_string()), ..not_ours("not-a-file".to_owned()) }
+}
+
+fn not_ours(uid: String) -> ObservedObject {
     ObservedObject {
-        uid: digest.map_or_else(|| "not-a-file".to_owned(), |digest| digest.to_string()),
+        uid,
         ours: false,
         unchanged: false,
         manifest: None,
         changed_by: None,
         contested: Vec::new(),
+        obstacle: None,
     }
 }

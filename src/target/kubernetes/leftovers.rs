@@ -71,6 +71,7 @@ pub(super) async fn add(
                 manifest: None,
                 changed_by: None,
                 contested: Vec::new(),
+                obstacle: None,
             };
             fleet.objects.insert(key, there);
         }

@@ -234,6 +234,7 @@ impl Look<'_> {
             manifest: found.whole.as_ref().map(shown),
             changed_by: None,
             contested: Vec::new(),
+            obstacle: None,
         }
     }
 }

@@ -1,0 +1,60 @@
+//! What the disk says of the cache's folder, and the folder set aside.
+
+use std::fs;
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::StateError;
+
+/// How much room sled has to have before it is opened again, in bytes: several of its segments.
+const ROOM: u64 = 2 * 1024 * 1024;
+
+/// Whether there is no room on the disk.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The error, if it is the disk's and not the file's. sled itself keeps no more of it than the kind.
+pub(super) fn refusal(kind: io::ErrorKind) -> Option<Errno> {
+    match kind {
+        io::ErrorKind::PermissionDenied => Some(Errno::ACCESS),
+        io::ErrorKind::QuotaExceeded => Some(Errno::DQUOT),
+        io::ErrorKind::ReadOnlyFilesystem => Some(Errno::ROFS),
+        io::ErrorKind::StorageFull => Some(Errno::NOSPC),
+        _ => None,
+    }
+}
+
+/// Sees whether the disk takes what sled writes when it is opened.
+pub(super) fn room(path: &Utf8Path) -> io::Result<()> {
+    let file = tempfile::tempfile_in(path)?;
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, ROOM) {
+        // Not every file system can be asked; then it is tried.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The file that says that a cache failed while it was in use.
+pub(super) fn damage_mark(path: &Utf8Path) -> Utf8PathBuf {
+    path.with_extension("failed")
+}
+
+/// Renames a cache to the first free `cache-v1.damaged-N`.
+pub(super) fn set_aside(path: &Utf8Path) -> Result<Utf8PathBuf, StateError> {
+    let failed = || StateError::io("set aside the cache", path);
+    let free = |number: &u32| !path.with_extension(format!("damaged-{number}")).exists();
+    let number = (1..).find(free).unwrap_or(u32::MAX);
+    let aside = path.with_extension(format!("damaged-{number}"));
+    for result in [fs::rename(path, &aside), fs::remove_file(damage_mark(path))] {
+        match result {
+            // Somebody may have removed the cache by hand, and there is no mark when opening found the damage.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed()(error)),
+            _ => {}
+        }
+    }
+    Ok(aside)
+}

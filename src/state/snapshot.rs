@@ -1,0 +1,194 @@
+//! The snapshot of the cache, for processes that only read: one file, replaced by a rename.
+//!
+//! sled lets one process in at a time. Whoever writes the cache leaves a snapshot when it is done; from the first write
+//! until then, a mark beside it holds the number of that process. So readers need neither the lock nor a folder that they
+//! may write to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufWriter, Read as _, Write as _};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use sha2::{Digest as _, Sha256};
+use tempfile::NamedTempFile;
+use uuid::Uuid;
+
+use super::cache::{FOLDER, Key};
+use super::records::VERSION;
+
+/// The snapshot's file, in the folder of the cache, so that it goes wherever that goes.
+const FILE: &str = "snapshot";
+
+/// The mark: the cache is ahead of the snapshot. It holds the number of the process that writes.
+const AHEAD: &str = "snapshot.behind";
+
+/// How a snapshot begins. The number is that of its form.
+const HEAD: &[u8] = b"streamfleet cache snapshot 1\n";
+
+/// What stands in the place of a table after the last record.
+const END: u8 = 0xff;
+
+/// Length of the checksum at the end, in bytes.
+const SUM: usize = 32;
+
+/// The records of one table.
+pub(super) type Records = BTreeMap<Key, Vec<u8>>;
+
+/// The records of all tables, in the order of the cache's.
+#[derive(Default)]
+pub(super) struct Snapshot {
+    pub(super) tables: [Records; 5],
+}
+
+/// How the snapshot of a state folder stands to its cache.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It has what the cache has, or there is no cache.
+    Same,
+    /// A process has written the cache since. None where the mark doesn't say which.
+    Behind(Option<u32>),
+    /// There is a cache without a snapshot.
+    Missing,
+}
+
+impl Standing {
+    pub(super) fn of(dir: &Utf8Path) -> Standing {
+        let folder = dir.join(FOLDER);
+        if !folder.is_dir() {
+            return Standing::Same;
+        }
+        match fs::read_to_string(folder.join(AHEAD)) {
+            Ok(text) => Standing::Behind(text.trim().parse().ok()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Standing::Behind(None),
+            Err(_) if folder.join(FILE).exists() => Standing::Same,
+            Err(_) => Standing::Missing,
+        }
+    }
+}
+
+/// How many lines the registry had when the snapshot of this installation was left: there is none with fewer, since lines
+/// are only added to it. None where there is no snapshot.
+pub(super) fn registry_lines(dir: &Utf8Path, installation: Uuid) -> Option<usize> {
+    let mut head = Vec::new();
+    let length = HEAD.len() + size_of_val(&VERSION) + size_of::<Uuid>() + size_of::<u64>();
+    let file = fs::File::open(dir.join(FOLDER).join(FILE)).ok()?;
+    file.take(length as u64).read_to_end(&mut head).ok()?;
+    let rest = head.strip_prefix(HEAD)?.strip_prefix(&VERSION.to_le_bytes())?;
+    let (lines, _) = rest.strip_prefix(installation.as_bytes())?.split_first_chunk::<8>()?;
+    usize::try_from(u64::from_le_bytes(*lines)).ok()
+}
+
+/// Takes the snapshot away before the registry is written anew, shorter.
+pub(super) fn forget(dir: &Utf8Path) -> io::Result<()> {
+    match fs::remove_file(dir.join(FOLDER).join(FILE)) {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The files of a snapshot.
+pub(super) struct Place {
+    folder: Utf8PathBuf,
+}
+
+impl Place {
+    /// Those in a cache's folder.
+    pub(super) fn of(folder: &Utf8Path) -> Place {
+        Place { folder: folder.to_owned() }
+    }
+
+    /// Says that the cache is about to be ahead of the snapshot.
+    pub(super) fn mark(&self) -> io::Result<()> {
+        fs::write(self.folder.join(AHEAD), std::process::id().to_string())
+    }
+
+    /// Replaces the snapshot by what `fill` writes, and takes the mark away.
+    pub(super) fn replace(
+        &self,
+        installation: Uuid,
+        registry_lines: usize,
+        fill: impl FnOnce(&mut Writer) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let file = NamedTempFile::new_in(&self.folder)?;
+        let mut writer = Writer { out: BufWriter::new(file), sum: Sha256::new() };
+        writer.bytes(HEAD)?;
+        writer.bytes(&VERSION.to_le_bytes())?;
+        writer.bytes(installation.as_bytes())?;
+        writer.bytes(&(registry_lines as u64).to_le_bytes())?;
+        fill(&mut writer)?;
+        writer.bytes(&[END])?;
+        let Writer { mut out, sum } = writer;
+        out.write_all(&sum.finalize())?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.as_file().sync_all()?;
+        file.persist(self.folder.join(FILE)).map_err(|error| error.error)?;
+        match fs::remove_file(self.folder.join(AHEAD)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the snapshot of an installation. None where there is none, or it is damaged or of another installation.
+    pub(super) fn read(&self, installation: Uuid) -> io::Result<Option<Snapshot>> {
+        match fs::read(self.folder.join(FILE)) {
+            Ok(bytes) => Ok(parse(&bytes, installation)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Writes records and sums up what it wrote.
+pub(super) struct Writer {
+    out: BufWriter<NamedTempFile>,
+    sum: Sha256,
+}
+
+impl Writer {
+    /// Writes a record of a table.
+    pub(super) fn record(&mut self, table: u8, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.bytes(&[table])?;
+        for part in [key, value] {
+            let length = u32::try_from(part.len()).map_err(io::Error::other)?;
+            self.bytes(&length.to_le_bytes())?;
+            self.bytes(part)?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sum.update(bytes);
+        self.out.write_all(bytes)
+    }
+}
+
+fn parse(bytes: &[u8], installation: Uuid) -> Option<Snapshot> {
+    let (content, sum) = bytes.split_at_checked(bytes.len().checked_sub(SUM)?)?;
+    if Sha256::digest(content).as_slice() != sum {
+        return None;
+    }
+    let rest = content.strip_prefix(HEAD)?.strip_prefix(&VERSION.to_le_bytes())?;
+    let (_, mut rest) = rest.strip_prefix(installation.as_bytes())?.split_first_chunk::<8>()?;
+    let mut snapshot = Snapshot::default();
+    loop {
+        let (&table, after) = rest.split_first()?;
+        if table == END {
+            return Some(snapshot);
+        }
+        rest = after;
+        let (key, value) = (part(&mut rest)?.to_vec(), part(&mut rest)?.to_vec());
+        snapshot.tables.get_mut(usize::from(table))?.insert(key, value);
+    }
+}
+
+/// The next part of a record, with its length in front.
+fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_first_chunk::<4>()?;
+    let (part, after) = after.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+    *rest = after;
+    Some(part)
+}

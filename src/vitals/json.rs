@@ -1,0 +1,100 @@
+//! The log as JSON: an object on each line, for programs that collect logs.
+
+use std::io::Write;
+use std::sync::Mutex;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use super::entry::{self, Entry};
+use crate::parallel::locked;
+
+/// Writes the log as lines of JSON.
+pub struct JsonLines<W>(Mutex<W>);
+
+impl<W: Write> JsonLines<W> {
+    /// Writes to this.
+    pub fn to(writer: W) -> Self {
+        JsonLines(Mutex::new(writer))
+    }
+}
+
+impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for JsonLines<W> {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut entry = Entry::default();
+        event.record(&mut entry);
+        let line = line(entry, Timestamp::now(), event) + "\n";
+        // A log that can't be written any more is no reason to stop.
+        let _ = locked(&self.0).write_all(line.as_bytes());
+    }
+}
+
+/// One line. The fields of the event are in an object of their own, so that none of them is taken for one of the line's.
+fn line(entry: Entry, at: Timestamp, event: &Event<'_>) -> String {
+    let value = |value: entry::Value| match value {
+        entry::Value::Text(text) => Value::String(text),
+        entry::Value::Other(text) => serde_json::from_str(&text)
+            .ok()
+            .filter(|value: &Value| value.is_number() || value.is_boolean())
+            .unwrap_or(Value::String(text)),
+    };
+    let fields: Map<String, Value> =
+        entry.fields.into_iter().map(|(name, field)| (name.to_owned(), value(field))).collect();
+    let line = serde_json::json!({
+        "time": at,
+        "level": event.metadata().level().as_str(),
+        "target": event.metadata().target(),
+        "message": entry.message,
+        "fields": fields,
+    });
+    line.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, PoisonError};
+
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_an_object_with_its_words_its_level_its_time_and_its_fields() {
+        let written = Written::default();
+        let log = tracing_subscriber::registry().with(JsonLines::to(written.clone()));
+        tracing::subscriber::with_default(log, || {
+            tracing::warn!(fleet = "acme/eu", resource = %"cluster acme/a", line = 7, author = None::<&str>, "waits: a\nb");
+            tracing::info!(message = "done", level = "true");
+        });
+        let bytes = locked(&written.0).clone();
+        let lines: Vec<Value> = String::from_utf8(bytes)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0]["time"].as_str().unwrap().parse::<Timestamp>().is_ok());
+        assert_eq!(lines[0]["level"], "WARN");
+        assert_eq!(lines[0]["target"], "streamfleet::vitals::json::tests");
+        assert_eq!(lines[0]["message"], "waits: a\nb");
+        let fields = serde_json::json!({"fleet": "acme/eu", "resource": "cluster acme/a", "line": 7});
+        assert_eq!(lines[0]["fields"], fields);
+        assert_eq!((&lines[1]["level"], &lines[1]["fields"]["level"]), (&"INFO".into(), &"true".into()));
+    }
+}
