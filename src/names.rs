@@ -140,6 +140,11 @@ impl Domain {
     pub fn is_within(&self, other: &Domain) -> bool {
         self == other || self.0.strip_suffix(other.as_str()).is_some_and(|rest| rest.ends_with('.'))
     }
+
+    /// Whether strangers may register names directly below it, as below `co.uk`, by the list at publicsuffix.org.
+    pub fn is_public_suffix(&self) -> bool {
+        psl::suffix_str(self.as_str()) == Some(self.as_str())
+    }
 }
 
 checked_string!(Domain);
@@ -319,6 +324,17 @@ mod tests {
         );
         assert!(child.is_within(&parent) && parent.is_within(&parent));
         assert!(!parent.is_within(&child) && !other.is_within(&parent));
+    }
+
+    #[test]
+    fn a_domain_below_which_strangers_register_names_is_a_public_suffix() {
+        let is_public_suffix = |domain: &str| domain.parse::<Domain>().unwrap().is_public_suffix();
+        for suffix in ["co.uk", "github.io", "anything.ck", "CO.UK"] {
+            assert!(is_public_suffix(suffix), "{suffix}");
+        }
+        for domain in ["example.com", "k.example.co.uk", "kafka.internal", "kafka.corp.internal", "www.ck"] {
+            assert!(!is_public_suffix(domain), "{domain}");
+        }
     }
 
     #[test]

@@ -67,6 +67,15 @@ const SHOWN_ELSEWHERE: &[(Kind, &str, &str, &str)] = &[
     (Kind::Organization, "quotas.fleets", CAPACITY, "1 of 0 quotas.fleets"),
     (Kind::Organization, "quotas.clusters", CAPACITY, "1 of 1 quotas.clusters"),
     (Kind::Organization, "quotas.kafka_units", CAPACITY, "2 of 2 quotas.kafka_units"),
+    (Kind::Organization, "quotas.base_domains", CAPACITY, "1 of 1 quotas.base_domains"),
+    (Kind::Organization, "quotas.identity_providers", CAPACITY, "1 of 1 quotas.identity_providers"),
+    (Kind::Organization, "quotas.cloud_accounts", CAPACITY, "1 of 1 quotas.cloud_accounts"),
+    (
+        Kind::Organization,
+        "domains",
+        include_str!("../src/catalog/tests/domains.rs"),
+        "fn an_organization_may_have_what_its_domains_name_and_what_is_below",
+    ),
     (
         Kind::Cluster,
         "advanced_config.scale_down_to",
@@ -156,6 +165,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
     };
     let mut documents: BTreeMap<&str, Value> = DOCUMENTS.iter().map(read).collect();
     merge(documents.get_mut("us").unwrap(), &yaml("{identifier: us}"));
+    merge(documents.get_mut("organization").unwrap(), &yaml("{domains: [example.com]}"));
     documents
 }
 

@@ -41,7 +41,8 @@ fn document(folder: &'static str, kind: &'static str, name: &str, fields: &str) 
 }
 
 fn organization(name: &'static str) -> Document {
-    document("", "Organization", name, "quotas:\n  clusters: 4\n  kafka_units: 12\n")
+    let fields = format!("quotas:\n  clusters: 4\n  kafka_units: 12\ndomains: [kafka.{name}.example.com]\n");
+    document("", "Organization", name, &fields)
 }
 
 fn fleet(folder: &'static str, name: &str, (tenancy, path, domain): (&str, bool, bool)) -> Document {

@@ -38,7 +38,10 @@ impl Tree {
             let name = format!("org-{organization:02}");
             tree.put(
                 &format!("organizations/{name}.yaml"),
-                &format!("{}identifier: {name}\n", header("Organization")),
+                &format!(
+                    "{}identifier: {name}\ndomains: [kafka.{name}.example.com]\n",
+                    header("Organization")
+                ),
             );
             tree.put(&format!("{name}/base-domains.yaml"), &base_domain(&name));
         }

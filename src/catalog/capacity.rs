@@ -24,6 +24,9 @@ enum What {
     Fleets,
     Clusters,
     OrganizationUnits,
+    BaseDomains,
+    IdentityProviders,
+    CloudAccounts,
 }
 
 impl What {
@@ -34,6 +37,34 @@ impl What {
             What::Fleets => "quotas.fleets",
             What::Clusters => "quotas.clusters",
             What::OrganizationUnits => "quotas.kafka_units",
+            What::BaseDomains => "quotas.base_domains",
+            What::IdentityProviders => "quotas.identity_providers",
+            What::CloudAccounts => "quotas.cloud_accounts",
+        }
+    }
+
+    /// What limits how many resources of a kind an organization has; none for organizations, and for clusters, which have
+    /// other limits as well.
+    fn of(kind: Kind) -> Option<What> {
+        match kind {
+            Kind::Fleet => Some(What::Fleets),
+            Kind::BaseDomain => Some(What::BaseDomains),
+            Kind::IdentityProvider => Some(What::IdentityProviders),
+            Kind::CloudAccount => Some(What::CloudAccounts),
+            Kind::Organization | Kind::Cluster => None,
+        }
+    }
+
+    /// The limit that an organization has; none where it has none, and for the limits of fleets.
+    fn limit(self, quotas: &Quotas) -> Option<u32> {
+        match self {
+            What::Tenants | What::FleetUnits => None,
+            What::Fleets => quotas.fleets,
+            What::Clusters => quotas.clusters,
+            What::OrganizationUnits => quotas.kafka_units,
+            What::BaseDomains => quotas.base_domains,
+            What::IdentityProviders => quotas.identity_providers,
+            What::CloudAccounts => quotas.cloud_accounts,
         }
     }
 }
@@ -75,24 +106,20 @@ impl Ledger {
     }
 }
 
-/// Lets new fleets wait that their organization has no room for.
-pub(super) fn place_fleets(draft: &mut Draft) {
+/// Lets new resources of a kind wait that their organization has no room for. Clusters have rules of their own.
+pub(super) fn place_new(draft: &mut Draft, kind: Kind) {
+    let Some(what) = What::of(kind) else { return };
     let mut ledger = Ledger::default();
-    for key in draft.recorded.resources.keys().filter(|key| key.kind == Kind::Fleet) {
-        ledger.add(&ResourceKey::organization(&key.organization), What::Fleets, 1);
+    for key in draft.recorded.resources.keys().filter(|key| key.kind == kind) {
+        ledger.add(&ResourceKey::organization(&key.organization), what, 1);
     }
     let is_new = |key: &&ResourceKey| draft.record(key).is_none();
-    let to_apply = draft.settled_of(Kind::Fleet).filter(|(_, settled)| settled.basis == Basis::Document);
+    let to_apply = draft.settled_of(kind).filter(|(_, settled)| settled.basis == Basis::Document);
     let new: Vec<_> = to_apply.map(|(key, _)| key).filter(is_new).cloned().collect();
     for key in new {
-        let owner = ResourceKey::organization(&key.organization);
-        let demand = [Demand {
-            limit: quotas(draft, &key.organization).fleets,
-            limiter: owner,
-            what: What::Fleets,
-            wanted: 1,
-        }];
-        grant(draft, &mut ledger, &key, demand);
+        let limiter = ResourceKey::organization(&key.organization);
+        let limit = what.limit(&quotas(draft, &key.organization));
+        grant(draft, &mut ledger, &key, [Demand { limiter, what, wanted: 1, limit }]);
     }
 }
 
@@ -132,8 +159,8 @@ fn demands(draft: &Draft, key: &ResourceKey, fleet: &FleetKey, clusters: u32, un
     [
         demand(&fleet_key, What::Tenants, clusters, spec.map(|spec| spec.max_tenants)),
         demand(&fleet_key, What::FleetUnits, units, spec.map(|spec| spec.max_kafka_units)),
-        demand(&owner, What::Clusters, clusters, quotas.clusters),
-        demand(&owner, What::OrganizationUnits, units, quotas.kafka_units),
+        demand(&owner, What::Clusters, clusters, What::Clusters.limit(&quotas)),
+        demand(&owner, What::OrganizationUnits, units, What::OrganizationUnits.limit(&quotas)),
     ]
 }
 
@@ -250,15 +277,19 @@ impl Use {
                 after.add_cluster(&key.organization, Some(&fleet), units(cluster));
             }
         }
-        let fleets = |key: &&ResourceKey| key.kind == Kind::Fleet;
-        let recorded = draft.recorded.resources.keys().filter(fleets);
-        let new = draft.settled.keys().filter(fleets).filter(|key| draft.record(key).is_none());
-        for key in recorded.clone() {
-            before.add(&ResourceKey::organization(&key.organization), What::Fleets, 1);
+        let counted =
+            |key: &ResourceKey| Some((ResourceKey::organization(&key.organization), What::of(key.kind)?));
+        for key in draft.recorded.resources.keys() {
+            let Some((owner, what)) = counted(key) else { continue };
+            before.add(&owner, what, 1);
+            if draft.settled.contains_key(key) || stays(draft, key) {
+                after.add(&owner, what, 1);
+            }
         }
-        let kept = recorded.filter(|key| draft.settled.contains_key(key) || stays(draft, key));
-        for key in kept.chain(new.filter(|key| draft.usable(key).is_some())) {
-            after.add(&ResourceKey::organization(&key.organization), What::Fleets, 1);
+        for key in draft.settled.keys().filter(|key| draft.record(key).is_none()) {
+            if let Some((owner, what)) = counted(key).filter(|_| draft.usable(key).is_some()) {
+                after.add(&owner, what, 1);
+            }
         }
         Self { before, after }
     }
@@ -284,10 +315,14 @@ impl Use {
         organizations.dedup();
         let capacity = |organization: &Identifier| {
             let (key, quotas) = (ResourceKey::organization(organization), quotas(draft, organization));
+            let gauge = |what: What| self.gauge(&key, what, what.limit(&quotas));
             OrganizationCapacity {
-                fleets: self.gauge(&key, What::Fleets, quotas.fleets),
-                clusters: self.gauge(&key, What::Clusters, quotas.clusters),
-                kafka_units: self.gauge(&key, What::OrganizationUnits, quotas.kafka_units),
+                fleets: gauge(What::Fleets),
+                clusters: gauge(What::Clusters),
+                kafka_units: gauge(What::OrganizationUnits),
+                base_domains: gauge(What::BaseDomains),
+                identity_providers: gauge(What::IdentityProviders),
+                cloud_accounts: gauge(What::CloudAccounts),
             }
         };
         organizations.into_iter().map(|organization| (organization.clone(), capacity(organization))).collect()

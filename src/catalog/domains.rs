@@ -1,72 +1,172 @@
-//! Whose a base domain is. A domain, its parents and its children belong to one organization, unless an
-//! administrator's file gives a part of it to another.
+//! Whose a base domain is.
+//!
+//! An organization's `domains` name what it may have, with everything below. An administrator's file that describes a base
+//! domain names that one. Where several organizations may have a domain, the one with the longest name for it has it, so that a
+//! part of a domain can be given to another organization; where these are the same, who came first. An organization that has no
+//! `domains` may have any domain as long as it is the only one beside `root`, which may have any: there is nobody to take from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::draft::{Draft, Finding};
-use crate::names::{Domain, Kind, ResourceKey};
+use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::Document;
 
-/// Refuses base domains that belong to another organization. Who came first keeps a domain.
+/// Refuses base domains that their organization may not have.
 pub(super) fn check(draft: &mut Draft) {
     let mut documents: Vec<&Document> = sound_documents(draft);
     documents.sort_by_cached_key(|document| (draft.seniority(&document.key), document.key.clone()));
+    let administered = documents.iter().filter(|document| is_administered(draft, document));
+    let administered: Vec<&ResourceKey> = administered.map(|document| &document.key).collect();
+    let kept = kept(draft, &documents);
+    let kept_administered = kept.iter().copied().filter(|key| is_recorded_administered(draft, key));
+    let grants = Grants::of(draft, administered.iter().copied().chain(kept_administered));
+    let only = only_organization(draft).cloned();
     let mut owned = Owned::default();
-    for (key, at) in administered(draft, &documents) {
-        owned.insert(key, at);
-    }
+    administered.into_iter().chain(kept).for_each(|key| owned.insert(key.clone()));
     for document in documents {
-        let Ok(domain) = document.key.name.parse::<Domain>() else { continue };
-        if is_administered(draft, document) {
+        let key = &document.key;
+        let Ok(domain) = key.name.parse::<Domain>() else { continue };
+        let of_root = key.organization.as_str() == Identifier::ROOT;
+        let spec = draft.organization(&key.organization);
+        // It waits for its organization, which may name the domain.
+        if spec.is_none() && !of_root {
+            owned.insert(key.clone());
             continue;
         }
-        if owned.by_another(&document.key, &domain) {
-            let problem = Problem::error(
-                "domain-taken",
-                format!("`{domain}` overlaps a domain of another organization"),
-            )
-            .hint(
-                "use another domain, or ask the administrator to delegate this one by describing it in an \
-                         administrator's file",
-            );
-            draft.refuse(document, [Finding::new("/domain", "not this organization's", problem)]);
+        let domains = spec.and_then(|spec| spec.domains.as_ref());
+        let is_named = domains.is_some_and(|domains| domains.contains(&domain));
+        let may_have_any = domains.is_none() && (of_root || only.as_ref() == Some(&key.organization));
+        let finding = if domain.is_public_suffix() && !is_named {
+            public_suffix(&key.organization, &domain)
+        } else if is_administered(draft, document) {
+            continue;
+        } else if grants.length(&key.organization, &domain) == 0 && !may_have_any {
+            not_named(&key.organization, &domain, domains.is_some())
+        } else if grants.of_another(&key.organization, &domain) || owned.by_another(key, &domain, &grants) {
+            taken(&key.organization, &domain)
         } else {
-            owned.insert(document.key.clone(), Standing { delegated: false });
-        }
+            owned.insert(key.clone());
+            continue;
+        };
+        draft.refuse(document, [finding]);
     }
 }
 
-/// How a domain came to be its organization's.
-#[derive(Clone, Copy)]
-struct Standing {
-    /// By an administrator's file: it may lie within another's, and nothing of another's may lie within it.
-    delegated: bool,
+fn public_suffix(organization: &Identifier, domain: &Domain) -> Finding {
+    let problem = Problem::error(
+        "public-suffix",
+        format!("`{domain}` is a public suffix: others register names below it"),
+    )
+    .hint(format!(
+        "use a domain below it that is your own; where all of it is your own, add `domains: [{domain}]` to organization \
+         `{organization}`, which only super users may do"
+    ));
+    Finding::new("/domain", "a public suffix", problem)
 }
 
-/// The domains that are spoken for.
+/// Nothing is said of others: whether a domain is free is no answer to who may not have it.
+fn not_named(organization: &Identifier, domain: &Domain, has_some: bool) -> Finding {
+    let add = match has_some {
+        true => format!("add `{domain}` to the `domains` of organization `{organization}`"),
+        false => format!("add `domains: [{domain}]` to organization `{organization}`"),
+    };
+    let problem = Problem::error(
+        "domain-not-named",
+        format!("organization `{organization}` may not have `{domain}`: its `domains` don't name it"),
+    )
+    .hint(format!("{add}, which only super users may do"));
+    Finding::new("/domain", "not among its `domains`", problem)
+}
+
+fn taken(organization: &Identifier, domain: &Domain) -> Finding {
+    let problem =
+        Problem::error("domain-taken", format!("`{domain}` overlaps a domain of another organization")).hint(
+            format!(
+                "use another domain, or have a super user give this one away by naming it in the `domains` of organization \
+                 `{organization}`"
+            ),
+        );
+    Finding::new("/domain", "not this organization's", problem)
+}
+
+/// The organization beside `root`, where there is one alone. One that is being deleted counts.
+fn only_organization<'d>(draft: &'d Draft<'_>) -> Option<&'d Identifier> {
+    let named = draft.claims.keys().chain(draft.recorded.resources.keys());
+    let mut others = named
+        .filter(|key| key.kind == Kind::Organization && key.name != Identifier::ROOT)
+        .map(|key| &key.organization);
+    let first = others.next()?;
+    others.all(|other| other == first).then_some(first)
+}
+
+/// What organizations may have: domains under their reversed labels, each with those to whom it is given, and all below.
+struct Grants(BTreeMap<String, BTreeSet<Identifier>>);
+
+impl Grants {
+    fn of<'k>(draft: &Draft, administered: impl Iterator<Item = &'k ResourceKey>) -> Grants {
+        let mut grants: BTreeMap<String, BTreeSet<Identifier>> = BTreeMap::new();
+        for key in administered {
+            grants.entry(reversed(&key.name)).or_default().insert(key.organization.clone());
+        }
+        for (key, _) in draft.settled_of(Kind::Organization) {
+            let domains = draft.organization(&key.organization).and_then(|spec| spec.domains.as_ref());
+            for domain in domains.into_iter().flatten() {
+                grants.entry(reversed(domain.as_str())).or_default().insert(key.organization.clone());
+            }
+        }
+        Grants(grants)
+    }
+
+    /// What covers a domain: how long each name is, with those to whom it is given; the longest first.
+    fn covering(&self, domain: &Domain) -> impl Iterator<Item = (usize, &BTreeSet<Identifier>)> {
+        let own = reversed(domain.as_str());
+        let ends: Vec<usize> = own.match_indices('.').map(|(end, _)| end + 1).collect();
+        ends.into_iter().rev().filter_map(move |end| Some((end, self.0.get(&own[..end])?)))
+    }
+
+    /// How long the longest name is by which an organization may have a domain; 0 where there is none.
+    fn length(&self, organization: &Identifier, domain: &Domain) -> usize {
+        let own = self.covering(domain).find(|(_, given)| given.contains(organization));
+        own.map_or(0, |(length, _)| length)
+    }
+
+    /// Whether the longest name for a domain is given to others alone.
+    fn of_another(&self, organization: &Identifier, domain: &Domain) -> bool {
+        self.covering(domain).next().is_some_and(|(_, given)| !given.contains(organization))
+    }
+}
+
+/// The domains that are spoken for, under their reversed labels, so that those within one lie next to each other.
 #[derive(Default)]
-struct Owned(BTreeMap<String, Vec<(ResourceKey, Standing)>>);
+struct Owned(BTreeMap<String, Vec<ResourceKey>>);
 
 impl Owned {
-    /// Domains are kept under their reversed labels, so that those within one lie next to each other.
-    fn insert(&mut self, key: ResourceKey, standing: Standing) {
-        self.0.entry(reversed(&key.name)).or_default().push((key, standing));
+    fn insert(&mut self, key: ResourceKey) {
+        self.0.entry(reversed(&key.name)).or_default().push(key);
     }
 
-    /// Whether a domain that no administrator gave lies within another organization's, or has one within itself.
-    fn by_another(&self, key: &ResourceKey, domain: &Domain) -> bool {
-        let is_foreign = |owner: &ResourceKey| owner.organization != key.organization;
+    /// Whether a domain lies within another organization's, or has one within itself, and what lies within was not given to its
+    /// organization by a longer name than to the other.
+    fn by_another(&self, key: &ResourceKey, domain: &Domain, grants: &Grants) -> bool {
         let own = reversed(domain.as_str());
-        let parents =
-            own.match_indices('.').map(|(end, _)| &own[..=end]).filter(|parent| parent.len() < own.len());
-        let mut above = parents.chain([own.as_str()]).filter_map(|parent| self.0.get(parent)).flatten();
-        let mut below = self.0.range(own.clone()..).take_while(|(name, _)| name.starts_with(&own));
-        // What an administrator gave to another out of this domain is no reason to refuse the domain.
-        above.any(|(owner, _)| is_foreign(owner))
-            || below.any(|(name, owners)| {
-                *name != own
-                    && owners.iter().any(|(owner, standing)| is_foreign(owner) && !standing.delegated)
+        let is_foreign = |owner: &&ResourceKey| owner.organization != key.organization;
+        let parents = own.match_indices('.').map(|(end, _)| &own[..=end]);
+        let mut above = parents.filter_map(|parent| self.0.get(parent)).flatten().filter(is_foreign);
+        let mut below = self
+            .0
+            .range(own.clone()..)
+            .take_while(|(name, _)| name.starts_with(&own))
+            .filter(|(name, _)| **name != own)
+            .flat_map(|(_, owners)| owners)
+            .filter(is_foreign);
+        let is_given = |within: &Domain, to: &Identifier, by: &Identifier| {
+            grants.length(to, within) > grants.length(by, within)
+        };
+        above.any(|owner| !is_given(domain, &key.organization, &owner.organization))
+            || below.any(|owner| {
+                let within = owner.name.parse::<Domain>();
+                !within.is_ok_and(|within| is_given(&within, &owner.organization, &key.organization))
             })
     }
 }
@@ -82,19 +182,16 @@ fn sound_documents<'a>(draft: &Draft<'a>) -> Vec<&'a Document> {
     draft.documents_of(Kind::BaseDomain).into_iter().filter(is_sound).collect()
 }
 
-/// What needs no judgement: what administrators gave, and what stays as it was applied.
-fn administered(draft: &Draft, sound: &[&Document]) -> Vec<(ResourceKey, Standing)> {
-    let given = sound.iter().filter(|document| is_administered(draft, document));
-    let given = given.map(|document| (document.key.clone(), Standing { delegated: true }));
+/// What stays as it was applied, since no sound document describes it.
+fn kept<'a>(draft: &Draft<'a>, sound: &[&Document]) -> Vec<&'a ResourceKey> {
     let judged = |key: &ResourceKey| sound.iter().any(|document| document.key == *key);
-    let kept = draft.recorded.resources.keys().filter(|key| {
+    let recorded = draft.recorded;
+    let kept = recorded.resources.keys().filter(|key| {
         key.kind == Kind::BaseDomain
             && (draft.claims.contains_key(key) || draft.settled.contains_key(key))
             && !judged(key)
     });
-    given
-        .chain(kept.map(|key| (key.clone(), Standing { delegated: is_recorded_administered(draft, key) })))
-        .collect()
+    kept.collect()
 }
 
 fn is_administered(draft: &Draft, document: &Document) -> bool {

@@ -224,6 +224,12 @@ pub struct OrganizationCapacity {
     pub clusters: Gauge,
     /// The units of its clusters.
     pub kafka_units: Gauge,
+    /// Its base domains.
+    pub base_domains: Gauge,
+    /// Its identity providers.
+    pub identity_providers: Gauge,
+    /// Its cloud accounts.
+    pub cloud_accounts: Gauge,
 }
 
 /// Something about a resource that a person should know, in Kubernetes' shape.

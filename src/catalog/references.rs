@@ -6,7 +6,9 @@ use crate::catalog::{Hold, buckets, capacity, hosts, versions};
 use crate::config::UnitCatalogue;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
-use crate::spec::{BaseDomain, Cluster, Document, Fleet, InfraType, Spec, TenancyMode, ZoneCount};
+use crate::spec::{
+    BaseDomain, Cluster, Document, Fleet, InfraType, Organization, Role, Spec, TenancyMode, ZoneCount,
+};
 
 /// What is found when the references of one document are followed.
 #[derive(Default)]
@@ -24,7 +26,11 @@ pub(super) fn check(draft: &mut Draft, kind: Kind) {
             Spec::BaseDomain(domain) => outcome.base_domain(draft, document, domain),
             Spec::Fleet(fleet) => outcome.fleet(draft, document, fleet),
             Spec::Cluster(cluster) => outcome.cluster(draft, document, cluster),
-            Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::CloudAccount(_) => {}
+            Spec::Organization(organization) => {
+                let warning = last_admin_gone(draft, document, organization);
+                draft.problems.extend(warning);
+            }
+            Spec::IdentityProvider(_) | Spec::CloudAccount(_) => {}
         }
         draft.refuse(document, outcome.findings);
         if let Some(hold) = outcome.waits {
@@ -188,6 +194,22 @@ fn unfit_layout(cluster: &Cluster, before: Option<&Cluster>, units: &UnitCatalog
     let problem = Problem::error("unfit-zones", message)
         .hint(format!("use other `kafka_units`, or one of these for `number_of_zones`: {}", fit.join(", ")));
     Some(Finding::new("/advanced_config/number_of_zones", format!("{zones} zones"), problem))
+}
+
+/// An organization that had an admin, and has none with its document as it is now.
+fn last_admin_gone(draft: &Draft, document: &Document, organization: &Organization) -> Option<Problem> {
+    let has_admin = |it: &Organization| it.members.iter().any(|member| member.role == Role::Admin);
+    let Spec::Organization(before) = draft.last_good(&document.key)? else { return None };
+    let is_gone = has_admin(before) && !has_admin(organization);
+    is_gone.then(|| {
+        let message = format!(
+            "organization `{}` has no admin any more: super users alone can change its members and approve what waits",
+            document.key.name
+        );
+        Problem::warning("no-admin", message)
+            .at(document.locate("/members"), "no admin among them")
+            .hint("give a member `role: admin`, or leave it so where that is meant")
+    })
 }
 
 /// Where a cluster and its fleet say different things.

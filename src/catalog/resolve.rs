@@ -45,9 +45,7 @@ pub fn resolve(
             domains::check(&mut draft);
         }
         draft.settle(kind);
-        if kind == Kind::Fleet {
-            capacity::place_fleets(&mut draft);
-        }
+        capacity::place_new(&mut draft, kind);
     }
     let certificates = certificates::of_usable_domains(&draft);
     certificates::check_clusters(&mut draft, &certificates);

@@ -11,7 +11,7 @@ mod words;
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 
-use crate::catalog::{Condition, Gauge, ResourceStatus, Status};
+use crate::catalog::{Condition, Gauge, OrganizationCapacity, ResourceStatus, Status};
 use crate::health;
 use crate::names::ResourceKey;
 use crate::plan::preflight::OPERATOR_MISSING;
@@ -91,13 +91,7 @@ impl Page<'_> {
     }
 
     fn organization(&mut self, plan: &OrganizationPlan) {
-        let capacity = &plan.capacity;
-        let gauges = [
-            gauge("units", &capacity.kafka_units),
-            gauge("clusters", &capacity.clusters),
-            gauge("fleets", &capacity.fleets),
-        ];
-        self.header(&format!("organization {}", plan.organization), &gauges.join("    "));
+        self.header(&format!("organization {}", plan.organization), &gauges(&plan.capacity).join("    "));
         plan.changes.iter().for_each(|change| self.change(change, None));
         self.text.push('\n');
     }
@@ -331,6 +325,26 @@ fn ways_out(change: &Change, tree: &str) -> Vec<String> {
 /// Whether a remark stands with a step, and not by itself.
 fn is_of_a_step(change: &Change, remark: &Remark) -> bool {
     change.steps.iter().any(|step| remark.object() == Some(&step.object))
+}
+
+/// What an organization uses of its limits. What is nothing but a number of documents is named where it is limited.
+fn gauges(capacity: &OrganizationCapacity) -> Vec<String> {
+    let OrganizationCapacity {
+        fleets,
+        clusters,
+        kafka_units,
+        base_domains,
+        identity_providers,
+        cloud_accounts,
+    } = capacity;
+    let always = [("units", kafka_units), ("clusters", clusters), ("fleets", fleets)];
+    let documents = [
+        ("base domains", base_domains),
+        ("identity providers", identity_providers),
+        ("cloud accounts", cloud_accounts),
+    ];
+    let limited = documents.into_iter().filter(|(_, gauge)| gauge.limit.is_some());
+    always.into_iter().chain(limited).map(|(what, of)| gauge(what, of)).collect()
 }
 
 /// `units 6 → 7 of 40`, `clusters 3 of 10`.

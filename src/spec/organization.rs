@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::names::Identifier;
+use crate::names::{Domain, Identifier};
 
 /// A tenant of the installation: what it is called, what it may use and who acts for it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -18,9 +18,14 @@ pub struct Organization {
     /// What all its fleets and clusters together may use.
     #[serde(default)]
     pub quotas: Quotas,
+    /// What its base domains may be: these domains and everything below them. Super users alone change it through the API.
+    /// Without it, the only organization of an installation may have any domain; where there are several, none.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub domains: Option<Vec<Domain>>,
     /// Who acts for the organization, and how far.
     #[serde(default)]
-    #[schemars(length(max = 500))]
+    #[schemars(length(min = 1, max = 500))]
     pub members: Vec<Member>,
 }
 
@@ -40,6 +45,18 @@ pub struct Quotas {
     #[serde(default)]
     #[schemars(range(min = 0, max = 100_000))]
     pub kafka_units: Option<u32>,
+    /// How many base domains it may have.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1000))]
+    pub base_domains: Option<u32>,
+    /// How many identity providers it may have.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1000))]
+    pub identity_providers: Option<u32>,
+    /// How many cloud accounts it may have.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1000))]
+    pub cloud_accounts: Option<u32>,
 }
 
 /// A person who acts for an organization.
@@ -47,7 +64,7 @@ pub struct Quotas {
 #[serde(deny_unknown_fields)]
 pub struct Member {
     /// The person's e-mail address.
-    #[schemars(length(max = 254), regex(pattern = r"^[^@\s]+@[^@\s]+$"), extend("x-expected" = "an e-mail address"))]
+    #[schemars(length(max = 254), regex(pattern = r"^[^@\s\x00-\x1f\x7f-\x9f]+@[^@\s\x00-\x1f\x7f-\x9f]+$"), extend("x-expected" = "an e-mail address"))]
     pub email: String,
     /// What the person may do.
     pub role: Role,

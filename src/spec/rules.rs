@@ -39,6 +39,11 @@ impl Rules<'_> {
         around.find_map(find).unwrap_or(Span { start: 0, end: 0 })
     }
 
+    /// Whether a field has a value, be it an empty list.
+    fn is_given(&self, pointer: &str) -> bool {
+        self.places.iter().any(|(at, _)| **at == *pointer)
+    }
+
     /// Refuses what stands at a pointer.
     fn refuse(
         &mut self,
@@ -58,6 +63,15 @@ impl Rules<'_> {
                 "root-members",
                 "the organization `root` can't have members",
                 "remove `members`; the super users of the environment belong to `root`, and nobody else",
+            );
+        }
+        let is_root = organization.identifier.as_str() == Identifier::ROOT;
+        if !is_root && organization.members.is_empty() && self.is_given("/members") {
+            self.refuse(
+                "/members",
+                "no-members",
+                "`members` is an empty list, which would lock everybody out",
+                "name a member, or leave `members` out where super users alone act for the organization",
             );
         }
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();

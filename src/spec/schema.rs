@@ -24,6 +24,9 @@ use crate::spec::{
 /// Where the schema of `null`, `""` and `{}` stands.
 const ABSENT: &str = "absent";
 
+/// A text without control characters.
+const NO_CONTROL: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]*$";
+
 /// What is said about a value, and does not decide whether it is valid.
 const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "examples"];
 
@@ -47,6 +50,7 @@ pub enum Sent {
 /// and with secrets as the values themselves.
 pub fn sent(kind: Kind, sent: Sent) -> Value {
     let mut schema = fields_of(kind);
+    on_one_line(&mut schema);
     as_sent(&mut schema, sent);
     with_absent(&schema)
 }
@@ -155,7 +159,11 @@ fn lenient(schema: &Value) -> Value {
         for (name, field) in fields {
             *field = lenient(field);
             if !is_required(name) {
-                *field = or(field.take(), json!({"$ref": format!("#/definitions/{ABSENT}")}));
+                let blank = blank(field);
+                *field = or(field.take(), absent());
+                if let Some(blank) = blank {
+                    *field = or(field.take(), blank);
+                }
             }
         }
     }
@@ -175,6 +183,41 @@ fn lenient(schema: &Value) -> Value {
     let spellings: Vec<String> =
         shape::choices(&schema).iter().flatten().map(|value| any_case(value)).collect();
     or(schema, json!({"type": "string", "pattern": format!("^({})$", spellings.join("|"))}))
+}
+
+fn absent() -> Value {
+    json!({"$ref": format!("#/definitions/{ABSENT}")})
+}
+
+/// An object whose fields are all absent is absent itself. One that needs none of its fields takes that already.
+fn blank(schema: &Value) -> Option<Value> {
+    let fields = schema.get("properties")?.as_object()?;
+    schema.get("required")?.as_array().filter(|names| !names.is_empty())?;
+    let fields: Map<String, Value> = fields.keys().map(|name| (name.clone(), absent())).collect();
+    Some(json!({"type": "object", "properties": fields, "additionalProperties": false}))
+}
+
+/// Refuses control characters in texts of one line, as the reader does.
+fn on_one_line(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    let is_text = match fields.get("type") {
+        Some(Value::String(kind)) => kind == "string",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
+        _ => false,
+    };
+    let is_bound =
+        ["pattern", "enum", "const", "x-lines", "x-secret"].iter().any(|key| fields.contains_key(*key));
+    if is_text && !is_bound {
+        fields.insert("pattern".to_owned(), NO_CONTROL.into());
+    }
+    for key in ["properties", "items", "additionalProperties", "anyOf", "oneOf"] {
+        match fields.get_mut(key) {
+            Some(Value::Object(inner)) if key == "properties" => inner.values_mut().for_each(on_one_line),
+            Some(Value::Array(ways)) => ways.iter_mut().for_each(on_one_line),
+            Some(inner) => on_one_line(inner),
+            None => {}
+        }
+    }
 }
 
 /// One schema or another, with what is said about the first said about both.
@@ -214,8 +257,11 @@ fn tidy(schema: &mut Schema) {
     if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
         schema.remove("format");
     }
-    // It says no more than that the field is optional.
-    if schema.get("default").is_some_and(Value::is_null) {
+    // It says no more than that the field is optional. An empty list is none where it may not be given.
+    let may_be_empty = !schema.contains_key("minItems");
+    let is_nothing =
+        |usual: &Value| usual.is_null() || !may_be_empty && usual.as_array().is_some_and(Vec::is_empty);
+    if schema.get("default").is_some_and(is_nothing) {
         schema.remove("default");
     }
     schema.retain(|key, _| !key.starts_with("x-"));

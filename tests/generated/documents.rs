@@ -29,8 +29,8 @@ impl Author {
         let documents = self.documents(organization, choices);
         let text: String = documents.iter().map(|document| format!("{document}\n---\n")).collect();
         tree.write(&format!("{organization}/all.yaml"), text);
-        let document =
-            json!({"apiVersion": "streamfleet/v1", "kind": "Organization", "identifier": organization});
+        let document = json!({"apiVersion": "streamfleet/v1", "kind": "Organization", "identifier": organization,
+                "domains": [format!("{organization}.k.example.com")]});
         tree.write(&format!("{organization}.yaml"), document.to_string());
     }
 

@@ -14,6 +14,7 @@ pub(super) fn created(kind: Kind) -> Value {
             "identifier": "acme",
             "display_name": "Acme",
             "quotas": {"clusters": 20},
+            "domains": ["kafka.acme.example.com"],
             "members": [{"email": "ann@acme.example.com", "role": "admin"}],
         }}}),
         Kind::Fleet => json!({"byok": {"summary": "Kubernetes of one's own", "value": {

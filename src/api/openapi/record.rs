@@ -148,7 +148,8 @@ fn given(schema: Value) -> Value {
         return secret;
     }
     schema.retain(|key, value| match key.as_str() {
-        "$schema" | "default" => false,
+        // What is left out is shown as an empty list.
+        "$schema" | "default" | "minItems" => false,
         "additionalProperties" => value.is_object(),
         key => !key.starts_with("x-"),
     });

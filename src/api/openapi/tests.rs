@@ -127,6 +127,43 @@ fn what_is_taken_is_what_a_document_has_without_its_head() {
 }
 
 #[test]
+fn what_is_described_is_what_is_taken() {
+    let document = document("/");
+    let taken = |name: &str, value: Value| {
+        let schema = json!({"$ref": format!("#/components/schemas/{name}")});
+        jsonschema::draft202012::is_valid(&whole(&schema, &document), &value)
+    };
+    let order = |owner: Value, days: Value| json!({"name": "ci", "organization": "*", "access": "read", "owner": owner, "days": days});
+    assert!(
+        taken("TokenNew", order(Value::Null, Value::Null)) && !taken("TokenNew", order(json!(1), json!(1)))
+    );
+    // No text of one line has a control character.
+    for (name, with) in [
+        ("OrganizationPatch", json!({"display_name": "a\u{7}b"})),
+        ("OrganizationPatch", json!({"members": [{"email": "a\u{1}@example.com", "role": "admin"}]})),
+        ("OrganizationPatch", json!({"display_name": "two\nlines"})),
+        ("ClusterPatch", json!({"region": "a\u{85}b"})),
+        ("ClusterPatch", json!({"tags": [{"key": "a\u{0}", "value": "b"}]})),
+    ] {
+        let text = with.to_string();
+        assert!(!taken(name, with), "{text}");
+    }
+    assert!(taken("OrganizationPatch", json!({"display_name": "Acme \u{e9}t\u{e9}", "members": null})));
+    // An empty list of members would lock everybody out, and is how it is shown that there are none.
+    assert!(!taken("OrganizationPatch", json!({"members": []})));
+    let shown = &document["components"]["schemas"]["Organization"]["properties"]["members"];
+    assert_eq!(shown["minItems"], Value::Null, "{shown}");
+    // Where nothing is said of a provider, there is none.
+    let provider = |provider: Value| json!({"advanced_config": {"tiered_storage_provider": provider}});
+    for nothing in [json!({}), json!(null), json!({"cloud_account": "", "cloud_region": null})] {
+        assert!(taken("ClusterPatch", provider(nothing.clone())), "{nothing}");
+    }
+    for wrong in [json!({"cloud_acount": ""}), json!({"cloud_account": "A B"})] {
+        assert!(!taken("ClusterPatch", provider(wrong.clone())), "{wrong}");
+    }
+}
+
+#[test]
 fn every_parameter_of_a_path_is_described() {
     for (path, operations) in document("/")["paths"].as_object().unwrap() {
         let named: Vec<&str> =
@@ -196,7 +233,7 @@ fn refusals_of_writes() -> Vec<Refused> {
         Refused::Protected { key: key.clone(), by: Guard::Protection },
         Refused::NotEmpty { key, by: Vec::new() },
         Refused::Edit(Box::new(Mistake::error("edit-place", "why"))),
-        Refused::Limits,
+        Refused::Limits("quotas"),
         Refused::Stale { now: None },
         Refused::ReadOnly { why: why.clone(), hint: hint.clone() },
         Refused::Away { why: why.clone(), hint: hint.clone(), retry_after: std::time::Duration::ZERO },

@@ -109,7 +109,7 @@ pub(super) fn events() -> Value {
     let event = object(
         "A decision, or what came of it.",
         json!({
-            "number": {"type": "integer", "minimum": 0, "description": "Greater than that of each event before."},
+            "id": {"type": "string", "description": "What it is known by."},
             "at": time(),
             "actor": {"type": "string", "description": "Who made it happen. To members of an organization, a super user who changed something over HTTP is `a super user`."},
             "commit": {
@@ -185,7 +185,7 @@ pub(super) fn new_token() -> Value {
         "properties": {
             "name": {"type": "string", "minLength": 1, "maxLength": 64, "description": "What to call it."},
             "owner": {
-                "type": "string",
+                "type": ["string", "null"],
                 "maxLength": 254,
                 "description": "The e-mail address of who it speaks for. By default the caller's; only super users make tokens \
                                 for others.",
@@ -193,7 +193,7 @@ pub(super) fn new_token() -> Value {
             "organization": reach(),
             "access": access(),
             "days": {
-                "type": "integer",
+                "type": ["integer", "null"],
                 "minimum": 1,
                 "maximum": 365,
                 "description": "How many days it holds. By default 90 or, if that is less, as many as the caller's own token \

@@ -9,12 +9,11 @@ pub const HOW_SECRETS: &str = "give the value itself as a string, which is kept 
 pub const HOW_NEW_SECRETS: &str = "give the value itself as a string, which is kept encrypted";
 
 /// Words for files, each with those for who sends JSON.
-const WORDS: [(&str, &str); 10] = [
+const WORDS: [(&str, &str); 9] = [
     (
         "describe it in an Organization document in an administrator's file, or",
         "have the administrators of this installation make it, or",
     ),
-    (" by describing it in an administrator's file", ""),
     (
         ", and mind the `|` before a text of several lines",
         ", and send it as one string, with `\\n` for each end of a line",
@@ -73,6 +72,9 @@ fn pair(quoted: &str) -> String {
     let value = match value {
         "true" | "false" => value.to_owned(),
         number if number.bytes().all(|byte| byte.is_ascii_digit()) => number.to_owned(),
+        list if let Some(item) = list.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) => {
+            format!("[\"{item}\"]")
+        }
         text => format!("\"{text}\""),
     };
     format!("\"{name}\": {value}")
@@ -99,6 +101,10 @@ mod tests {
                 "set `\"max_tenants\": 1`, or use Shared or Isolated",
             ),
             ("put `private: true` back", "put `\"private\": true` back"),
+            (
+                "add `domains: [k.example.com]` to organization `acme`",
+                "add `\"domains\": [\"k.example.com\"]` to organization `acme`",
+            ),
             ("there is `eu`; or describe `us` first", "there is `eu`; or make `us` first"),
             (
                 "remove `advanced_config.storage.class`; to have it otherwise, describe a new cluster beside it",

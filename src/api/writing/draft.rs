@@ -15,8 +15,14 @@ use crate::secret::{self, Keyring};
 use crate::spec::edit::{self, Reason, Refusal};
 use crate::spec::{Document, Documents, Safeguards, Spec};
 
-/// The field with the limits of an organization.
-const QUOTAS: &str = "quotas";
+/// The fields of an organization that limit it, which only super users may change.
+const LIMITS: [&str; 2] = ["quotas", "domains"];
+
+/// Whether somebody who is no super user may change who the members of an organization are.
+fn has_admin(organization: &Value) -> bool {
+    let members = organization.get("members").and_then(Value::as_array);
+    members.is_some_and(|members| members.iter().any(|member| member["role"] == "admin"))
+}
 
 /// An edit of a file that was not made yet.
 #[derive(Debug)]
@@ -196,11 +202,18 @@ impl Basis<'_> {
         let shown = document.map(|document| Value::Object(interface::spec_fields(&document.spec)));
         let stands = Stands { written: Some(&written), shown: shown.as_ref() };
         let mut wanted = body::wanted(wish, stands)?;
-        if key.kind == Kind::Organization
-            && !wish.may_limit
-            && wanted.document.get(QUOTAS) != written.get(QUOTAS)
-        {
-            return Err(Refused::Limits);
+        if key.kind == Kind::Organization && !wish.may_limit {
+            let changed = |field: &&str| wanted.document.get(field) != written.get(field);
+            if let Some(field) = LIMITS.into_iter().find(|field| changed(field)) {
+                return Err(Refused::Limits(field));
+            }
+            if has_admin(&written) && !has_admin(&wanted.document) {
+                return Err(Refused::Invalid(vec![Fault::at(
+                    "/members",
+                    format!("organization `{}` would have no admin any more", key.name),
+                    "keep a member whose role is `admin`, or ask a super user",
+                )]));
+            }
         }
         let new = self.without_old(key, &written, &mut wanted.document, wanted.secrets);
         self.seal(key, &mut wanted.document, new)?;

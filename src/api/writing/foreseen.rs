@@ -47,7 +47,7 @@ impl Edited<'_> {
     fn foreseen(&self, wish: &Wish, problem: &Problem, pointer: Option<&str>) -> Fault {
         let fault = match self.is_own(&wish.key, problem) {
             true => self.own_fault(wish, problem),
-            false => self.fault_elsewhere(&wish.key, problem),
+            false => self.fault_elsewhere(wish, problem),
         };
         // Where the document leaves the field out, the plan names the document.
         let is_field = |found: &String| !HEADER.iter().any(|name| found.strip_prefix('/') == Some(*name));

@@ -81,7 +81,7 @@ impl Edited<'_> {
         }
         if !errors.is_empty() || !broken.is_empty() {
             let own = errors.into_iter().map(|problem| self.own_fault(wish, problem));
-            let others = broken.into_iter().map(|problem| self.fault_elsewhere(key, problem));
+            let others = broken.into_iter().map(|problem| self.fault_elsewhere(wish, problem));
             let mut faults: Vec<Fault> = own.chain(others).collect();
             faults.dedup();
             return Err(Refused::Invalid(faults));
@@ -117,11 +117,13 @@ impl Edited<'_> {
         let Some(file) = self.documents.files.get(self.path) else { return false };
         let documents = file.documents.iter().map(|document| (Some(&document.key), &document.origin));
         let invalid = file.invalid.iter().map(|document| (Some(&document.key), &document.origin));
+        // Where nothing in the file is it, its document is so wrong that it doesn't say what it is.
+        let is_told = documents.clone().chain(invalid.clone()).any(|(its, _)| its == Some(key));
         let unreadable = file.unreadable.iter().map(|place| (None, &place.origin));
         let mut begins: Vec<(u32, bool)> = documents
             .chain(invalid)
             .chain(unreadable)
-            .map(|(its, Origin { line, .. })| (*line, its == Some(key)))
+            .map(|(its, Origin { line, .. })| (*line, its == Some(key) || (its.is_none() && !is_told)))
             .collect();
         begins.sort_unstable();
         let around = begins.iter().rev().find(|(line, _)| *line <= location.line).or(begins.first());
@@ -146,11 +148,11 @@ impl Edited<'_> {
         Fault { pointer, detail: advice::detail(problem), hint, file: None, line: None }
     }
 
-    /// What would be wrong elsewhere. What another organization has is nobody else's business.
-    pub(super) fn fault_elsewhere(&self, key: &ResourceKey, problem: &Problem) -> Fault {
+    /// What would be wrong elsewhere. What another organization has is told to super users alone.
+    pub(super) fn fault_elsewhere(&self, wish: &Wish, problem: &Problem) -> Fault {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
-        if concerned.is_some_and(|other| other.organization != key.organization) {
+        if !wish.may_limit && concerned.is_some_and(|other| other.organization != wish.key.organization) {
             let why = "what another organization has would no longer be right with it";
             return Fault::at(
                 "",
@@ -250,6 +252,19 @@ impl Edited<'_> {
                     ("quotas.fleets", was.fleets, now.fleets, capacity.fleets),
                     ("quotas.clusters", was.clusters, now.clusters, capacity.clusters),
                     ("quotas.kafka_units", was.kafka_units, now.kafka_units, capacity.kafka_units),
+                    ("quotas.base_domains", was.base_domains, now.base_domains, capacity.base_domains),
+                    (
+                        "quotas.identity_providers",
+                        was.identity_providers,
+                        now.identity_providers,
+                        capacity.identity_providers,
+                    ),
+                    (
+                        "quotas.cloud_accounts",
+                        was.cloud_accounts,
+                        now.cloud_accounts,
+                        capacity.cloud_accounts,
+                    ),
                 ]
             }
             _ => return None,

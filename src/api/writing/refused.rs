@@ -50,8 +50,8 @@ pub enum Refused {
     },
     /// The file can't be changed without a doubt, so it was left to people.
     Edit(Box<Problem>),
-    /// The limits of an organization are for others to change.
-    Limits,
+    /// This field of an organization, which limits it, is for super users to change.
+    Limits(&'static str),
     /// It says something else than the caller believes.
     Stale {
         /// The tag of what it says; none where that has none.
@@ -165,7 +165,7 @@ impl Refused {
         match self {
             Refused::Malformed(_) => &code::MALFORMED,
             Refused::Invalid(_) => &code::INVALID,
-            Refused::Limits => &code::FORBIDDEN,
+            Refused::Limits(_) => &code::FORBIDDEN,
             Refused::NotThere(_) => &code::NOT_FOUND,
             Refused::Exists { .. } => &code::DUPLICATE,
             Refused::Capacity(_) => &code::CAPACITY,
@@ -197,7 +197,7 @@ impl Refused {
         let said = match self {
             Refused::Invalid(_) => return None,
             Refused::Malformed(_) => "send the fields as a JSON object",
-            Refused::Limits => "give them back as they were read, or ask a super user",
+            Refused::Limits(_) => "give them back as they were read, or ask a super user",
             Refused::NotThere(_) => "look at the list of what is there",
             Refused::Exists { is_going: true, .. } => "wait until it is gone, and try again",
             Refused::Exists { .. } => "change it with PUT or PATCH, or choose another name",
@@ -238,7 +238,9 @@ impl fmt::Display for Refused {
                 [fault] => f.write_str(&fault.detail),
                 faults => write!(f, "{} things are wrong with it", faults.len()),
             },
-            Refused::Limits => f.write_str("only super users may change the `quotas` of an organization"),
+            Refused::Limits(field) => {
+                write!(f, "only super users may change the `{field}` of an organization")
+            }
             Refused::NotThere(key) => write!(f, "there is no {key}"),
             Refused::Exists { key, is_going: true } => write!(f, "{key} is being deleted, and not gone yet"),
             Refused::Exists { key, .. } => write!(f, "there is {key} already"),

@@ -180,7 +180,7 @@ fn an_invalid_document_holds_what_it_names() {
 #[test]
 fn parents_that_go_while_something_refers_to_them_are_missed() {
     let mut world = applied();
-    world.edit("organizations.yaml", "kind: Organization\nidentifier: globex\n", "");
+    world.edit("organizations.yaml", "kind: Organization\nidentifier: globex\ndomains: [globex.com]\n", "");
     let text = describe(&world.resolve());
     assert_eq!(text.matches("error unknown-organization globex/").count(), 5, "{text}");
     assert!(text.contains("held cluster globex/stock: invalid (1), rendered"), "{text}");

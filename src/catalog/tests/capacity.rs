@@ -64,6 +64,50 @@ fn every_limit_counts() {
 }
 
 #[test]
+fn documents_that_an_organization_has_no_room_for_wait_and_those_that_are_applied_stay() {
+    let more = "\
+kind: BaseDomain
+organization: acme
+domain: more.acme.com
+tls_cert: $*.more.acme.com
+tls_key: $key
+---
+kind: IdentityProvider
+organization: acme
+identifier: more
+issuer: https://id.example.com
+jwks_uri: https://id.example.com/keys
+audience: kafka
+---
+kind: CloudAccount
+organization: acme
+identifier: more
+provider: aws
+credentials: secret
+";
+    let cases = [
+        ("base_domains", "base domain acme/more.acme.com", "1 + 1 of 1 quotas.base_domains"),
+        ("identity_providers", "identity provider acme/more", "1 + 1 of 1 quotas.identity_providers"),
+        ("cloud_accounts", "cloud account acme/more", "1 + 1 of 1 quotas.cloud_accounts"),
+    ];
+    for (quota, waits, why) in cases {
+        let mut world = World::new();
+        world.apply();
+        world.put("acme/more.yaml", more);
+        world.edit("organizations.yaml", "acme", &format!("acme\nquotas: {{{quota}: 1}}"));
+        world.check(&format!("held {waits}: {why} of organization acme"));
+        let acme: Identifier = "acme".parse().unwrap();
+        let capacity = world.resolve().capacity[&acme];
+        let of = |gauge: Gauge| (gauge.before, gauge.after, gauge.limit);
+        let gauges = [capacity.base_domains, capacity.identity_providers, capacity.cloud_accounts].map(of);
+        let expected = cases.map(|(it, ..)| if it == quota { (1, 1, Some(1)) } else { (1, 2, None) });
+        assert_eq!(gauges, expected, "{quota}");
+        // A limit below what is applied takes nothing away.
+        world.remove("acme/more.yaml").edit("organizations.yaml", "1}", "0}").check("");
+    }
+}
+
+#[test]
 fn a_dev_cluster_counts_one_unit() {
     let mut world = World::new();
     world.put("acme/orders.yaml", &cluster("acme", "orders", 9, "  profile: dev\n"));

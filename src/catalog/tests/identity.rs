@@ -107,30 +107,21 @@ fn a_resource_described_twice_stays_as_it_was() {
 }
 
 #[test]
-fn a_base_domain_belongs_to_one_organization_unless_an_administrator_delegates() {
-    let domain = |organization: &str, domain: &str| {
-        format!(
-            "kind: BaseDomain\norganization: {organization}\ndomain: {domain}\ntls_cert: $*.{domain}\ntls_key: $key\n"
-        )
-    };
-    let refused = |name: &str| {
-        format!(
-            "error domain-taken globex/more.yaml:3 [not this organization's] `{name}` overlaps a domain of another \
-             organization
-             = use another domain, or ask the administrator to delegate this one by describing it in an \
-             administrator's file
-             held base domain globex/{name}: invalid (1)"
-        )
-    };
-    for name in ["acme.com", "k.acme.com", "a.k.acme.com"] {
-        let mut world = World::new();
-        world.put("globex/more.yaml", &domain("globex", name));
-        world.check(&refused(name));
-    }
+fn an_organization_that_loses_its_last_admin_is_warned_of_it() {
     let mut world = World::new();
-    world.put("delegations.yaml", &domain("globex", "a.k.acme.com")).check("");
+    let members = "acme\nmembers: [{email: ann@acme.com, role: admin}, {email: bob@acme.com, role: editor}]";
+    world.edit("organizations.yaml", "acme", members).apply();
+    let warned = |at: &str| {
+        format!(
+            "warning no-admin organizations.yaml:{at} [no admin among them] organization `acme` has no admin any more: super users \
+             alone can change its members and approve what waits
+             = give a member `role: admin`, or leave it so where that is meant"
+        )
+    };
+    world.clone().edit("organizations.yaml", "role: admin", "role: editor").check(&warned("3"));
+    world.edit("organizations.yaml", members, "acme").check(&warned("1"));
+    // It is no news once it is applied.
     world.apply().check("");
-    world.put("globex/more.yaml", &domain("globex", "badk.acme.com")).check("");
 }
 
 #[test]

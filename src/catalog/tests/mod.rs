@@ -4,6 +4,7 @@ mod absence;
 mod capacity;
 mod certificates;
 mod changes;
+mod domains;
 mod identity;
 mod neighbours;
 mod operators;
@@ -43,9 +44,11 @@ struct World {
 const ORGANIZATIONS: &str = "\
 kind: Organization
 identifier: acme
+domains: [acme.com]
 ---
 kind: Organization
 identifier: globex
+domains: [globex.com]
 ";
 
 /// A fleet that is reached under a domain of its own, with what its clusters may refer to.

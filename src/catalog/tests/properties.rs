@@ -16,7 +16,8 @@ fn pieces() -> Vec<String> {
         "UNREADABLE\n".to_owned(),
         "INVALID\nkind: Fleet\norganization: acme\nidentifier: eu\n".to_owned(),
         "INVALID\nkind: Cluster\norganization: globex\nidentifier: stock\n".to_owned(),
-        "kind: Organization\nidentifier: globex\nquotas: {kafka_units: 2}\n".to_owned(),
+        "kind: Organization\nidentifier: globex\nquotas: {kafka_units: 2, base_domains: 1}\ndomains: [globex.com, k.acme.com]\n".to_owned(),
+        "kind: Organization\nidentifier: acme\ndomains: [k.globex.com, k.acme.com]\n".to_owned(),
         "kind: Organization\nidentifier: platform\n".to_owned(),
         String::new(),
     ];

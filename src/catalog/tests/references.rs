@@ -327,6 +327,7 @@ fn a_host_name_fits_dns() {
     let label = "a".repeat(60);
     let domain = format!("{label}.{label}.{label}.{label}.com");
     let mut world = World::new();
+    world.edit("organizations.yaml", "acme.com", &domain);
     world.put("acme/base.yaml", &base("acme", "eu", &domain));
     world.put("acme/orders.yaml", &cluster("acme", "orders", 1, "  cluster_access: External\n"));
     world.check(&format!(

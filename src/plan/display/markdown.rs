@@ -3,7 +3,8 @@
 mod escape;
 
 use super::{
-    Reader, display, gauge, has_news, in_all, in_trouble, is_told, kind_and_status, size, ways_out, words,
+    Reader, display, gauge, gauges, has_news, in_all, in_trouble, is_told, kind_and_status, size, ways_out,
+    words,
 };
 use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb, Waiting};
 use crate::problem::{Problem, Severity};
@@ -94,13 +95,7 @@ fn problem(problem: &Problem) -> String {
 }
 
 fn organization(plan: &OrganizationPlan, tree: &str) -> Vec<String> {
-    let capacity = &plan.capacity;
-    let gauges = [
-        gauge("units", &capacity.kafka_units),
-        gauge("clusters", &capacity.clusters),
-        gauge("fleets", &capacity.fleets),
-    ];
-    let title = heading(&format!("organization {}", plan.organization), &gauges.join(", "));
+    let title = heading(&format!("organization {}", plan.organization), &gauges(&plan.capacity).join(", "));
     [title].into_iter().chain(plan.changes.iter().map(|it| change(it, None, tree))).collect()
 }
 

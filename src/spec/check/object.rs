@@ -32,7 +32,7 @@ impl Checker {
         for (name, entry) in self.named(entries, secret) {
             let field = fields.iter().find(|field| field.name == name);
             match field {
-                Some(field) if field.required || !is_absent(&entry.value) => {
+                Some(field) if field.required || !is_absent(&entry.value, &field.shape) => {
                     given.push(name);
                     if field.required && entry.value.is_null() {
                         self.no_value(field, entry);
@@ -182,10 +182,14 @@ impl Checker {
     }
 }
 
-/// Null, `""` and `{}` in an optional field mean that it is absent.
-fn is_absent(node: &Node<'_>) -> bool {
-    match &node.content {
-        Content::Mapping(entries) => entries.is_empty(),
+/// Null, `""` and `{}` in an optional field mean that it is absent, and so does an object all of whose fields are absent.
+fn is_absent(node: &Node<'_>, shape: &Shape) -> bool {
+    match (&node.content, &shape.rule) {
+        (Content::Mapping(entries), Rule::Object(fields)) => entries.iter().all(|entry| {
+            let field = fields.iter().find(|field| entry.name() == Some(&field.name));
+            field.is_some_and(|field| is_absent(&entry.value, &field.shape))
+        }),
+        (Content::Mapping(entries), _) => entries.is_empty(),
         _ => matches!(node.scalar(), Some(Scalar::Null | Scalar::String(""))),
     }
 }

@@ -131,7 +131,10 @@ mod tests {
         assert_eq!(inner.within("config").names, [""; 0]);
         assert_eq!(order.within("nothing").names, [""; 0]);
         let quotas = Order::of(Some(Kind::Organization)).within("quotas");
-        assert_eq!(quotas.names, ["fleets", "clusters", "kafka_units"]);
+        assert_eq!(
+            quotas.names,
+            ["fleets", "clusters", "kafka_units", "base_domains", "identity_providers", "cloud_accounts"]
+        );
         assert_eq!(Order::of(None).within("x").rank("y"), usize::MAX);
     }
 }

@@ -159,6 +159,21 @@ fn what_is_loosely_written_is_made_exact_and_absent_is_absent() {
 }
 
 #[test]
+fn an_object_of_which_nothing_is_said_is_absent() {
+    let with = |provider: &str| file(format!("{CLUSTER}  tiered_storage_provider: {provider}\n"));
+    for nothing in ["{}", "{cloud_account: \"\", cloud_region: \"\"}", "{cloud_account: , cloud_region: ''}"]
+    {
+        let file = with(nothing);
+        assert_eq!(file.problems, [], "{nothing}");
+        let Spec::Cluster(cluster) = &file.documents[0].spec else { panic!("a cluster") };
+        assert!(cluster.advanced_config.tiered_storage_provider.is_none(), "{nothing}");
+    }
+    // What is no field of it is not passed over.
+    let wrong = with("{cloud_acount: \"\"}");
+    assert!(wrong.problems.iter().any(|problem| problem.code == "unknown-key"), "{:?}", wrong.problems);
+}
+
+#[test]
 fn fields_are_found_or_what_is_around_them() {
     let document = &file(CLUSTER).documents[0];
     let at = |pointer: &str| {
