@@ -14,6 +14,7 @@ mod preflight;
 mod property;
 mod records;
 mod rendered;
+mod repeated;
 mod rules;
 mod size;
 mod unreadable;
