@@ -139,7 +139,8 @@ impl Mode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
-    /// How many fleets are changed at a time.
+    /// How many fleets are changed at a time. Organizations take turns, and one of which no fleet is being changed doesn't wait for
+    /// the others: for such organizations, there are as many places again.
     #[schemars(range(min = 1, max = 100))]
     pub fleets_at_once: u32,
 }

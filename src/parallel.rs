@@ -1,5 +1,7 @@
 //! Work on several processors at once, with results that don't depend on how many there are, and locks for what threads share.
 
+pub mod turns;
+
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

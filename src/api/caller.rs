@@ -189,6 +189,15 @@ impl Caller {
         }
     }
 
+    /// The organizations of which they are a member, as far as their token covers them.
+    pub fn organizations(&self) -> impl Iterator<Item = &Identifier> {
+        let roles = match &self.rights {
+            Rights::Member(_, roles) => Some(roles),
+            Rights::All | Rights::Super(_) => None,
+        };
+        roles.into_iter().flat_map(|roles| roles.keys())
+    }
+
     /// Why they may not do something in an organization of which they may know, as a sentence without a full stop, and what to do
     /// next. It says what is done as in `creating clusters`.
     pub fn lacks(&self, doing: &str, organization: &Identifier, access: Access) -> (String, &'static str) {

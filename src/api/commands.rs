@@ -139,10 +139,11 @@ async fn beside(
     documents: impl FnOnce() -> Result<Arc<Documents>, Problem> + Send + 'static,
     at: Timestamp,
 ) -> Answered {
-    let seat = Arc::clone(&desk.proposals).acquire_owned().await;
+    let ended = |_| Problem::from(super::desk::ending());
+    let turn = desk.proposals.pass_first().await.map_err(ended)?;
     let (desk, runtime) = (Arc::clone(desk), Handle::current());
     let plan = move || {
-        let _seat = seat;
+        let _turn = turn;
         let (documents, memory) = (documents()?, desk.memory.copy());
         let round = installation.plan(&documents, at, &runtime, Some(&memory))?;
         Ok(written(&round, None, &round.plan))

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::line::Line;
 use super::writing::{Mark, Writer};
 use crate::names::ResourceKey;
 use crate::parallel::locked;
@@ -31,7 +32,7 @@ pub struct Desk {
     /// What writes specs for those who call; none where nobody may.
     pub(super) writer: Option<Arc<Writer>>,
     /// Lets one at a time plan what nobody carries out: a plan takes memory.
-    pub(super) proposals: Arc<Semaphore>,
+    pub(super) proposals: Arc<Line>,
     last: Mutex<Option<Made>>,
     /// None when no answer will be given any more.
     questions: Mutex<Option<Vec<Question>>>,
@@ -132,7 +133,7 @@ impl Desk {
         memory: Arc<Memory>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Desk {
-        let proposals = Arc::new(Semaphore::new(1));
+        let proposals = Arc::new(Line::new(1));
         let (last, questions) = (Mutex::default(), Mutex::new(Some(Vec::new())));
         Desk { state, memory, writer: None, proposals, last, questions, wake: Box::new(wake) }
     }
@@ -241,7 +242,7 @@ impl Question {
 }
 
 /// Whoever makes plans is gone.
-fn ending() -> Unanswered {
+pub(super) fn ending() -> Unanswered {
     let hint = "wait until it is gone, or was started again, and try again".to_owned();
     Unanswered { why: "the daemon is ending".to_owned(), hint }
 }

@@ -13,6 +13,7 @@ mod connection;
 mod desk;
 pub mod gate;
 pub mod limiter;
+mod line;
 mod measured;
 pub mod openapi;
 mod patient;

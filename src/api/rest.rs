@@ -33,6 +33,7 @@ use super::caller::Caller;
 use super::connection::Remote;
 use super::desk::{Desk, Made, Unanswered};
 use super::gate::Gate;
+use super::line::Requester;
 use super::openapi::{self, JSON, MERGE_PATCH};
 use super::problem::{Problem, code};
 use super::query::Query;
@@ -43,7 +44,7 @@ use super::writing::{Writer, Written};
 use crate::config::ApiConfig;
 use crate::names::{Digest, Identifier, ResourceKey};
 use crate::state::{Access, State, StateError, Token};
-use seats::{Party, Seats};
+use seats::Seats;
 
 /// What comes of a request.
 type Answered = Result<Response, Problem>;
@@ -201,7 +202,8 @@ async fn answered(
         None => Bytes::new(),
     };
     let is_dry_run = query.get("dry_run") == Some("true");
-    let seat = service.seats.of(route.seat, is_dry_run, who.party()).await?;
+    let organization = || who.organization(&service.desk.made()?);
+    let seat = service.seats.of(route.seat, is_dry_run, who.requester(), organization).await?;
     // The newest, which knows of all that was written before. Before the first plan nobody knows who may do what.
     let made = service.desk.last().await?;
     let (made, pending) = service.writer.newest(|| service.desk.made().unwrap_or(made));
@@ -234,12 +236,17 @@ impl Asker {
         })
     }
 
-    /// For whom they stand in line.
-    fn party(&self) -> Party {
+    /// Who stands in line.
+    fn requester(&self) -> Requester {
         match self {
-            Asker::Peer(peer) => Party::User(peer.uid),
-            Asker::Token(token) => Party::Owner(token.owner.to_ascii_lowercase()),
+            Asker::Peer(peer) => Requester::User(peer.uid),
+            Asker::Token(token) => Requester::Owner(token.owner.to_ascii_lowercase()),
         }
+    }
+
+    /// For which organization they stand in line: one of which they are a member.
+    fn organization(&self, made: &Made) -> Option<Identifier> {
+        self.caller(made, &BTreeMap::new()).organizations().next().cloned()
     }
 
     fn caller(&self, made: &Made, pending: &BTreeMap<ResourceKey, Arc<Written>>) -> Caller {

@@ -139,6 +139,7 @@ impl Look {
         self.folders = Some(folders);
         self.documents = Some(Arc::clone(&documents));
         tracing::debug!(plan = round.plan.id, looked = round.looked, took = ?begun.elapsed(), "planned");
+        self.memory.planned(&round);
         self.log.decisions(&round);
         self.vitals.planned(&round, now);
         self.waits.record(&round, state, &self.actor, now);
@@ -186,6 +187,7 @@ impl Look {
         let mut progress = |_: Progress<'_>| self.vitals.turned();
         let report = self.runtime.block_on(round.execute_beside_fleets(clerk, &mut progress));
         self.vitals.noted(&report);
+        self.memory.noted(round, &report, Timestamp::now());
         let Report { failed, done, .. } = report;
         let Some(first) = failed.first() else {
             self.pauses.reset();
@@ -239,9 +241,10 @@ fn refuse(questions: Vec<Question>, why: &str) {
 fn outlook(round: &Round, now: Timestamp) -> Outlook {
     let waits = round.plan.changes().flat_map(|change| &change.waiting);
     let times = waits.filter_map(|waiting| match waiting {
-        Waiting::Absence { until } | Waiting::Flapping { until, .. } | Waiting::Retry { until, .. } => {
-            Some(*until)
-        }
+        Waiting::Absence { until }
+        | Waiting::Flapping { until, .. }
+        | Waiting::Repeated { until, .. }
+        | Waiting::Retry { until, .. } => Some(*until),
         // It is told then.
         Waiting::UnderWay { since } => since.checked_add(LONG).ok().filter(|told| *told > now),
         _ => None,
@@ -260,11 +263,8 @@ fn ready(plan: &FleetPlan) -> Option<Ready> {
         change.guarded || deletes(change.verb) || change.steps.iter().any(|step| deletes(step.verb))
     };
     let ready: Vec<&Change> = plan.changes.iter().filter(|change| change.is_ready()).collect();
-    (!ready.is_empty()).then(|| Ready {
-        fleet: plan.fleet.clone(),
-        what: plan.digest().to_string(),
-        is_harmless: !ready.into_iter().any(harms),
-    })
+    (!ready.is_empty())
+        .then(|| Ready { fleet: plan.fleet.clone(), is_harmless: !ready.into_iter().any(harms) })
 }
 
 /// Whether there is anything to do that is no fleet's matter, or that has to be noted before fleets are changed.

@@ -3,21 +3,20 @@
 //! Plans are made one at a time, and of all fleets. Work goes on beside them, fleet by fleet and as much at a time as the
 //! settings say, and only with the last plan that was made and while no other is being made: what an older one said is forgotten,
 //! and so is a plan while which the specs may have changed. What is under way when a plan is begun is left out of it. So no
-//! fleet is worked on by two plans, and one that hangs holds up nobody else. Time is the time that passes, so that nobody who
+//! fleet is worked on by two plans, and one that hangs holds up nobody else. Organizations take turns: one of which no fleet is
+//! worked on doesn't wait for the others, as long as there are no more than twice as many fleets as the settings say. Time is the time that passes, so that nobody who
 //! sets a clock hurries or delays anything.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::Event;
-use crate::names::FleetKey;
+use crate::names::{FleetKey, Identifier};
+use crate::parallel::turns::Turns;
 
 /// How long nothing may be looked at without a reason: folders that fleets write to are not watched, and an hour that is
 /// over lets things go on. Where nothing changed, no Kubernetes cluster is asked anything.
 const EVERY: Duration = Duration::from_secs(30);
-
-/// How long before the same is done once more, where it was undone at once.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// How long what is being done may go on after a signal to stop. What isn't done then is found by the next start.
 const GRACE: Duration = Duration::from_secs(20);
@@ -40,8 +39,6 @@ pub struct Outlook {
 pub struct Ready {
     /// The fleet.
     pub fleet: FleetKey,
-    /// The hash of what is done.
-    pub what: String,
     /// Whether nothing of it is deleted, and nobody could have had to approve it.
     pub is_harmless: bool,
 }
@@ -62,8 +59,6 @@ pub(super) enum Order {
 /// What is going on and what is due.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    /// How many fleets are worked on at a time.
-    at_once: usize,
     is_planning: bool,
     /// Whether something has happened since the plan was begun that is being made, so that another one has to follow.
     is_outdated: bool,
@@ -71,12 +66,14 @@ pub(super) struct Schedule {
     is_superseded: bool,
     /// How many plans in a row were forgotten for that.
     forgotten: u32,
-    /// The fleets that are worked on, each with the hash of what is done.
-    running: BTreeMap<FleetKey, String>,
-    /// What the last plan says beyond what can be done at once.
-    queue: VecDeque<Ready>,
-    /// What was done last on each fleet, and when that was over.
-    done: BTreeMap<FleetKey, (String, Instant)>,
+    /// The fleets that are worked on.
+    running: BTreeSet<FleetKey>,
+    /// The fleets that have to wait for that, by organization.
+    turns: Turns<Identifier, FleetKey>,
+    /// Which turn each fleet had last, counted from the first.
+    begun: BTreeMap<FleetKey, u64>,
+    /// How many turns there were.
+    count: u64,
     /// When there is a plan whatever happens.
     due: Instant,
     /// When the process ends whatever is going on; none while nobody asked it to.
@@ -87,14 +84,14 @@ impl Schedule {
     /// Nothing is going on, and a plan is due.
     pub(super) fn new(at_once: usize, now: Instant) -> Self {
         Self {
-            at_once,
             is_planning: false,
             is_outdated: false,
             is_superseded: false,
             forgotten: 0,
-            running: BTreeMap::new(),
-            queue: VecDeque::new(),
-            done: BTreeMap::new(),
+            running: BTreeSet::new(),
+            turns: Turns::new(at_once).with_more(at_once),
+            begun: BTreeMap::new(),
+            count: 0,
             due: now,
             leaves: None,
         }
@@ -112,7 +109,7 @@ impl Schedule {
 
     /// From now on, so many fleets are worked on at a time. Those that are go on.
     pub(super) fn set_at_once(&mut self, at_once: usize) {
-        self.at_once = at_once;
+        self.turns.set_places(at_once, at_once);
     }
 
     /// How long nothing happens by itself.
@@ -134,7 +131,7 @@ impl Schedule {
             Event::Stop | Event::Lost(_) => {
                 self.is_planning &= matches!(event, Event::Stop);
                 self.leaves = Some(now + GRACE);
-                self.queue.clear();
+                self.turns.clear();
                 self.step_out(event, now)
             }
             Event::Pushed => vec![Order::Fetch],
@@ -147,17 +144,15 @@ impl Schedule {
             Event::Due => self.plan(),
             Event::Planned(planned) => self.planned(&planned.outlook, now),
             Event::Ended { fleet, .. } => {
-                self.ended(fleet, now);
-                match (self.is_planning, self.queue.is_empty()) {
+                self.ended(fleet);
+                if self.is_planning {
                     // What is being planned leaves the fleet out.
-                    (true, _) => {
-                        self.is_outdated = true;
-                        Vec::new()
-                    }
-                    // There may be more to do there now that this is done.
-                    (false, true) => self.plan(),
-                    (false, false) => self.start(),
+                    self.is_outdated = true;
+                    return Vec::new();
                 }
+                let orders = self.start();
+                // There may be more to do there now that this is done.
+                if orders.is_empty() { self.plan() } else { orders }
             }
         }
     }
@@ -165,7 +160,7 @@ impl Schedule {
     /// The same after a signal to stop, or when no plan can be made any more: what is being done may end, and nothing begins.
     fn step_out(&mut self, event: &Event, now: Instant) -> Vec<Order> {
         if let Event::Ended { fleet, .. } = event {
-            self.ended(fleet, now);
+            self.ended(fleet);
         }
         let is_over = self.running.is_empty() || self.pause(now).is_zero();
         if is_over { vec![Order::Leave] } else { Vec::new() }
@@ -185,7 +180,7 @@ impl Schedule {
     fn planned(&mut self, outlook: &Outlook, now: Instant) -> Vec<Order> {
         self.is_planning = false;
         self.due = now + outlook.next.map_or(EVERY, |next| next.min(EVERY));
-        self.queue.clear();
+        self.turns.clear();
         let is_superseded = std::mem::take(&mut self.is_superseded);
         if is_superseded && self.forgotten < FORGOTTEN {
             self.forgotten += 1;
@@ -193,18 +188,12 @@ impl Schedule {
             return self.plan();
         }
         self.forgotten = 0;
-        for ready in outlook.fleets.iter().filter(|ready| ready.is_harmless || !is_superseded) {
-            if self.running.contains_key(&ready.fleet) {
-                continue;
-            }
-            // What was done a moment ago and is to be done again has time.
-            let last = self.done.get(&ready.fleet).filter(|(last, _)| *last == ready.what);
-            let again = last.map(|(_, over)| *over + AGAIN);
-            match again.filter(|again| *again > now) {
-                Some(again) => self.due = self.due.min(again),
-                None => self.queue.push_back(ready.clone()),
-            }
-        }
+        let ready = outlook.fleets.iter().filter(|ready| ready.is_harmless || !is_superseded);
+        let ready = ready.map(|ready| &ready.fleet).filter(|fleet| !self.running.contains(*fleet));
+        let mut ready: Vec<&FleetKey> = ready.collect();
+        // Of an organization's own, what had no turn for the longest comes first.
+        ready.sort_by_key(|fleet| self.begun.get(*fleet).copied());
+        ready.into_iter().for_each(|fleet| self.turns.wait(fleet.organization.clone(), fleet.clone()));
         let mut orders = self.start();
         if std::mem::take(&mut self.is_outdated) {
             orders.extend(self.plan());
@@ -214,15 +203,19 @@ impl Schedule {
 
     /// Begins what there is room for.
     fn start(&mut self) -> Vec<Order> {
-        let room = self.at_once.saturating_sub(self.running.len()).min(self.queue.len());
-        let begun: Vec<Ready> = self.queue.drain(..room).collect();
-        self.running.extend(begun.iter().map(|ready| (ready.fleet.clone(), ready.what.clone())));
-        begun.into_iter().map(|ready| Order::Start(ready.fleet)).collect()
+        let mut orders = Vec::new();
+        while let Some((_, fleet)) = self.turns.next() {
+            self.count += 1;
+            self.begun.insert(fleet.clone(), self.count);
+            self.running.insert(fleet.clone());
+            orders.push(Order::Start(fleet));
+        }
+        orders
     }
 
-    fn ended(&mut self, fleet: &FleetKey, now: Instant) {
-        if let Some(what) = self.running.remove(fleet) {
-            self.done.insert(fleet.clone(), (what, now));
+    fn ended(&mut self, fleet: &FleetKey) {
+        if self.running.remove(fleet) {
+            self.turns.leave(&fleet.organization);
         }
     }
 }
@@ -239,14 +232,16 @@ mod tests {
         *START + Duration::from_millis(milliseconds)
     }
 
+    /// `eu` of acme, or `globex/eu`.
     fn fleet(name: &str) -> FleetKey {
-        format!("acme/{name}").try_into().unwrap()
+        let name = if name.contains('/') { name.to_owned() } else { format!("acme/{name}") };
+        name.try_into().unwrap()
     }
 
     fn planned(fleets: &[(&str, &str)]) -> Event {
         let ready = |&(name, what): &(&str, &str)| {
             let is_harmless = !what.starts_with("delete");
-            Ready { fleet: fleet(name), what: what.to_owned(), is_harmless }
+            Ready { fleet: fleet(name), is_harmless }
         };
         let fleets = fleets.iter().map(ready).collect();
         Event::Planned(Box::new(Planned { outlook: Outlook { fleets, next: None }, round: None }))
@@ -335,7 +330,6 @@ mod tests {
             let orders = schedule.step(&planned(&[("eu", "a"), ("us", "delete")]), at(4));
             assert_eq!(orders, [start("eu"), Order::Plan]);
             schedule.step(&ended("eu"), at(5));
-            schedule.done.clear();
         }
         assert_eq!(schedule.step(&planned(&[("us", "delete")]), at(6)), [start("us"), Order::Plan]);
     }
@@ -350,18 +344,37 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_a_moment_ago_and_is_to_be_done_again_has_time() {
-        let mut schedule = Schedule::new(8, at(0));
+    fn an_organization_of_which_nothing_is_done_does_not_wait_for_one_whose_fleets_are_slow() {
+        let mut schedule = Schedule::new(2, at(0));
         schedule.step(&Event::Due, at(0));
-        schedule.step(&planned(&[("eu", "a")]), at(10));
-        schedule.step(&ended("eu"), at(20));
-        assert_eq!(schedule.step(&planned(&[("eu", "a")]), at(30)), []);
-        assert_eq!(schedule.pause(at(30)), Duration::from_millis(990));
-        schedule.step(&Event::Due, at(1020));
-        assert_eq!(schedule.step(&planned(&[("eu", "a")]), at(1030)), [start("eu")]);
-        // Something else is done at once.
-        schedule.step(&ended("eu"), at(1040));
-        assert_eq!(schedule.step(&planned(&[("eu", "b")]), at(1050)), [start("eu")]);
+        let slow = [("a", "x"), ("b", "x"), ("c", "x")];
+        assert_eq!(schedule.step(&planned(&slow), at(1)), [start("a"), start("b")]);
+        schedule.step(&Event::Specs, at(2));
+        let both = [("a", "x"), ("b", "x"), ("c", "x"), ("globex/eu", "y"), ("globex/us", "y")];
+        assert_eq!(schedule.step(&planned(&both), at(3)), [start("globex/eu")]);
+        // What it has to do next comes at once, too.
+        assert_eq!(schedule.step(&ended("globex/eu"), at(4)), [start("globex/us")]);
+        // Nothing can begin, and there may be more to do where something ended.
+        assert_eq!(schedule.step(&ended("globex/us"), at(5)), [Order::Plan]);
+        // Others have no more than twice the places together.
+        let all = [("c", "x"), ("globex/eu", "y"), ("initech/eu", "y"), ("umbrella/eu", "y")];
+        let orders = schedule.step(&planned(&all), at(6));
+        assert_eq!(orders, [start("initech/eu"), start("umbrella/eu")], "who never had a turn");
+        assert_eq!(schedule.step(&ended("a"), at(7)), [start("globex/eu")]);
+        assert_eq!(schedule.step(&ended("globex/eu"), at(8)), [Order::Plan]);
+    }
+
+    #[test]
+    fn a_fleet_that_always_has_something_to_do_holds_up_no_other_of_its_organization() {
+        let mut schedule = Schedule::new(1, at(0));
+        schedule.step(&Event::Due, at(0));
+        let both = planned(&[("eu", "a"), ("us", "b")]);
+        for name in ["eu", "us", "eu", "us"] {
+            assert!(schedule.step(&both, at(1)).starts_with(&[start(name)]));
+            // Something happens on a target all the time, so that there is another plan before the next of the queue begins.
+            schedule.step(&Event::Target, at(2));
+            assert_eq!(schedule.step(&ended(name), at(3)), []);
+        }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use crate::execute::{Failure, Progress, Report};
 use crate::names::FleetKey;
@@ -12,6 +14,12 @@ use crate::plan::FleetPlan;
 use crate::round::{Clerk, Memory, Round};
 use crate::state::State;
 use crate::vitals::Vitals;
+
+/// How long a fleet is worked on before others have their turn: no further step is begun then.
+const TURN: Duration = Duration::from_secs(30);
+
+/// How long what was begun may take altogether. A step that waits for something to go takes no longer than 90 s.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// What work is done with.
 #[derive(Clone)]
@@ -69,7 +77,10 @@ impl Task {
         let Some(state) = state else { return Report::default() };
         let clerk = Clerk { state, clock: &Timestamp::now, actor };
         let mut progress = |progress: Progress<'_>| vitals.progress(&progress);
-        runtime.block_on(self.round.execute_fleet(plan, clerk, &mut progress))
+        let run = self.round.execute_fleet(plan, Instant::now() + TURN, clerk, &mut progress);
+        // What is left half done is in the journal, as after a kill.
+        let ended = runtime.block_on(async { timeout(LONGEST, run).await });
+        ended.unwrap_or_else(|_| overdue(&self.fleet))
     }
 }
 
@@ -80,13 +91,22 @@ impl Drop for Task {
 }
 
 fn died(fleet: &FleetKey) -> Report {
-    let failed = Failure {
-        fleet: Some(fleet.clone()),
-        resource: None,
-        origin: None,
-        object: None,
-        message: "a mistake in streamfleet itself ended what was being done".to_owned(),
-        hint: "report it, with what the log says above".to_owned(),
-    };
+    let message = "a mistake in streamfleet itself ended what was being done".to_owned();
+    failed(fleet, message, "report it, with what the log says above")
+}
+
+fn overdue(fleet: &FleetKey) -> Report {
+    let message = format!("what was begun was not done within {} s, and was broken off", LONGEST.as_secs());
+    failed(
+        fleet,
+        message,
+        "its cluster is slow to answer: see to its API server; what is left is done when it answers",
+    )
+}
+
+fn failed(fleet: &FleetKey, message: String, hint: &str) -> Report {
+    let (resource, origin, object) = (None, None, None);
+    let failed =
+        Failure { fleet: Some(fleet.clone()), resource, origin, object, message, hint: hint.to_owned() };
     Report { failed: vec![failed], ..Report::default() }
 }

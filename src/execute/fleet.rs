@@ -1,6 +1,7 @@
 //! One fleet's part of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use super::{Failure, Fault, Progress, Report, Run, failure, past, pause};
 use crate::catalog::{Deletion, RecordedObject, RecordedResource};
@@ -26,6 +27,8 @@ pub(super) struct Round<'a, 'r> {
     complete: Vec<&'a Change>,
     /// The deletions that are counted.
     counted: BTreeSet<&'a ResourceKey>,
+    /// How many steps were begun.
+    begun: usize,
 }
 
 impl<'a, 'r> Round<'a, 'r> {
@@ -42,6 +45,7 @@ impl<'a, 'r> Round<'a, 'r> {
             left,
             complete: Vec::new(),
             counted: BTreeSet::new(),
+            begun: 0,
         };
         round.take_all().await;
         (&plan.fleet, round.report)
@@ -71,6 +75,11 @@ impl<'a, 'r> Round<'a, 'r> {
         if let Some(session) = &mut session {
             let mut first = 0;
             for batch in steps.chunk_by(|(_, a), (_, b)| together(a) == together(b)) {
+                if self.is_over() {
+                    let (fleet, left) = (&self.plan.fleet, steps.len() - self.begun);
+                    tracing::info!(%fleet, left, plan = self.run.plan.id, "its turn is over, and the rest comes with its next");
+                    break;
+                }
                 self.take_batch(session, first, batch).await;
                 first += batch.len();
             }
@@ -217,9 +226,11 @@ impl<'a, 'r> Round<'a, 'r> {
         let mut waiting = steps.iter().enumerate();
         loop {
             while session.has_room()
+                && !self.is_over()
                 && let Some((number, (change, step))) = waiting.next()
             {
                 if self.begin_step(change, step) {
+                    self.begun += 1;
                     let (object, uid) = (step.object.clone(), step.uid.clone());
                     session.start(number, Task { object, uid, deletes: step.after.is_none() });
                 }
@@ -424,6 +435,11 @@ impl<'a, 'r> Round<'a, 'r> {
         for change in changes {
             self.run.conclude(&mut self.report, fleet, change, committed.clone());
         }
+    }
+
+    /// Whether others have their turn. Something is done in each, however long it took to begin.
+    fn is_over(&self) -> bool {
+        self.begun > 0 && self.run.until.is_some_and(|until| until <= Instant::now())
     }
 
     fn is_forgotten(&self) -> bool {

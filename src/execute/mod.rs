@@ -11,6 +11,7 @@ mod tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
@@ -87,14 +88,16 @@ pub async fn execute_beside_fleets(
     report
 }
 
-/// Does one fleet's part of a plan, beside which others may do those of other fleets.
+/// Does one fleet's part of a plan, beside which others may do those of other fleets. From a certain time on, no further step is
+/// begun but the first: what is left is in the next plan.
 pub async fn execute_fleet(
     desk: Desk<'_>,
     fleet: &FleetPlan,
+    until: Option<Instant>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Report {
     let mut report = Report::default();
-    let run = Run::begin(desk, progress, &mut report);
+    let run = Run { until, ..Run::begin(desk, progress, &mut report) };
     let (_, done) = fleet::Round::run(&run, fleet).await;
     report.add(done);
     run.flush(&mut report);
@@ -113,13 +116,17 @@ struct Run<'a> {
     progress: RefCell<&'a mut dyn FnMut(Progress<'_>)>,
     /// The fleets on which an earlier run was interrupted, so that the record may lack what it did last.
     interrupted: BTreeSet<FleetKey>,
+    /// When no further step is begun; none where all of them are.
+    until: Option<Instant>,
 }
 
 impl<'a> Run<'a> {
     fn begin(desk: Desk<'a>, progress: &'a mut dyn FnMut(Progress<'_>), report: &mut Report) -> Self {
         let Desk { plan, recorded, targets, state, secrets, clock, actor } = desk;
         let (progress, interrupted) = (RefCell::new(progress), BTreeSet::new());
-        let mut run = Run { plan, recorded, targets, state, secrets, clock, actor, progress, interrupted };
+        let until = None;
+        let mut run =
+            Run { plan, recorded, targets, state, secrets, clock, actor, progress, interrupted, until };
         match state.journal_unfinished() {
             Ok(entries) => run.interrupted = entries.into_iter().map(|entry| entry.fleet).collect(),
             Err(error) => run.fail(report, failure(None, error.into())),

@@ -9,7 +9,7 @@ pub const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 impl Waiting {
     /// Every word.
-    pub const KINDS: [&'static str; 25] = [
+    pub const KINDS: [&'static str; 26] = [
         "held",
         "unreadable-file",
         "protected",
@@ -20,6 +20,7 @@ impl Waiting {
         "unseen",
         "unreachable",
         "under-way",
+        "repeated",
         "plan-only",
         "secret-unavailable",
         "foreign-object",
@@ -50,6 +51,7 @@ impl Waiting {
             Waiting::Unseen { .. } => "unseen",
             Waiting::Unreachable { .. } => "unreachable",
             Waiting::UnderWay { .. } => "under-way",
+            Waiting::Repeated { .. } => "repeated",
             Waiting::PlanOnly => "plan-only",
             Waiting::SecretUnavailable { .. } => "secret-unavailable",
             Waiting::ForeignObject { .. } => "foreign-object",
@@ -69,9 +71,14 @@ impl Waiting {
         }
     }
 
-    /// Whether it is over before anybody needs to know of it: an earlier plan has just begun to be carried out.
+    /// Whether it is over before anybody needs to know of it: an earlier plan has just begun to be carried out, or the same is
+    /// done again in a moment.
     pub fn is_soon_over(&self, now: Timestamp) -> bool {
-        matches!(self, Waiting::UnderWay { since } if now.duration_since(*since) < LONG)
+        match self {
+            Waiting::UnderWay { since } => now.duration_since(*since) < LONG,
+            Waiting::Repeated { until, .. } => until.duration_since(now) < LONG,
+            _ => false,
+        }
     }
 }
 

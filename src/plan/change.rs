@@ -71,11 +71,12 @@ fn wanted(
     let Differences { mut found, foreign, obstacles, contested } = differences;
     let differs = !found.is_empty() || !current.fields.is_empty();
     let later = stage.and_then(Stage::waiting).filter(|_| !differs);
+    let secrets = waiting::for_own_secrets(resource);
     let verb = match world.is_made(&resource.key) {
         false => Verb::Create,
         true if differs => Verb::Update,
         true if !foreign.is_empty() || !obstacles.is_empty() => Verb::Keep,
-        true if !contested.is_empty() || later.is_some() => Verb::Keep,
+        true if !contested.is_empty() || later.is_some() || !secrets.is_empty() => Verb::Keep,
         true => return None,
     };
     let upgrade = stage.filter(|_| current.fields.is_empty()).and_then(|stage| stage.cause(&found));
@@ -104,7 +105,8 @@ fn wanted(
         foreign.into_iter().map(|object| Waiting::ForeignObject { object }).collect();
     waits.extend(obstacles.into_iter().map(|(object, path)| Waiting::NotAFile { object, path }));
     waits.extend(judgement.refusals.iter().map(|refusal| Waiting::Refused { why: refusal.why.clone() }));
-    waits.extend(waiting::for_secrets(world, &steps));
+    waits.extend(waiting::for_secrets(world, &steps).into_iter().filter(|wait| !secrets.contains(wait)));
+    waits.extend(secrets);
     waits.extend(heard.waiting);
     waits.extend(later);
     waits.extend(stage.and_then(Stage::unknown));

@@ -60,12 +60,14 @@ fn compare_secrets(before: &RecordedResource, resource: &Resource, changes: &mut
     }
 }
 
-/// Whether two marks are of the same value. Sealing anew changes the sealed form and not the value, so that counts
-/// only where a value is unknown.
+/// Whether two marks are of the same value, as far as is known. Sealing anew changes the sealed form and not the value, so that
+/// counts only where a value is unknown. Two values of which nothing is known count as the same: a difference would be applied
+/// again and again, and change nothing.
 fn same_secret(before: Option<&SecretMark>, after: Option<&SecretMark>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => match (&before.fingerprint, &after.fingerprint) {
             (Some(was), Some(is)) => was == is,
+            (None, None) => before.sealed == after.sealed,
             _ => before.sealed == after.sealed && before.sealed.is_some(),
         },
         (None, None) => true,

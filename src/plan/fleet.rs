@@ -305,6 +305,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
     // Of what isn't looked at, or was put off a moment ago, nobody knows what would be done.
     let is_known = reach == Reach::Reached && !pause::is_paused(world, key);
     let void_approvals = if is_known { guarded.void } else { Vec::new() };
+    pause::of_repetition(world, &mut changes);
     disruption::one_at_a_time(&mut changes, &unwell, &troubles);
     pause::of_mode(world, &mut changes);
     let (repairs, undecided) = match seen {

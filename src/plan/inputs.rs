@@ -10,7 +10,7 @@ use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, ResourceKey};
 use crate::plan::site::Site;
 use crate::plan::world::World;
-use crate::plan::{Change, FleetPlan, Inputs, Plan, Reach, Step};
+use crate::plan::{Change, Inputs, Plan, Reach, Step};
 use crate::render::Manifest;
 
 /// The hashes of everything that a plan is made from, without times and status.
@@ -110,12 +110,15 @@ fn of_everything(plan: &Plan) -> Digest {
     hash.finish()
 }
 
-impl FleetPlan {
-    /// The hash of what is done now: of what waits nothing counts.
-    pub fn digest(&self) -> Digest {
+impl Change {
+    /// The hash of what it does, by which it is known again when the same is to be done once more.
+    pub fn done(&self) -> Digest {
         let mut hash = Hash::default();
-        let ready = self.changes.iter().filter(|change| change.waiting.is_empty());
-        ready.for_each(|change| hash.add_change(change));
+        hash.add(&(&self.resource, self.verb, &self.fields));
+        for Step { verb, object, before, after, .. } in &self.steps {
+            let after = after.as_ref().map(|manifest| manifest.body.digest());
+            hash.add(&(verb, object, before.as_ref().map(Json::digest), after));
+        }
         hash.finish()
     }
 }

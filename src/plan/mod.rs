@@ -65,7 +65,7 @@ pub use model::{
     Summary, Verb, Verdict, Waiting,
 };
 pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
-pub use pause::{Flapping, Pauses, Retry};
+pub use pause::{Flapping, Pauses, Repeated, Retry};
 use preflight::Facts;
 pub use refusal::UNDO_BY_HAND;
 pub use remark::Remark;

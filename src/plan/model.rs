@@ -371,6 +371,13 @@ pub enum Waiting {
         /// Since when.
         since: Timestamp,
     },
+    /// It was done just like this before, and is not as its spec says all the same.
+    Repeated {
+        /// How often it was done.
+        times: u32,
+        /// When it is done again.
+        until: Timestamp,
+    },
     /// The settings want nothing to be changed.
     PlanOnly,
     /// A secret can't be opened here.

@@ -12,6 +12,7 @@ pub(super) fn plan(world: &World, on_fleets: &BTreeSet<ResourceKey>) -> Vec<Orga
     let mut changes: BTreeMap<&Identifier, Vec<Change>> =
         world.catalog.capacity.keys().map(|organization| (organization, Vec::new())).collect();
     for (key, mut change) in changed(world, on_fleets) {
+        pause::of_repetition(world, std::slice::from_mut(&mut change));
         pause::of_mode(world, std::slice::from_mut(&mut change));
         changes.entry(&key.organization).or_default().push(change);
     }

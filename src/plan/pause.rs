@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::catalog::Condition;
 use crate::config::Mode;
-use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
 use crate::plan::verdict::differences;
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, Step, Verb, Waiting};
@@ -20,6 +20,8 @@ pub struct Pauses {
     pub flapping: BTreeMap<(FleetKey, ObjectKey), Flapping>,
     /// The fleets on which something failed.
     pub failed: BTreeMap<FleetKey, Retry>,
+    /// The resources that were changed and are not as they should be all the same.
+    pub repeated: BTreeMap<ResourceKey, Repeated>,
     /// How many clusters fleets lost within the hour by the time that passed, whatever the clock was set to meanwhile.
     pub lost: BTreeMap<FleetKey, u32>,
 }
@@ -41,6 +43,17 @@ pub struct Retry {
     /// What failed.
     pub failed: String,
     /// When it is tried again.
+    pub until: Timestamp,
+}
+
+/// When the same is done to a resource again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeated {
+    /// What was done ([`Change::done`]).
+    pub done: Digest,
+    /// How often.
+    pub times: u32,
+    /// When it may be done again.
     pub until: Timestamp,
 }
 
@@ -71,6 +84,18 @@ pub(super) fn of_failure(world: &World, fleet: &FleetKey, changes: &mut [Change]
 /// Whether something failed on a fleet a moment ago.
 pub(super) fn is_paused(world: &World, fleet: &FleetKey) -> bool {
     world.policy.pauses.failed.get(fleet).is_some_and(|retry| retry.until > world.policy.now)
+}
+
+/// Lets wait what was done just like this a moment ago: to do it at once again would only bring the same about. Everything else
+/// goes on.
+pub(super) fn of_repetition(world: &World, changes: &mut [Change]) {
+    let repeated = &world.policy.pauses.repeated;
+    for change in changes.iter_mut().filter(|change| change.is_ready()) {
+        let before = repeated.get(&change.resource).filter(|before| before.until > world.policy.now);
+        if let Some(Repeated { times, until, .. }) = before.filter(|before| before.done == change.done()) {
+            change.waiting.push(Waiting::Repeated { times: *times, until: *until });
+        }
+    }
 }
 
 /// Lets everything wait where the settings want nothing to be changed.

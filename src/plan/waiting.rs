@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::catalog::Hold;
+use crate::catalog::{Hold, ResolvedSecret, Resource};
 use crate::names::{FleetKey, SecretRef};
 use crate::plan::world::World;
 use crate::plan::{Change, Reach, Step, Verb, Waiting};
@@ -17,11 +17,21 @@ pub(super) fn for_secrets(world: &World, steps: &[Step]) -> Vec<Waiting> {
         let resource = world.catalog.resources.get(&reference.resource)?;
         resource.secrets.get(&reference.field)?.unavailable.clone()
     };
-    let named = |reference: &SecretRef| format!("`{}` of {}", reference.field, reference.resource);
-    let waits = needed.iter().filter_map(|reference| {
-        Some(Waiting::SecretUnavailable { secret: named(reference), reason: missing(reference)? })
-    });
-    waits.collect()
+    needed.iter().filter_map(|reference| Some(unavailable(reference, &missing(reference)?))).collect()
+}
+
+/// The resource's own secrets of which nothing is known here. Nothing is applied before they are there: the record would say
+/// that it is, and nothing would tell when they change.
+pub(super) fn for_own_secrets(resource: &Resource) -> Vec<Waiting> {
+    let unknown =
+        |secret: &&ResolvedSecret| secret.mark.fingerprint.is_none() && secret.mark.sealed.is_none();
+    let unknown = resource.secrets.values().filter(unknown);
+    unknown.filter_map(|it| Some(unavailable(&it.reference, it.unavailable.as_ref()?))).collect()
+}
+
+fn unavailable(secret: &SecretRef, reason: &str) -> Waiting {
+    let secret = format!("`{}` of {}", secret.field, secret.resource);
+    Waiting::SecretUnavailable { secret, reason: reason.to_owned() }
 }
 
 /// Makes everything that would be done wait where the target can't be reached.

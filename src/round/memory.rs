@@ -2,6 +2,7 @@
 //! everything.
 
 mod corrections;
+mod repeats;
 mod timer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +18,12 @@ use crate::catalog::{Catalog, Recorded};
 use crate::execute::{Failure, Report};
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::parallel::locked;
-use crate::plan::{Change, FleetPlan, Pauses, Retry};
+use crate::plan::{Change, FleetPlan, Pauses, Retry, Verb};
 use crate::render::Renderer;
 use crate::spec::Documents;
 use crate::target::{self, Pace};
 use corrections::Corrections;
+use repeats::Repeats;
 use timer::{Losses, Moment, Timer};
 
 /// The pauses before a fleet on which something failed is tried again.
@@ -71,6 +73,7 @@ struct State {
     absent: BTreeMap<ResourceKey, Timer>,
     losses: Losses,
     corrections: Corrections,
+    repeats: Repeats,
     /// The fleets on which something failed.
     failed: BTreeMap<FleetKey, Failed>,
     /// The resources that somebody was told are made and that aren't recorded yet, each with when that was.
@@ -148,7 +151,7 @@ impl Memory {
     pub(super) fn pauses(&self, checked: &Checked, now: Timestamp) -> Pauses {
         let (Checked { catalog, recorded, .. }, now) = (checked, Moment::now(now));
         let mut state = self.state();
-        let State { absent, losses, corrections, failed, .. } = &mut *state;
+        let State { absent, losses, corrections, repeats, failed, .. } = &mut *state;
         failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
         absent.retain(|key, _| catalog.absent.contains_key(key));
         // What a call removed isn't missing for a moment only.
@@ -163,6 +166,7 @@ impl Memory {
             absent: absent.iter_mut().map(|(key, pause)| (key.clone(), pause.until(now))).collect(),
             flapping: corrections.flapping(now.clock),
             failed: failed.collect(),
+            repeated: repeats.repeated(now),
             lost: losses.within_the_hour(&recorded.deletions, now),
         }
     }
@@ -255,10 +259,9 @@ impl Memory {
     ) -> Option<Timestamp> {
         let mut state = self.state();
         self.targets.forget_facts(&plan.fleet);
-        let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
-        let is_done = |change: &&Change| change.is_ready() && done.contains(&change.resource);
-        for change in plan.changes.iter().filter(is_done) {
+        for change in done(&plan.changes, report) {
             state.corrections.done(&plan.fleet, change, now);
+            state.repeats.done(Some(&plan.fleet), change, Moment::now(now));
         }
         let wanted = wanted(&round.checked.catalog, &plan.fleet);
         let until = state.tried(&plan.fleet, wanted, report.failed.first(), Moment::now(now));
@@ -266,6 +269,23 @@ impl Memory {
         // Last, so that whoever plans the fleet again knows of all that.
         self.ended(&plan.fleet);
         until
+    }
+
+    /// What is no fleet's matter was done.
+    pub fn noted(&self, round: &Round, report: &Report, now: Timestamp) {
+        let changes = round.plan.organizations.iter().flat_map(|organization| &organization.changes);
+        let mut state = self.state();
+        done(changes, report).for_each(|change| state.repeats.done(None, change, Moment::now(now)));
+    }
+
+    /// A plan was made that is to be carried out. What was done to resources that it leaves as they are had its effect; how those
+    /// are that are on a fleet which is worked on, it doesn't know.
+    pub fn planned(&self, round: &Round) {
+        let changed = round.plan.changes().filter(|change| change.verb != Verb::Keep);
+        let changed: BTreeSet<&ResourceKey> = changed.map(|change| &change.resource).collect();
+        self.state().repeats.forget(|resource, fleet| {
+            !changed.contains(resource) && fleet.is_none_or(|fleet| !round.under_way.contains(fleet))
+        });
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -291,6 +311,16 @@ impl State {
         self.failed.insert(fleet.clone(), Failed { wanted, pace, failed, pause });
         Some(until)
     }
+}
+
+/// The changes that were made.
+fn done<'p>(
+    changes: impl IntoIterator<Item = &'p Change>,
+    report: &Report,
+) -> impl Iterator<Item = &'p Change> {
+    let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
+    // Of a resource, a change may wait beside a repair that was done.
+    changes.into_iter().filter(move |change| change.is_ready() && done.contains(&change.resource))
 }
 
 /// What a fleet should be, with its clusters and how it is reached.

@@ -1,5 +1,7 @@
 //! Does what was planned: all of it, or each fleet's part by itself.
 
+use std::time::Instant;
+
 use jiff::Timestamp;
 
 use super::kubeconfigs::{self, NotKept};
@@ -44,14 +46,15 @@ impl Round {
         execute::execute_beside_fleets(self.desk(clerk), &self.under_way, progress).await
     }
 
-    /// Does one fleet's part of the plan.
+    /// Does one fleet's part of the plan. From a certain time on, no further step is begun.
     pub async fn execute_fleet(
         &self,
         fleet: &FleetPlan,
+        until: Instant,
         clerk: Clerk<'_>,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Report {
-        execute::execute_fleet(self.desk(clerk), fleet, progress).await
+        execute::execute_fleet(self.desk(clerk), fleet, Some(until), progress).await
     }
 
     fn desk<'a>(&'a self, Clerk { state, clock, actor }: Clerk<'a>) -> Desk<'a> {

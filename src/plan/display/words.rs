@@ -125,6 +125,10 @@ fn waiting(waiting: &Waiting) -> String {
         Waiting::UnderWay { since } => {
             format!("what was planned before is still being done there, since {since:.0}")
         }
+        Waiting::Repeated { times, until } => {
+            let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+            format!("the same was done {times} and it is not as it should be; it is done again at {until:.0}")
+        }
         Waiting::PlanOnly => {
             "the settings want nothing to be changed: `policy.mode` is `plan-only`".to_owned()
         }
@@ -265,6 +269,9 @@ pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String>
                 "to delete it: remove {example} from the target by hand once its data is no longer needed"
             )
         }
+        Waiting::Repeated { .. } => {
+            "to end it: see what undoes it in `streamfleet events`, or report it where nothing does".to_owned()
+        }
         Waiting::Flapping { .. } => {
             "to end it: make whoever changes it stop, or change the spec to what it should be".to_owned()
         }
@@ -395,6 +402,8 @@ mod tests {
             unreachable("connection refused", "", false),
             unreachable("fleet acme/eu is on it", "give it another one", true),
             Waiting::UnderWay { since: until },
+            Waiting::Repeated { times: 1, until },
+            Waiting::Repeated { times: 7, until },
             Waiting::PlanOnly,
             Waiting::SecretUnavailable {
                 secret: "`kubeconfig` of fleet acme/eu".into(),
@@ -460,6 +469,10 @@ mod tests {
         the target can't be reached: connection refused
         the target can't be used: fleet acme/eu is on it; give it another one
         what was planned before is still being done there, since 2026-11-21T12:00:30Z
+        the same was done once and it is not as it should be; it is done again at 2026-11-21T12:00:30Z
+          to end it: see what undoes it in `streamfleet events`, or report it where nothing does
+        the same was done 7 times and it is not as it should be; it is done again at 2026-11-21T12:00:30Z
+          to end it: see what undoes it in `streamfleet events`, or report it where nothing does
         the settings want nothing to be changed: `policy.mode` is `plan-only`
         `kubeconfig` of fleet acme/eu can't be opened here: no file
         Secret ns/tls is there and isn't ours

@@ -15,6 +15,7 @@ mod property;
 mod records;
 mod rendered;
 mod repair;
+mod repeated;
 mod rules;
 mod size;
 mod unreadable;

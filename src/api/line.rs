@@ -1,0 +1,229 @@
+//! A line in which requests wait for something that is done one at a time, or few at a time, and in which the organizations take
+//! turns: whoever sends a hundred requests at once holds up the others for no longer than one of them takes.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::problem::Problem;
+use crate::names::Identifier;
+use crate::parallel::locked;
+use crate::parallel::turns::Turns;
+
+/// How long a request stands in line before it is sent away.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// How many requests of one caller stand in a line at a time: the others of their organization want a turn, too.
+pub(super) const MOST_OF_ONE: usize = 8;
+
+/// When whoever has as many in line as may be tries again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Who waits: all tokens of one owner are one, and so are all processes of one user of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Requester {
+    /// The owner of a token, by their e-mail address in lower case.
+    Owner(String),
+    /// A user of this host.
+    User(u32),
+}
+
+/// For whom somebody waits. Those take turns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Party {
+    /// Those who run the installation. They come first.
+    Host,
+    /// An organization.
+    Organization(Identifier),
+    /// Somebody who is a member of none.
+    Owner(String),
+}
+
+/// Who waits in a line, and how they are told that it is their turn.
+struct Waiter {
+    /// None for a command, of which as many may wait as there are.
+    who: Option<Requester>,
+    turn: oneshot::Sender<Turn>,
+}
+
+type Places = Arc<Mutex<Turns<Party, Waiter>>>;
+
+/// A line.
+pub(super) struct Line {
+    places: Places,
+}
+
+/// A place that is taken, and given back with this.
+pub(super) struct Turn {
+    places: Places,
+    party: Party,
+}
+
+impl Line {
+    /// A line that nobody is in, for so many at a time.
+    pub fn new(places: usize) -> Line {
+        let turns = Turns::new(places).putting_first(|party| *party == Party::Host);
+        Line { places: Arc::new(Mutex::new(turns)) }
+    }
+
+    /// Waits for a turn, on behalf of an organization.
+    ///
+    /// # Errors
+    /// When too many of theirs wait already, or it takes too long until it is their turn.
+    pub async fn pass(&self, who: Requester, organization: Option<Identifier>) -> Result<Turn, Problem> {
+        let party = match (&who, organization) {
+            (Requester::User(_), _) => Party::Host,
+            (Requester::Owner(_), Some(organization)) => Party::Organization(organization),
+            (Requester::Owner(owner), None) => Party::Owner(owner.clone()),
+        };
+        match timeout(LONGEST, self.enter(party, Some(who))?).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => Err(Problem::unavailable("too many others are being answered", Duration::from_secs(5))),
+        }
+    }
+
+    /// Waits for a turn as long as it takes, on behalf of who runs the installation.
+    ///
+    /// # Errors
+    /// When the line is gone.
+    pub async fn pass_first(&self) -> Result<Turn, Problem> {
+        let comes = self.enter(Party::Host, None)?;
+        comes.await.map_err(|_| Problem::internal())
+    }
+
+    fn enter(&self, party: Party, who: Option<Requester>) -> Result<oneshot::Receiver<Turn>, Problem> {
+        let mut turns = locked(&self.places);
+        // Who went away stands in nobody's way.
+        turns.retain(|waiter| !waiter.turn.is_closed());
+        let theirs = turns.waiting(&party).filter(|waiter| waiter.who == who).count();
+        if let Some(who) = who.as_ref().filter(|_| theirs >= MOST_OF_ONE) {
+            return Err(who.is_in_line());
+        }
+        let (turn, comes) = oneshot::channel();
+        turns.wait(party, Waiter { who, turn });
+        drop(turns);
+        serve(&self.places);
+        Ok(comes)
+    }
+}
+
+/// Gives places to those whose turn it is.
+fn serve(places: &Places) {
+    loop {
+        let Some((party, waiter)) = locked(places).next() else { return };
+        // Who went away meanwhile gives it back, and the next is served.
+        let _ = waiter.turn.send(Turn { places: Arc::clone(places), party });
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        locked(&self.places).leave(&self.party);
+        serve(&self.places);
+    }
+}
+
+impl Requester {
+    fn is_in_line(&self) -> Problem {
+        let whose = match self {
+            Requester::Owner(_) => "owner",
+            Requester::User(_) => "user",
+        };
+        let why =
+            format!("{MOST_OF_ONE} requests of this {whose} wait in line already, which is as many as may");
+        Problem::too_many(why, PAUSE).hint("wait for the answer to one of them before the next is sent")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use axum::http::StatusCode;
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    fn owner(name: &str) -> Requester {
+        Requester::Owner(format!("{name}@example.com"))
+    }
+
+    fn organization(name: &str) -> Option<Identifier> {
+        Some(name.parse().unwrap())
+    }
+
+    #[tokio::test]
+    async fn one_owner_has_eight_in_line_and_others_have_their_turn_before_these() {
+        let line = Line::new(1);
+        let ask = |name: &'static str, of: &str| line.pass(owner(name), organization(of));
+        let first = ask("ada", "acme").await.unwrap();
+        // Each leaves its place as soon as it has it.
+        let mut waits = pin!(join_all((0..8).map(|_| ask("ada", "acme").map(|turn| turn.is_ok()))));
+        assert!((&mut waits).now_or_never().is_none(), "they wait");
+        for _ in 0..100 {
+            let refused = ask("ada", "acme").now_or_never().expect("it is answered at once").err().unwrap();
+            assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+            assert_eq!(
+                refused.detail,
+                "8 requests of this owner wait in line already, which is as many as may"
+            );
+            assert_eq!(refused.retry_after, Some(Duration::from_secs(2)));
+        }
+        // Another member is let in, and comes after those who came first.
+        let mut member = pin!(ask("bob", "acme"));
+        assert!((&mut member).now_or_never().is_none());
+        let mut other = pin!(ask("eve", "globex"));
+        assert!((&mut other).now_or_never().is_none(), "others wait, and are not refused");
+        drop(first);
+        let turn = (&mut other).now_or_never().expect("the other organization comes next").unwrap();
+        assert!((&mut waits).now_or_never().is_none() && (&mut member).now_or_never().is_none());
+        drop(turn);
+        assert_eq!(waits.await, [true; 8]);
+        drop(member.await.unwrap());
+        assert!(locked(&line.places).is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_runs_the_installation_comes_first() {
+        let line = Line::new(1);
+        let first = line.pass(owner("ada"), organization("acme")).await.unwrap();
+        let mut organizations = pin!(line.pass(owner("eve"), organization("globex")));
+        let mut nobodys = pin!(line.pass(owner("root"), None));
+        assert!((&mut organizations).now_or_never().is_none() && (&mut nobodys).now_or_never().is_none());
+        let mut own = pin!(line.pass(Requester::User(0), None));
+        assert!((&mut own).now_or_never().is_none());
+        let mut commands = pin!(join_all((0..20).map(|_| line.pass_first().map(|turn| turn.is_ok()))));
+        assert!((&mut commands).now_or_never().is_none());
+        drop(first);
+        let turn = (&mut own).now_or_never().expect("it comes first").unwrap();
+        assert!((&mut organizations).now_or_never().is_none());
+        drop(turn);
+        assert_eq!(commands.await, [true; 20], "as many as there are");
+        let turn = (&mut organizations).now_or_never().unwrap().unwrap();
+        drop(turn);
+        assert!(nobodys.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_leaves_their_place_and_a_user_of_this_host_is_one() {
+        let line = Line::new(1);
+        let ask = || line.pass(Requester::User(1000), None);
+        let first = ask().await.unwrap();
+        {
+            let mut waits = pin!(join_all((0..8).map(|_| ask())));
+            assert!((&mut waits).now_or_never().is_none());
+            let refused = ask().now_or_never().unwrap().err().unwrap();
+            assert_eq!(
+                refused.detail,
+                "8 requests of this user wait in line already, which is as many as may"
+            );
+        }
+        assert!(ask().now_or_never().is_none(), "there is a place again");
+        // Those who went away are passed over.
+        drop(first);
+        assert!(ask().now_or_never().is_some_and(|turn| turn.is_ok()));
+    }
+}

@@ -1,0 +1,56 @@
+//! A run that others have to wait for no longer than it may take.
+
+use std::time::Instant;
+
+use super::*;
+
+/// What one turn that is over at once does of what there is to do on a fleet.
+async fn take_turn(place: &Place, wish: &Wish) -> Report {
+    let (state, targets, secrets) = (place.state(), place.targets(), wish.secrets());
+    let (plan, recorded, _) = place.plan(&state, wish).await;
+    let (secrets, recorded, actor) = (&secrets, &recorded, "ann@example.com");
+    let desk = Desk { plan: &plan, recorded, targets: &targets, state: &state, secrets, clock: &now, actor };
+    let Some(fleet) = plan.fleets.iter().find(|plan| plan.fleet == fleet("eu")) else {
+        return Report::default();
+    };
+    let report = execute_fleet(desk, fleet, Some(Instant::now()), &mut |_| {}).await;
+    assert_eq!(report.failed, []);
+    assert_eq!(state.journal_unfinished().unwrap(), [], "nothing is left half done");
+    report
+}
+
+#[tokio::test]
+async fn turns_that_are_over_at_once_get_where_one_long_one_does() {
+    let (place, whole) = (Place::new(), Place::new());
+    let wishes = [
+        Wish::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "eu", "1")]),
+        Wish::new(&[("a", "eu", "2"), ("c", "eu", "1")]),
+    ];
+    for wish in wishes {
+        whole.apply(&wish).await;
+        let mut turns = 0;
+        loop {
+            let report = take_turn(&place, &wish).await;
+            if report.steps == 0 && report.done.is_empty() {
+                break;
+            }
+            assert!(report.steps <= 1, "{report:?}");
+            turns += 1;
+            assert!(turns < 50);
+        }
+        assert!(turns > 3, "{turns}");
+        // Secrets have a random line each, and the inventory has its digest.
+        let relative = |place: &Place| -> Vec<(String, String)> {
+            let files =
+                place.files().into_iter().map(|(path, text)| (path.replace(place.root.as_str(), ""), text));
+            let text =
+                |path: &str, text: String| if path.contains("configmap") { text } else { String::new() };
+            files.map(|(path, full)| (path.clone(), text(&path, full))).collect()
+        };
+        assert_eq!(relative(&place), relative(&whole));
+        let recorded = |place: &Place| -> Vec<_> {
+            place.state().recorded().unwrap().resources.keys().cloned().collect()
+        };
+        assert_eq!(recorded(&place), recorded(&whole));
+    }
+}
