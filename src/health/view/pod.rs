@@ -10,8 +10,6 @@ use super::{CLUSTER, POOL};
 pub struct Pod {
     /// Which object it is: one that replaces it has the same name.
     pub uid: Option<String>,
-    /// When it was made, as it is written.
-    pub created: Option<String>,
     /// The node pool that it belongs to; none for what isn't Kafka itself.
     pub pool: Option<String>,
     /// Whether it is the cluster's entity operator.
@@ -69,7 +67,6 @@ impl Pod {
         let containers = ["initContainerStatuses", "containerStatuses"];
         Self {
             uid: text(object, &["metadata", "uid"]),
-            created: text(object, &["metadata", "creationTimestamp"]),
             pool: labelled(object, POOL),
             entity_operator: is("-entity-operator"),
             helper: HELPERS.into_iter().any(is),

@@ -70,6 +70,7 @@ mod tests {
             effects: Vec::new(),
             waiting: Vec::new(),
             guarded: false,
+            repair: false,
             steps: Vec::new(),
             remarks: Vec::new(),
             record: None,

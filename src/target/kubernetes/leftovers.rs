@@ -15,6 +15,7 @@ use super::api::{Api, uid};
 use super::inventory::{Entry, Inventory, Written, namespace_key};
 use super::session::{INTERVAL, PATIENCE};
 use super::untrusted::outline;
+use super::watch::signs::pick;
 use crate::catalog::RecordedResource;
 use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject};
@@ -110,12 +111,14 @@ pub(super) async fn kept(
 
 /// Whether the operator finds a cluster's id in the status of one of its node pools.
 async fn has_its_id(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<bool, KubeError> {
-    let pools = match api.list(("kafka.strimzi.io/v1", "KafkaNodePool"), Some(namespace), "").await {
+    let keep = |pool: Value| is_of(&pool, owner).then(|| pick(&pool, &[&["status", "clusterId"]]));
+    let pools = api.list(("kafka.strimzi.io/v1", "KafkaNodePool"), Some(namespace), "", keep).await;
+    let pools = match pools {
         Err(error) if error.is_code(403) || error.is_code(404) => return Ok(false),
         pools => pools?,
     };
     let has_id = |pool: &Value| pool.pointer("/status/clusterId").is_some_and(Value::is_string);
-    Ok(pools.iter().any(|pool| is_of(pool, owner) && has_id(pool)))
+    Ok(pools.iter().any(has_id))
 }
 
 /// The clusters that are still there and that nobody asks for any more, by namespace. Of one that was deleted a namespace
