@@ -9,7 +9,7 @@ pub const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 impl Waiting {
     /// Every word.
-    pub const KINDS: [&'static str; 25] = [
+    pub const KINDS: [&'static str; 26] = [
         "held",
         "unreadable-file",
         "protected",
@@ -23,6 +23,7 @@ impl Waiting {
         "plan-only",
         "secret-unavailable",
         "foreign-object",
+        "not-a-file",
         "refused-by-target",
         "contested",
         "children",
