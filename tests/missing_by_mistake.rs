@@ -157,7 +157,13 @@ fn what_was_put_back_while_it_was_being_deleted_is_judged_anew() {
     let tree = quickstart();
     let registry = ".streamfleet/state/registry.jsonl";
     let line = |line: &str| match line.contains("Cluster/acme/orders") || line.contains("\"orders\"") {
-        true => line.replace("\"deleting\":false", "\"deleting\":true") + "\n",
+        true => {
+            // With the checksum in front.
+            let (_, rest) = line.split_once(',').unwrap();
+            let rest = rest.replace("\"deleting\":false", "\"deleting\":true");
+            let sum = streamfleet::names::Digest::of(&rest).as_str()[..16].to_owned();
+            format!("{{\"sum\":\"{sum}\",{rest}\n")
+        }
         false => line.to_owned() + "\n",
     };
     let begun: String = tree.read(registry).lines().map(line).collect();

@@ -24,6 +24,7 @@ impl Waiting {
         "plan-only",
         "secret-unavailable",
         "foreign-object",
+        "not-a-file",
         "refused-by-target",
         "contested",
         "children",

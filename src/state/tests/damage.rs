@@ -275,7 +275,7 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
     };
     let damaged = |path: &Utf8Path| replace_line(path, "{\"v\":1,");
     let newer = |path: &Utf8Path| replace_line(path, "{\"v\":2,\"record\":\"from the future\"}");
-    let unknown = |path: &Utf8Path| replace_line(path, "{\"v\":1,\"record\":\"dream\"}");
+    let unknown = |path: &Utf8Path| replace_line(path, &entries::summed("{\"v\":1,\"record\":\"dream\"}"));
     let folder = |path: &Utf8Path| {
         fs::remove_file(path.join("registry.jsonl")).unwrap();
         fs::create_dir(path.join("registry.jsonl")).unwrap();
