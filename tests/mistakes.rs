@@ -183,3 +183,26 @@ fn a_config_file_with_a_mistake_is_refused() {
         .expect(1)
         .says(&["could not read the config file `nowhere.toml`"]);
 }
+
+/// What runs goes on as it was in both cases, so that both say the same of how it is.
+#[test]
+fn a_mistake_in_a_spec_and_a_refused_change_are_told_by_one_measure() {
+    let tree = Tree::example("quickstart");
+    let file = "acme/clusters/orders.yaml";
+    tree.edit(file, "kafka_units: 1", "kafka_units: 2");
+    tree.run("apply tree --yes").expect(0);
+    let status = |reason: &str| {
+        let get = tree.run("get cluster/acme/orders tree --format json");
+        let record: serde_json::Value = serde_json::from_str(&get.out).unwrap();
+        assert!(record["status_reason"].as_str().unwrap().contains(reason), "{record:#}");
+        record["status"].as_str().unwrap().to_owned()
+    };
+    let sound = tree.read(file);
+    tree.edit(file, "kafka_units: 2", "kafka_units: none");
+    let with_a_mistake = status("its spec has a problem; it is left as it is");
+    tree.write(file, &sound);
+    tree.edit(file, "kafka_units: 2", "kafka_units: 1");
+    let refused = status("a change waits: refused, ");
+    assert_eq!(with_a_mistake, refused);
+    assert_ne!(refused, "Degraded");
+}
