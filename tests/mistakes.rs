@@ -183,3 +183,19 @@ fn a_config_file_with_a_mistake_is_refused() {
         .expect(1)
         .says(&["could not read the config file `nowhere.toml`"]);
 }
+
+/// What runs goes on as it was, as where a change is refused.
+#[test]
+fn a_mistake_in_a_spec_is_a_reason_and_leaves_the_status_as_it_is() {
+    let tree = Tree::example("quickstart");
+    tree.run("apply tree --yes").expect(0);
+    let record = || {
+        let get = tree.run("get cluster/acme/orders tree --format json");
+        serde_json::from_str::<serde_json::Value>(&get.out).unwrap()
+    };
+    let before = record();
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: none");
+    let after = record();
+    assert_eq!(after["status"], before["status"]);
+    assert_eq!(after["status_reason"], "its spec has a problem; it is left as it is");
+}
