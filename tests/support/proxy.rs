@@ -8,6 +8,7 @@ pub mod wire;
 
 use std::io::{self, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -62,6 +63,8 @@ struct Shared {
     stranger: Authority,
     state: Mutex<State>,
     changed: Condvar,
+    /// How many calls harm was done by.
+    harmed: AtomicU64,
 }
 
 struct State {
@@ -95,6 +98,7 @@ impl Proxy {
                 closed: false,
             }),
             changed: Condvar::new(),
+            harmed: AtomicU64::new(0),
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -129,6 +133,11 @@ impl Proxy {
     /// From now on, this happens.
     pub fn inject(&self, rule: Rule) {
         self.shared.lock().rules.push(rule);
+    }
+
+    /// How many calls were answered to do harm.
+    pub fn harmed(&self) -> u64 {
+        self.shared.harmed.load(Ordering::SeqCst)
     }
 
     /// From now on, who connects is met like this.

@@ -337,7 +337,8 @@ impl Failed {
         match self {
             Failed::Barred(Barred::Address(denied)) => KubeError::Denied(denied),
             Failed::Barred(Barred::Stranger(reason)) => {
-                KubeError::Untrusted { attempted: attempted.to_owned(), reason }
+                // It may quote what stands in the certificate.
+                KubeError::Untrusted { attempted: attempted.to_owned(), reason: KubeError::line(&reason) }
             }
             Failed::Refused { mut status, .. } => {
                 status.message.push_str(&times);

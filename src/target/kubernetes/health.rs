@@ -105,11 +105,8 @@ type Listed = Result<Vec<Json>, KubeError>;
 
 /// What an object of a kind says of that.
 fn kept(kind: &Kind, object: &Value) -> Option<Json> {
-    let kept = match LEFT.contains(kind) {
-        true => signs::of_any(kind.kind, object),
-        false => signs::of(kind.kind, object),
-    };
-    kept.map(Json::from)
+    let read = if LEFT.contains(kind) { signs::of_any } else { signs::of };
+    read(kind.kind, object).map(Json::from)
 }
 
 /// How many operators of one Kubernetes cluster are looked at: one for each namespace of the largest fleet.
@@ -117,17 +114,15 @@ const MAX_OPERATORS: usize = 1_000;
 
 /// Where an object is, without what else it says.
 fn namespace(object: &Json) -> String {
-    #[derive(Default, Deserialize)]
+    #[derive(Deserialize)]
     struct Placed {
-        #[serde(default)]
         metadata: Metadata,
     }
-    #[derive(Default, Deserialize)]
+    #[derive(Deserialize)]
     struct Metadata {
-        #[serde(default)]
-        namespace: String,
+        namespace: Option<String>,
     }
-    object.read::<Placed>().unwrap_or_default().metadata.namespace
+    object.read::<Placed>().ok().and_then(|it| it.metadata.namespace).unwrap_or_default()
 }
 
 /// Looks at a fleet. `list` gives all objects of a kind.

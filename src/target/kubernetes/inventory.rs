@@ -19,8 +19,9 @@ use super::AT_ONCE;
 use super::api::{Api, uid, version};
 use super::error::KubeError;
 use super::fields::trimmed;
+use super::untrusted;
 use crate::catalog::RecordedObject;
-use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey};
+use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, is_deceptive};
 use crate::plan::Contest;
 use crate::target::{self, marks::Marks};
 
@@ -47,6 +48,9 @@ const VERSION: u32 = 1;
 
 /// How the ConfigMaps of what is about to be made are called, before their numbers.
 const INTENTS: &str = "intents-";
+
+/// The longest name of a manager, or path of a field, that is believed.
+const LONGEST_CONTEST: usize = 512;
 
 /// How many objects one of them names. An object with the longest names that there can be takes less than 900 bytes with the
 /// mark of its owner, and a ConfigMap holds 1 MiB.
@@ -358,7 +362,27 @@ impl Chunk {
         if version > VERSION {
             return Err(KubeError::Newer { name: name.to_owned(), found: version, known: VERSION });
         }
-        serde_json::from_str(text).map_err(|error| damaged(error.to_string()))
+        let chunk: Chunk = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
+        match chunk.is_plausible() {
+            true => Ok(chunk),
+            false => Err(damaged("it names what can't have been made".to_owned())),
+        }
+    }
+
+    /// Whether all that it names has names that objects and resources may have, so that a plan can tell of them.
+    fn is_plausible(&self) -> bool {
+        let fits = |key: &ResourceKey| untrusted::is_dns(&key.name);
+        let told = |text: &str| text.len() <= LONGEST_CONTEST && !text.contains(is_deceptive);
+        let is_told = |it: &Contest| told(&it.manager) && told(&it.field);
+        let contests = |entry: &Entry| {
+            let left = entry.written.iter().filter_map(|written| written.left.as_ref());
+            left.flat_map(|left| &left.contests).all(is_told)
+        };
+        self.resources.all().keys().all(fits)
+            && self
+                .objects
+                .iter()
+                .all(|(key, entry)| fits(&entry.owner) && untrusted::is_object_key(key) && contests(entry))
     }
 
     fn body(&self, name: &str, version: Option<&str>) -> Value {
@@ -449,57 +473,4 @@ pub(super) fn namespace_key(name: &str) -> ObjectKey {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::names::Kind;
-    use crate::plan::ResourceMark;
-
-    fn empty() -> Inventory {
-        Inventory {
-            fleet: "acme/eu".to_owned().try_into().unwrap(),
-            installation: Uuid::nil(),
-            resources: Marks::default(),
-            objects: BTreeMap::new(),
-            saved: BTreeMap::new(),
-        }
-    }
-
-    /// An object with the longest names that there can be, in a namespace of its own.
-    fn key(number: usize) -> ObjectKey {
-        ObjectKey {
-            namespace: Some(format!("{number:063}")),
-            kind: "K".repeat(63),
-            name: "n".repeat(253),
-            api_version: format!("{}/v1beta2", "g".repeat(100)),
-        }
-    }
-
-    #[test]
-    fn what_is_about_to_be_made_stands_together_and_is_read_back() {
-        let mut inventory = empty();
-        for number in 0..=INTENTS_IN_ONE {
-            let owner = ResourceKey::new(Kind::Cluster, &"acme".parse().unwrap(), format!("c-{number:030}"));
-            let mark = ResourceMark { id: Uuid::nil(), protected: true };
-            inventory.resources.announce([(owner.clone(), mark)].into());
-            let intended = Some(Digest::of("manifest"));
-            let entry = Entry { owner, written: None, intended, deleting: false };
-            inventory.objects.insert(key(number), entry);
-        }
-        // One was there before, and is made anew.
-        let written =
-            Written { uid: "u".to_owned(), applied: Digest::of("before"), fields: None, left: None };
-        inventory.objects.entry(key(7)).and_modify(|entry| entry.written = Some(written));
-
-        let chunks = inventory.chunks();
-        let names: Vec<&str> = chunks.keys().map(String::as_str).collect();
-        assert_eq!(names, ["intents-0", "intents-1", "inventory", &format!("inventory-{:063}", 7)]);
-        let longest = chunks.values().map(|chunk| serde_json::to_string(chunk).unwrap().len()).max();
-        assert!(longest < Some(1 << 20), "a ConfigMap holds 1 MiB, and not {longest:?} bytes");
-
-        let mut again = empty();
-        for (name, chunk) in chunks {
-            again.take(&name, &chunk.body(&name, None)).unwrap();
-        }
-        assert!(again.objects == inventory.objects && again.resources == inventory.resources);
-    }
-}
+mod tests;

@@ -337,7 +337,10 @@ async fn wait_until_gone(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), K
         let there = api.get(key).await?;
         let Some(there) = there.filter(|there| uid(there) == Some(ours)) else { return Ok(()) };
         if since.elapsed() >= PATIENCE {
-            return Err(KubeError::Held { object: Box::new(key.clone()), holder: holder(&there) });
+            return Err(KubeError::Held {
+                object: Box::new(key.clone()),
+                holder: KubeError::line(&holder(&there)),
+            });
         }
         sleep(INTERVAL).await;
     }

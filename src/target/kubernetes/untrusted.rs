@@ -11,7 +11,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::names::{Json, one_line};
+use crate::names::{Json, ObjectKey, one_line};
 use crate::plan::preflight::PodRequest;
 
 /// The longest object that is read, in bytes. etcd takes 1.5 MiB at a time (`--max-request-bytes`), and an API server no
@@ -260,6 +260,18 @@ pub(super) fn is_named_properly(kind: &str, object: &Value) -> bool {
         && fits("resourceVersion", is_identifier)
 }
 
+/// Whether there may be an object with this key.
+pub(super) fn is_object_key(key: &ObjectKey) -> bool {
+    let ObjectKey { api_version, kind, namespace, name } = key;
+    let plain = |text: &str, more: &str| {
+        text.len() <= 320 && text.chars().all(|it| it.is_ascii_alphanumeric() || more.contains(it))
+    };
+    plain(api_version, "-./")
+        && plain(kind, "")
+        && namespace.as_ref().is_none_or(|it| is_dns(it) && it.len() <= 63)
+        && is_name(kind, name)
+}
+
 fn is_name(kind: &str, text: &str) -> bool {
     match FREELY_NAMED.contains(&kind) {
         true => {
@@ -271,7 +283,7 @@ fn is_name(kind: &str, text: &str) -> bool {
 }
 
 /// Whether a text is a DNS subdomain (RFC 1123), as names of objects are.
-fn is_dns(text: &str) -> bool {
+pub(super) fn is_dns(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     text.len() <= 253 && text.bytes().all(plain)
 }

@@ -26,22 +26,14 @@ pub enum Attack {
     SlowAnswers,
 }
 
-/// How many answers harm was done by.
-static ANSWERS: AtomicU64 = AtomicU64::new(0);
-
-/// How many there were in this process.
-pub fn answers() -> u64 {
-    ANSWERS.load(Ordering::SeqCst)
-}
-
 /// What commands terminals and deceives readers.
 pub const ESCAPES: &str = "\\u001b[2J\\u001b]0;owned\\u0007\\r\\nfake: line\\u202egnp\\u200b\\u0085";
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 
-/// Does it to whoever made a call. An error ends the connection.
-pub fn attack(attack: Attack, path: &str, client: &mut ToClient) -> io::Result<()> {
-    let number = ANSWERS.fetch_add(1, Ordering::SeqCst);
+/// Does it to whoever made a call, of which there were so many. An error ends the connection.
+pub fn attack(attack: Attack, harmed: &AtomicU64, path: &str, client: &mut ToClient) -> io::Result<()> {
+    let number = harmed.fetch_add(1, Ordering::SeqCst);
     let kind = kind_of(path);
     let page = |items: &str, next: &str| {
         let metadata = format!(r#"{{"resourceVersion":"{}","continue":"{next}"}}"#, 1_000_000 + number);

@@ -178,7 +178,7 @@ impl Fault {
                 return client.get_mut().flush();
             }
             Fault::Huge => return huge(client),
-            Fault::Attack(way) => return attack(*way, request.method_and_path().1, client),
+            Fault::Attack(way) => return attack(*way, &shared.harmed, request.method_and_path().1, client),
             Fault::Reset => {
                 reset(client);
                 return over();

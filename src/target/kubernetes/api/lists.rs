@@ -19,8 +19,9 @@ const LIST_OF_METADATA: &str = "PartialObjectMetadataList";
 /// How many objects are asked for at a time.
 const PAGE: usize = 500;
 
-/// The longest mark of where a list goes on, in bytes. It is a version and the name of an object, in base64.
-const LONGEST_TOKEN: usize = 4 * 1024;
+/// The longest mark of where a list goes on, in bytes. It is a version and the name of an object in base64, which are 600.
+/// Nothing longer comes whole out of an answer.
+const LONGEST_TOKEN: usize = 2 * 1024;
 
 /// What there is beside the object in an event.
 const AROUND_EVENT: usize = 1024;

@@ -9,7 +9,7 @@ use super::super::error::{self, KubeError};
 use super::super::retry::Nature;
 use super::super::watch::Written;
 use super::{Api, MANAGER, collection, found, of, request};
-use crate::names::ObjectKey;
+use crate::names::{ObjectKey, one_line};
 use crate::plan::Contest;
 
 impl Api {
@@ -198,15 +198,21 @@ fn refusal(key: &ObjectKey, status: &mut Status) -> bool {
     immutable
 }
 
-/// How many conflicts are read of one answer: more than any object of ours has fields. What else there is, the next answer
-/// tells.
-const MAX_CONFLICTS: usize = 1_000;
+/// How many conflicts are read of one answer. What else there is, the next answer tells.
+const MAX_CONFLICTS: usize = 200;
+
+/// The longest path of a field of ours, and far longer than the name of a manager, which has at most 128 characters.
+const LONGEST_FIELD: usize = 512;
 
 fn conflicts(status: &Status) -> Vec<Contest> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    let causes = causes.filter(|cause| cause.reason == "FieldManagerConflict").take(MAX_CONFLICTS);
+    let causes = causes.filter(|cause| cause.reason == "FieldManagerConflict");
+    let causes = causes.filter(|cause| cause.field.len() <= LONGEST_FIELD).take(MAX_CONFLICTS);
     // The manager's name stands only in the text: `conflict with "kubectl-edit" using v1`.
-    let manager = |message: &str| message.split('"').nth(1).unwrap_or("somebody else").to_owned();
+    let manager = |message: &str| {
+        let name = message.split('"').nth(1).unwrap_or("somebody else");
+        one_line(name, LONGEST_FIELD).into_owned()
+    };
     causes.map(|it| Contest { manager: manager(&it.message), field: it.field.clone() }).collect()
 }
 

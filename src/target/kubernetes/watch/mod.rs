@@ -48,8 +48,9 @@ pub(super) use shelf::Name;
 pub(super) use topic::SELECTOR;
 pub(super) use written::Written;
 
-/// How long the first list of a kind is waited for, and that what we wrote is seen.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the first list of a kind is waited for, and that what we wrote is seen. Other fleets wait for it, too. What takes
+/// longer is Unreachable until it is listed, and then looked at at once.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The same where it was waited for in vain before: other fleets are looked at after this one.
 const BRIEFLY: Duration = Duration::from_millis(100);

@@ -1,0 +1,75 @@
+//! What the inventory is written as and read back from.
+
+use super::*;
+use crate::names::Kind;
+use crate::plan::ResourceMark;
+
+fn empty() -> Inventory {
+    Inventory {
+        fleet: "acme/eu".to_owned().try_into().unwrap(),
+        installation: Uuid::nil(),
+        resources: Marks::default(),
+        objects: BTreeMap::new(),
+        saved: BTreeMap::new(),
+    }
+}
+
+/// An object with the longest names that there can be, in a namespace of its own.
+fn key(number: usize) -> ObjectKey {
+    ObjectKey {
+        namespace: Some(format!("{number:063}")),
+        kind: "K".repeat(63),
+        name: "n".repeat(253),
+        api_version: format!("{}/v1beta2", "g".repeat(100)),
+    }
+}
+
+#[test]
+fn what_no_object_is_called_is_not_believed() {
+    let entry = |owner: &str| json!({"owner": owner});
+    let chunk = |key: &str, owner: &str| {
+        let text = json!({"version": 1, "fleet": "acme/eu", "installation": Uuid::nil(),
+            "objects": {key: entry(owner)}});
+        json!({"data": {KEY: text.to_string()}})
+    };
+    let (key, owner) = ("v1|Secret|kafka-acme--a|a", "Cluster/acme/a");
+    assert!(Chunk::parse("inventory", &chunk(key, owner)).is_ok());
+    for (key, owner) in [
+        ("v1|Secret|kafka-acme--a|\u{1b}[2J", owner),
+        ("v1|Secret|kafka acme|a", owner),
+        ("v1|Sec ret||a", owner),
+        (key, "Cluster/acme/a\u{202e}"),
+    ] {
+        let error = Chunk::parse("inventory", &chunk(key, owner)).err().unwrap();
+        let expected = "cannot read the inventory, ConfigMap inventory: it is damaged (it names what can't have been made)";
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn what_is_about_to_be_made_stands_together_and_is_read_back() {
+    let mut inventory = empty();
+    for number in 0..=INTENTS_IN_ONE {
+        let owner = ResourceKey::new(Kind::Cluster, &"acme".parse().unwrap(), format!("c-{number:030}"));
+        let mark = ResourceMark { id: Uuid::nil(), protected: true };
+        inventory.resources.announce([(owner.clone(), mark)].into());
+        let intended = Some(Digest::of("manifest"));
+        let entry = Entry { owner, written: None, intended, deleting: false };
+        inventory.objects.insert(key(number), entry);
+    }
+    // One was there before, and is made anew.
+    let written = Written { uid: "u".to_owned(), applied: Digest::of("before"), fields: None, left: None };
+    inventory.objects.entry(key(7)).and_modify(|entry| entry.written = Some(written));
+
+    let chunks = inventory.chunks();
+    let names: Vec<&str> = chunks.keys().map(String::as_str).collect();
+    assert_eq!(names, ["intents-0", "intents-1", "inventory", &format!("inventory-{:063}", 7)]);
+    let longest = chunks.values().map(|chunk| serde_json::to_string(chunk).unwrap().len()).max();
+    assert!(longest < Some(1 << 20), "a ConfigMap holds 1 MiB, and not {longest:?} bytes");
+
+    let mut again = empty();
+    for (name, chunk) in chunks {
+        again.take(&name, &chunk.body(&name, None)).unwrap();
+    }
+    assert!(again.objects == inventory.objects && again.resources == inventory.resources);
+}
