@@ -35,6 +35,25 @@ impl Standing {
     }
 }
 
+/// Whom something is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Those who run this.
+    Host,
+    /// The members of organizations, who are told nothing of the network.
+    Tenants,
+}
+
+impl Audience {
+    /// What a change waits for.
+    pub fn told(self, waiting: &Waiting) -> String {
+        match self {
+            Audience::Host => waiting.to_string(),
+            Audience::Tenants => waiting.for_tenants().to_string(),
+        }
+    }
+}
+
 /// What is known of a resource that no spec says.
 #[derive(Debug, Default)]
 pub struct Outputs<'a> {
@@ -60,6 +79,7 @@ pub fn standing(
     (catalog, recorded): (&Catalog, &Recorded),
     (plan, index): (&Plan, &Index),
     judged: Option<&ResourceStatus>,
+    audience: Audience,
 ) -> Standing {
     let fleet = key.as_fleet().or_else(|| catalog.resources.get(key)?.fleet());
     let host = fleet.and_then(|fleet| index.fleet(plan, &fleet));
@@ -68,7 +88,7 @@ pub fn standing(
     let conditions = conditions(key, host, judged);
     let hold = catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
     let ailing = judged.filter(|judged| judged.status != Status::Healthy);
-    let unreached = unreached(key, host);
+    let unreached = unreached(key, host, audience);
     let (status, reason) = match (record, change, hold) {
         (Some(record), _, _) if record.deleting => {
             let going = judged.filter(|judged| judged.status == Status::Deleting);
@@ -82,9 +102,9 @@ pub fn standing(
             (*status, Some(reason.clone()))
         }
         (_, _, Some(hold @ Hold::Suspended { .. })) => (Status::Suspended, Some(hold.to_string())),
-        (None, Some(change), _) => (Status::Pending, first_waiting(change)),
+        (None, Some(change), _) => (Status::Pending, first_waiting(change, audience)),
         (Some(record), Some(change), _) if record.creating && change.verb == Verb::Create => {
-            (Status::Provisioning, first_waiting(change))
+            (Status::Provisioning, first_waiting(change, audience))
         }
         (None, None, _) => (Status::Pending, None),
         // What runs is told as it runs, whatever its spec says by now.
@@ -92,7 +112,7 @@ pub fn standing(
         (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. }))) => {
             (Status::Degraded, Some(hold.to_string()))
         }
-        (Some(_), Some(change), _) => changing(change, &conditions),
+        (Some(_), Some(change), _) => changing(change, &conditions, audience),
         (Some(_), None, _) => match as_applied(&conditions) {
             (Status::Healthy, None) => (Status::Healthy, unobserved(key, catalog)),
             ailing => ailing,
@@ -117,16 +137,17 @@ fn as_applied(conditions: &[Condition]) -> (Status, Option<String>) {
     }
 }
 
-fn changing(change: &Change, conditions: &[Condition]) -> (Status, Option<String>) {
+fn changing(change: &Change, conditions: &[Condition], audience: Audience) -> (Status, Option<String>) {
     match change.verb {
         Verb::Keep => {
             let is_foreign = |waiting: &Waiting| matches!(waiting, Waiting::ForeignObject { .. });
             let status =
                 if change.waiting.iter().any(is_foreign) { Status::Degraded } else { Status::Healthy };
-            (status, first_waiting(change))
+            (status, first_waiting(change, audience))
         }
         Verb::Delete => {
-            let waiting = first_waiting(change).map(|waiting| format!(": {waiting}")).unwrap_or_default();
+            let waiting =
+                first_waiting(change, audience).map(|waiting| format!(": {waiting}")).unwrap_or_default();
             (Status::Healthy, Some(format!("no document names it any more{waiting}")))
         }
         Verb::Create | Verb::Update | Verb::Recreate
@@ -134,14 +155,14 @@ fn changing(change: &Change, conditions: &[Condition]) -> (Status, Option<String
         {
             let waits = match waiting {
                 Waiting::Approval { why, .. } => format!("a change waits for approval: {why}"),
-                waiting => format!("a change waits: {waiting}"),
+                waiting => format!("a change waits: {}", audience.told(waiting)),
             };
             let (status, ails) = as_applied(conditions);
             (status, Some(ails.unwrap_or(waits)))
         }
         Verb::Create | Verb::Update | Verb::Recreate => {
             let unapplied = || "what its spec says now is not applied yet".to_owned();
-            (Status::Updating, Some(first_waiting(change).unwrap_or_else(unapplied)))
+            (Status::Updating, Some(first_waiting(change, audience).unwrap_or_else(unapplied)))
         }
     }
 }
@@ -157,15 +178,15 @@ fn goes_on(waiting: &Waiting) -> bool {
 
 /// What a resource is, and why, while the fleet that it is, or is on, can't be reached; none where it can. A fleet whose target
 /// may not be used has failed.
-fn unreached(key: &ResourceKey, host: Option<&FleetPlan>) -> Option<(Status, String)> {
+fn unreached(key: &ResourceKey, host: Option<&FleetPlan>, audience: Audience) -> Option<(Status, String)> {
     let waiting = host?.reach.waiting().filter(|it| matches!(it, Waiting::Unreachable { .. }))?;
     let refused = matches!(waiting, Waiting::Unreachable { refused: true, .. });
     let status = if refused && key.kind == Kind::Fleet { Status::Failed } else { Status::Unreachable };
-    Some((status, waiting.to_string()))
+    Some((status, audience.told(&waiting)))
 }
 
-fn first_waiting(change: &Change) -> Option<String> {
-    change.waiting.first().map(ToString::to_string)
+fn first_waiting(change: &Change, audience: Audience) -> Option<String> {
+    change.waiting.first().map(|waiting| audience.told(waiting))
 }
 
 fn conditions(

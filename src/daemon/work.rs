@@ -87,6 +87,7 @@ fn died(fleet: &FleetKey) -> Report {
         object: None,
         message: "a mistake in streamfleet itself ended what was being done".to_owned(),
         hint: "report it, with what the log says above".to_owned(),
+        concealed: false,
     };
     Report { failed: vec![failed], ..Report::default() }
 }

@@ -55,6 +55,7 @@ impl KubernetesTarget {
                 hint: error.hint().to_owned(),
                 refused: error.is_final(),
                 lost: error.may_be_lost(),
+                concealed: error.is_unreached(),
                 last_seen: recorded.observed_at,
             })
         })
