@@ -62,7 +62,8 @@ fn told_of(port: u16) -> Value {
     let sentence = "the cluster's API server can't be reached; see to the `kubeconfig`, the API server and the way to it; \
                     nothing is deleted because it is away";
     let reason = api.serve.until("it is known that it can't be reached", || {
-        let reason = get(&member, "/organizations/acme/infrastructure/eu")["status_reason"].as_str()?.to_owned();
+        let reason =
+            get(&member, "/organizations/acme/infrastructure/eu")["status_reason"].as_str()?.to_owned();
         reason.contains("reached").then_some(reason)
     });
     assert_eq!(reason, sentence);
@@ -81,7 +82,8 @@ fn told_of(port: u16) -> Value {
     }
 
     // Who runs this is told all of it.
-    let all = get(&own, "/organizations/acme/infrastructure/eu")["status_reason"].as_str().unwrap().to_owned();
+    let all =
+        get(&own, "/organizations/acme/infrastructure/eu")["status_reason"].as_str().unwrap().to_owned();
     assert!(all.starts_with("the target can't be reached: cannot read the namespace kube-system: "), "{all}");
     tree.run("status tree --config settings.toml").says(&["cannot read the namespace kube-system: "]);
     api.serve.says(&["out of reach", "cannot read the namespace kube-system: "]);
