@@ -180,6 +180,8 @@ impl Api {
             let is_list = list["kind"] == listed.as_str() && !version(&list).is_empty();
             match list.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) if is_list => page(items),
+                // So servers write an empty list of nothing but metadata.
+                Some(Value::Null) if is_list && kind == SECRET => page(Vec::new()),
                 _ => return Err(unasked(&attempted)),
             }
             let text = |field: &str| list.pointer(field).and_then(Value::as_str).unwrap_or_default();
