@@ -35,6 +35,25 @@ impl Standing {
     }
 }
 
+/// Whom something is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Those who run this.
+    Host,
+    /// The members of organizations, who are told nothing of the network.
+    Tenants,
+}
+
+impl Audience {
+    /// What a change waits for.
+    pub fn told(self, waiting: &Waiting) -> String {
+        match self {
+            Audience::Host => waiting.to_string(),
+            Audience::Tenants => waiting.for_tenants().to_string(),
+        }
+    }
+}
+
 /// What is known of a resource that no spec says.
 #[derive(Debug, Default)]
 pub struct Outputs<'a> {
@@ -60,15 +79,16 @@ pub fn standing(
     (catalog, recorded): (&Catalog, &Recorded),
     (plan, index): (&Plan, &Index),
     judged: Option<&ResourceStatus>,
+    audience: Audience,
 ) -> Standing {
     let fleet = key.as_fleet().or_else(|| catalog.resources.get(key)?.fleet());
     let host = fleet.and_then(|fleet| index.fleet(plan, &fleet));
     let change = index.change(plan, key);
     let record = recorded.resources.get(key);
-    let conditions = conditions(key, host, judged, change);
+    let conditions = conditions(key, host, judged, change, audience);
     let hold = catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
     let ailing = judged.filter(|judged| judged.status != Status::Healthy);
-    let unreached = unreached(key, host);
+    let unreached = unreached(key, host, audience);
     let (status, reason) = match (record, change, hold) {
         (Some(record), _, _) if record.deleting => {
             let going = judged.filter(|judged| judged.status == Status::Deleting);
@@ -82,9 +102,9 @@ pub fn standing(
             (*status, Some(reason.clone()))
         }
         (_, _, Some(hold @ Hold::Suspended { .. })) => (Status::Suspended, Some(hold.to_string())),
-        (None, Some(change), _) => (Status::Pending, first_waiting(change)),
+        (None, Some(change), _) => (Status::Pending, first_waiting(change, audience)),
         (Some(record), Some(change), _) if record.creating && change.verb == Verb::Create => {
-            (Status::Provisioning, first_waiting(change))
+            (Status::Provisioning, first_waiting(change, audience))
         }
         (None, None, _) => (Status::Pending, None),
         // What runs is told as it runs, whatever its spec says by now.
@@ -94,7 +114,7 @@ pub fn standing(
             let (status, ails) = as_applied(&conditions);
             (status, Some(ails.unwrap_or_else(|| hold.to_string())))
         }
-        (Some(_), Some(change), _) => changing(change, &conditions),
+        (Some(_), Some(change), _) => changing(change, &conditions, audience),
         (Some(_), None, _) => as_applied(&conditions),
     };
     // For somebody else to apply.
@@ -119,7 +139,7 @@ fn as_applied(conditions: &[Condition]) -> (Status, Option<String>) {
     }
 }
 
-fn changing(change: &Change, conditions: &[Condition]) -> (Status, Option<String>) {
+fn changing(change: &Change, conditions: &[Condition], audience: Audience) -> (Status, Option<String>) {
     match change.verb {
         Verb::Keep => {
             let is_foreign = |waiting: &Waiting| {
@@ -127,10 +147,10 @@ fn changing(change: &Change, conditions: &[Condition]) -> (Status, Option<String
             };
             let status =
                 if change.waiting.iter().any(is_foreign) { Status::Degraded } else { Status::Healthy };
-            (status, first_waiting(change))
+            (status, first_waiting(change, audience))
         }
         Verb::Delete => {
-            let waits = waiting_deletion(change).map(|condition| condition.message);
+            let waits = waiting_deletion(change, audience).map(|condition| condition.message);
             (Status::Healthy, Some(waits.unwrap_or_else(|| UNNAMED.to_owned())))
         }
         Verb::Create | Verb::Update | Verb::Recreate
@@ -138,14 +158,14 @@ fn changing(change: &Change, conditions: &[Condition]) -> (Status, Option<String
         {
             let waits = match waiting {
                 Waiting::Approval { why, .. } => format!("a change waits for approval: {why}"),
-                waiting => format!("a change waits: {waiting}"),
+                waiting => format!("a change waits: {}", audience.told(waiting)),
             };
             let (status, ails) = as_applied(conditions);
             (status, Some(ails.unwrap_or(waits)))
         }
         Verb::Create | Verb::Update | Verb::Recreate => {
             let unapplied = || "what its spec says now is not applied yet".to_owned();
-            (Status::Updating, Some(first_waiting(change).unwrap_or_else(unapplied)))
+            (Status::Updating, Some(first_waiting(change, audience).unwrap_or_else(unapplied)))
         }
     }
 }
@@ -161,25 +181,25 @@ fn goes_on(waiting: &Waiting) -> bool {
 
 /// What a resource is, and why, while the fleet that it is, or is on, can't be reached; none where it can. A fleet whose target
 /// may not be used has failed.
-fn unreached(key: &ResourceKey, host: Option<&FleetPlan>) -> Option<(Status, String)> {
+fn unreached(key: &ResourceKey, host: Option<&FleetPlan>, audience: Audience) -> Option<(Status, String)> {
     let waiting = host?.reach.waiting().filter(|it| matches!(it, Waiting::Unreachable { .. }))?;
     let refused = matches!(waiting, Waiting::Unreachable { refused: true, .. });
     let status = if refused && key.kind == Kind::Fleet { Status::Failed } else { Status::Unreachable };
-    Some((status, waiting.to_string()))
+    Some((status, audience.told(&waiting)))
 }
 
-fn first_waiting(change: &Change) -> Option<String> {
-    change.waiting.first().map(ToString::to_string)
+fn first_waiting(change: &Change, audience: Audience) -> Option<String> {
+    change.waiting.first().map(|waiting| audience.told(waiting))
 }
 
 /// What is said of what no document names any more.
 const UNNAMED: &str = "no document names it any more";
 
 /// What the deletion of a resource waits for, with the id of the approval where it is that; none where it waits for nothing.
-pub fn waiting_deletion(change: &Change) -> Option<Condition> {
+pub fn waiting_deletion(change: &Change, audience: Audience) -> Option<Condition> {
     let told = |waiting: &Waiting| match waiting {
         Waiting::Approval { id, why } => format!("approval {id}, since {why}"),
-        waiting => waiting.to_string(),
+        waiting => audience.told(waiting),
     };
     // What is being done there may be just that.
     let waits = change.waiting.iter().filter(|waiting| !matches!(waiting, Waiting::UnderWay { .. }));
@@ -196,11 +216,12 @@ fn conditions(
     host: Option<&FleetPlan>,
     judged: Option<&ResourceStatus>,
     change: Option<&Change>,
+    audience: Audience,
 ) -> Vec<Condition> {
     let fleet = host.filter(|_| key.kind == Kind::Fleet);
     let of_fleet = fleet.into_iter().flat_map(|fleet| &fleet.conditions);
     let told = of_fleet.chain(judged.into_iter().flat_map(|judged| &judged.conditions)).cloned();
-    told.chain(change.and_then(waiting_deletion)).collect()
+    told.chain(change.and_then(|change| waiting_deletion(change, audience))).collect()
 }
 
 /// The complete record of a resource.

@@ -12,6 +12,7 @@ mod roles;
 mod shared;
 mod tokens;
 mod trace;
+mod unreached;
 
 use std::fs;
 use std::path::Path;

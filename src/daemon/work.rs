@@ -106,7 +106,7 @@ fn overdue(fleet: &FleetKey) -> Report {
 
 fn failed(fleet: &FleetKey, message: String, hint: &str) -> Report {
     let (resource, origin, object) = (None, None, None);
-    let failed =
-        Failure { fleet: Some(fleet.clone()), resource, origin, object, message, hint: hint.to_owned() };
+    let (fleet, hint) = (Some(fleet.clone()), hint.to_owned());
+    let failed = Failure { fleet, resource, origin, object, message, hint, concealed: false };
     Report { failed: vec![failed], ..Report::default() }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use super::report::for_tenants;
 use super::{Failure, Fault, Progress, Report, Run, failure, past, pause};
 use crate::catalog::{Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
@@ -467,7 +468,7 @@ impl<'a, 'r> Round<'a, 'r> {
         if !self.broken.insert(&change.resource) {
             return;
         }
-        let why = fault.message.clone();
+        let why = for_tenants(&fault.message, fault.concealed);
         let fleet = Some(&self.plan.fleet);
         let (resource, origin) = (Some(change.resource.clone()), change.origin.clone());
         let failed = Failure { resource, origin, object: object.cloned(), ..failure(fleet, fault) };

@@ -332,8 +332,8 @@ impl Run<'_> {
     }
 }
 
-fn failure(fleet: Option<&FleetKey>, Fault { message, hint }: Fault) -> Failure {
-    Failure { fleet: fleet.cloned(), resource: None, origin: None, object: None, message, hint }
+fn failure(fleet: Option<&FleetKey>, Fault { message, hint, concealed }: Fault) -> Failure {
+    Failure { fleet: fleet.cloned(), resource: None, origin: None, object: None, message, hint, concealed }
 }
 
 /// Whether a change is a deletion, done or waiting.

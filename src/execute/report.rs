@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
-use crate::plan::Verb;
+use crate::plan::{UNREACHED, Verb};
 use crate::problem::Origin;
 use crate::secret::SecretError;
 use crate::state::StateError;
@@ -55,6 +55,20 @@ pub struct Failure {
     pub message: String,
     /// What to do next.
     pub hint: String,
+    /// Whether `message` tells of the network, which is for those to know who run this.
+    pub concealed: bool,
+}
+
+impl Failure {
+    /// The same as tenants are told it.
+    pub fn for_tenants(&self) -> Failure {
+        Failure { message: for_tenants(&self.message, self.concealed), ..self.clone() }
+    }
+}
+
+/// What tenants are told of a message.
+pub(super) fn for_tenants(message: &str, concealed: bool) -> String {
+    if concealed { UNREACHED.to_owned() } else { message.to_owned() }
 }
 
 /// `cluster acme/orders (acme/clusters/orders.yaml:8): cannot write …`.
@@ -111,11 +125,13 @@ pub enum Progress<'a> {
 pub(super) struct Fault {
     pub(super) message: String,
     pub(super) hint: String,
+    /// Whether the message tells of the network.
+    pub(super) concealed: bool,
 }
 
 impl Fault {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Fault {
-        Fault { message: message.into(), hint: hint.into() }
+        Fault { message: message.into(), hint: hint.into(), concealed: false }
     }
 }
 
@@ -133,6 +149,6 @@ impl From<SecretError> for Fault {
 
 impl From<TargetError> for Fault {
     fn from(error: TargetError) -> Fault {
-        Fault::new(error.to_string(), error.hint())
+        Fault { concealed: error.is_unreached(), ..Fault::new(error.to_string(), error.hint()) }
     }
 }

@@ -69,6 +69,7 @@ impl<'a> Target<'a> {
                 hint: String::new(),
                 refused: false,
                 lost: false,
+                concealed: false,
                 last_seen: recorded.and_then(|target| target.observed_at),
             },
             |target| target.reach.clone(),

@@ -40,6 +40,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod troubles;
+mod unreached;
 mod upgrade;
 mod verdict;
 mod waiting;
@@ -71,6 +72,7 @@ pub use refusal::UNDO_BY_HAND;
 pub use remark::Remark;
 pub use site::Site;
 pub use size::{Size, SizeChange, Sizes};
+pub use unreached::{UNASKED, UNREACHED};
 pub use upgrade::Newer;
 use world::World;
 

@@ -365,6 +365,9 @@ pub enum Waiting {
         /// Whether it may be gone for good.
         #[serde(default)]
         lost: bool,
+        /// Whether `reason` and `hint` tell of the network, which is for those to know who run this.
+        #[serde(default)]
+        concealed: bool,
     },
     /// An earlier plan is being carried out on the fleet.
     UnderWay {

@@ -89,6 +89,9 @@ pub enum Reach {
         /// Whether it may be gone for good: nothing answers, or something else does.
         #[serde(default)]
         lost: bool,
+        /// Whether `reason` and `hint` tell of the network, which is for those to know who run this.
+        #[serde(default)]
+        concealed: bool,
         /// When it was last seen; none when it never was.
         last_seen: Option<Timestamp>,
     },
@@ -104,9 +107,10 @@ impl Reach {
     pub fn waiting(&self) -> Option<Waiting> {
         match self {
             Reach::Reached => None,
-            Reach::Unreachable { reason, hint, refused, lost, .. } => {
+            Reach::Unreachable { reason, hint, refused, lost, concealed, .. } => {
                 let (reason, hint) = (reason.clone(), hint.clone());
-                Some(Waiting::Unreachable { reason, hint, refused: *refused, lost: *lost })
+                let (refused, lost, concealed) = (*refused, *lost, *concealed);
+                Some(Waiting::Unreachable { reason, hint, refused, lost, concealed })
             }
             Reach::UnderWay { since } => Some(Waiting::UnderWay { since: *since }),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::names::Identifier;
-use crate::plan::{Inputs, OrganizationPlan, Plan, Summary, summary};
+use crate::plan::{FleetPlan, Inputs, OrganizationPlan, Plan, Summary, summary};
 use crate::problem::{Location, Problem};
 use crate::spec::SourceId;
 
@@ -15,7 +15,8 @@ impl Plan {
             self;
         let of_theirs = |part: &&OrganizationPlan| sees(&part.organization);
         let organizations: Vec<_> = organizations.iter().filter(of_theirs).cloned().collect();
-        let fleets = fleets.iter().filter(|part| sees(&part.fleet.organization)).cloned().collect();
+        let fleets = fleets.iter().filter(|part| sees(&part.fleet.organization));
+        let fleets = fleets.cloned().map(FleetPlan::for_tenants).collect();
         let remember = remember.iter().filter(|(resource, _)| sees(&resource.organization));
         let remember = remember.map(|(resource, record)| (resource.clone(), record.clone())).collect();
         let problems = problems.iter().filter(|problem| is_theirs(problem, &sees)).cloned().collect();

@@ -31,7 +31,14 @@ pub(super) fn refuse(parts: &mut [FleetPart]) {
             others.join(" and ")
         );
         let hint = "give each fleet a Kubernetes cluster of its own".to_owned();
-        plan.reach = Reach::Unreachable { reason, hint, refused: true, lost: false, last_seen: None };
+        plan.reach = Reach::Unreachable {
+            reason,
+            hint,
+            refused: true,
+            lost: false,
+            concealed: false,
+            last_seen: None,
+        };
         plan.void_approvals.clear();
         waiting::for_target(&plan.reach, &mut plan.changes);
     }

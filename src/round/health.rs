@@ -141,6 +141,7 @@ impl Book<'_> {
                     hint: error.hint().to_owned(),
                     refused: false,
                     lost: error.may_be_lost(),
+                    concealed: error.is_unreached(),
                     last_seen: held.observed_at,
                 };
                 return Ok(unjudged(wanted, before));

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{Checked, Health, Round};
 use crate::catalog::{ResolvedCluster, ResourceStatus};
 use crate::health::Outputs;
-use crate::interface::{self, Standing};
+use crate::interface::{self, Audience, Standing};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{Change, FleetPlan, Index, Verb};
 use crate::target::Target;
@@ -98,10 +98,16 @@ impl Round {
         self.health_of(cluster)?.memory.clusters.get(cluster)?.last()
     }
 
-    /// How a resource stands.
+    /// How a resource stands, for those who run this.
     pub fn standing(&self, key: &ResourceKey) -> Standing {
+        self.standing_for(key, Audience::Host)
+    }
+
+    /// How a resource stands.
+    pub fn standing_for(&self, key: &ResourceKey, audience: Audience) -> Standing {
         let Checked { catalog, recorded, .. } = &self.checked;
-        interface::standing(key, (catalog, recorded), (&self.plan, self.index()), self.judged(key))
+        let (plan, judged) = ((&self.plan, self.index()), self.judged(key));
+        interface::standing(key, (catalog, recorded), plan, judged, audience)
     }
 
     /// The address at which a fleet lets clients in, as last known: its Gateway's, or that of the load balancer of its only

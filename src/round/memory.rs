@@ -304,7 +304,7 @@ impl State {
         now: Moment,
     ) -> Option<Timestamp> {
         let before = self.failed.remove(fleet).filter(|before| before.wanted == wanted);
-        let failed = failed?.to_string();
+        let failed = failed?.for_tenants().to_string();
         let mut pace = before.map_or(PAUSES, |before| before.pace);
         let mut pause = Timer::begin(pace.next_pause(), now);
         let until = pause.until(now);
@@ -346,6 +346,7 @@ mod tests {
             object: None,
             message: message.to_owned(),
             hint: String::new(),
+            concealed: false,
         };
         let (mut state, specs) = (State::default(), Digest::of("specs"));
         let now = Moment::now(now);

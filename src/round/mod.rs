@@ -281,6 +281,7 @@ impl Installation {
                     hint: error.hint().to_owned(),
                     refused: false,
                     lost: error.may_be_lost(),
+                    concealed: error.is_unreached(),
                     last_seen: held.observed_at,
                 });
             }

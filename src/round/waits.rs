@@ -85,7 +85,7 @@ impl Waits<String> {
 
 /// What a change waits for.
 fn told(change: &Change) -> String {
-    let waits: Vec<String> = change.waiting.iter().map(ToString::to_string).collect();
+    let waits: Vec<String> = change.waiting.iter().map(|waiting| waiting.for_tenants().to_string()).collect();
     waits.join("; ")
 }
 

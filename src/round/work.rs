@@ -66,7 +66,15 @@ impl Round {
     fn keep_kubeconfigs(&self, state: &State, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), Report> {
         let Err(NotKept { message, hint }) = kubeconfigs::keep(self, state) else { return Ok(()) };
         let message = format!("cannot keep the fleets' kubeconfigs: {message}");
-        let failure = Failure { fleet: None, resource: None, origin: None, object: None, message, hint };
+        let failure = Failure {
+            fleet: None,
+            resource: None,
+            origin: None,
+            object: None,
+            message,
+            hint,
+            concealed: false,
+        };
         progress(Progress::Failed(&failure));
         Err(Report { failed: vec![failure], ..Report::default() })
     }

@@ -62,7 +62,7 @@ pub enum InfraType {
 pub enum TenancyMode {
     /// Each cluster has its own namespace and quotas.
     Shared,
-    /// As Shared, with network policies that deny by default, and no node shared with another cluster's brokers.
+    /// As Shared, with network policies that deny by default, in and out, and no node shared with another cluster's brokers.
     Isolated,
     /// One cluster on the fleet, on nodes reserved for it.
     Dedicated,

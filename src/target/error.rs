@@ -156,6 +156,11 @@ impl TargetError {
         }
     }
 
+    /// Whether it tells how an address was not reached, which is for those to know who run this.
+    pub fn is_unreached(&self) -> bool {
+        matches!(self, TargetError::Kubernetes(error) if error.is_unreached())
+    }
+
     /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use super::{Answered, Call, record, written};
 use crate::api::problem::Problem;
 use crate::api::writing::{self, Written};
 use crate::catalog::{Absence, Resource, Status};
-use crate::interface::{Standing, timestamp, waiting_deletion};
+use crate::interface::{Audience, Standing, timestamp, waiting_deletion};
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
 use crate::plan::Verb;
 use crate::problem::plain;
@@ -211,7 +211,7 @@ impl Call {
         let round = &self.made.round;
         let standing = match records::is_known(round, &written.key) {
             false => Standing::pending(),
-            true => match round.standing(&written.key) {
+            true => match round.standing_for(&written.key, self.audience()) {
                 Standing { status: Status::Healthy | Status::Written, conditions, since, .. }
                     if written.is_new =>
                 {
@@ -249,13 +249,18 @@ impl Call {
 
     /// How a resource stands. What no document names any more is going, and what that waits for is said first.
     fn standing(&self, key: &ResourceKey) -> Standing {
-        let standing = self.made.round.standing(key);
+        let standing = self.made.round.standing_for(key, self.audience());
         if standing.status == Status::Deleting || !self.is_leaving(key) {
             return standing;
         }
         let change = self.made.round.change(key).filter(|change| change.verb == Verb::Delete);
-        let waits = change.and_then(waiting_deletion).map(|condition| condition.message);
+        let waits = change.and_then(|change| waiting_deletion(change, self.audience()));
+        let waits = waits.map(|condition| condition.message);
         Standing { status: Status::Deleting, reason: waits.or(standing.reason), ..standing }
+    }
+
+    fn audience(&self) -> Audience {
+        if self.caller.is_super() { Audience::Host } else { Audience::Tenants }
     }
 
     fn status(&self, key: &ResourceKey) -> Option<Status> {

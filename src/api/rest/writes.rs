@@ -115,7 +115,7 @@ impl Call {
     fn waiting_deletion(&self, key: &ResourceKey) -> Option<Condition> {
         let planned = async { timeout(PLANNING, self.service.desk.current()).await.ok() };
         let made = self.runtime.block_on(planned)?.ok()?;
-        waiting_deletion(made.round.change(key)?)
+        waiting_deletion(made.round.change(key)?, self.audience())
     }
 
     /// The body, with the identifier of its organization where it gives the id.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::catalog::Hold;
 use crate::names::{Kind, ObjectKey, ResourceKey};
-use crate::plan::{Cause, Change, Contest, FieldChange, Verb, Waiting};
+use crate::plan::{Cause, Change, Contest, FieldChange, UNREACHED, Verb, Waiting};
 
 /// The longest value that is printed in a line.
 const LONGEST_VALUE: usize = 48;
@@ -119,8 +119,11 @@ fn waiting(waiting: &Waiting) -> String {
         }
         Waiting::Unreachable { reason, hint, refused, .. } => {
             let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
-            let verb = if *refused { "used" } else { "reached" };
-            format!("the target can't be {verb}: {reason}{hint}")
+            match *refused {
+                _ if reason == UNREACHED => format!("{reason}{hint}"),
+                true => format!("the target can't be used: {reason}{hint}"),
+                false => format!("the target can't be reached: {reason}{hint}"),
+            }
         }
         Waiting::UnderWay { since } => {
             format!("what was planned before is still being done there, since {since:.0}")
@@ -351,8 +354,13 @@ mod tests {
             (true, Some("if what it held is gone for good: streamfleet forget acme/eu specs".to_owned())),
             (false, None),
         ] {
-            let waiting =
-                Waiting::Unreachable { reason: "401".into(), hint: String::new(), refused: false, lost };
+            let waiting = Waiting::Unreachable {
+                reason: "401".into(),
+                hint: String::new(),
+                refused: false,
+                lost,
+                concealed: false,
+            };
             assert_eq!(way_out(&fleet, &waiting, "specs"), expected);
         }
     }
@@ -368,6 +376,7 @@ mod tests {
             hint: hint.into(),
             refused,
             lost: false,
+            concealed: false,
         };
         let namespace = || ObjectKey::try_from("v1|Namespace||kafka-acme--orders".to_owned()).unwrap();
         let gateway = || {

@@ -128,6 +128,7 @@ fn a_fleet_out_of_reach_holds_up_no_other_and_a_cluster_in_trouble_takes_it_at_o
         hint: String::new(),
         refused: false,
         lost: false,
+        concealed: false,
         last_seen: None,
     };
     assert_eq!(running(&lab.plan()), ["acme/k.example.com", "acme/c10"]);

@@ -194,6 +194,7 @@ fn a_fleet_that_cannot_be_reached_is_planned_from_memory_and_waits() {
         hint: String::new(),
         refused: false,
         lost: true,
+        concealed: false,
         last_seen: Some(at(9)),
     };
     lab.target().inventory.clear();
@@ -202,7 +203,7 @@ fn a_fleet_that_cannot_be_reached_is_planned_from_memory_and_waits() {
     let orders = change(&plan, "Cluster/acme/orders");
     assert_eq!(
         orders.waiting,
-        [Waiting::Unreachable { reason, hint: String::new(), refused: false, lost: true }]
+        [Waiting::Unreachable { reason, hint: String::new(), refused: false, lost: true, concealed: false }]
     );
     let [step] = orders.steps.as_slice() else { panic!("{:?}", orders.steps) };
     assert_eq!(step.before.as_ref().unwrap().value()["spec"]["replicas"], json!(3));
@@ -218,6 +219,7 @@ fn why_a_fleet_cannot_be_reached_is_said_once_for_all_its_clusters() {
         hint: String::new(),
         refused: false,
         lost: true,
+        concealed: false,
         last_seen: Some(at(9)),
     };
     lab.target().inventory.clear();
@@ -242,7 +244,7 @@ fn a_fleet_without_a_target_says_so() {
     let reason = "no spec that could be used says how to reach it".to_owned();
     assert_eq!(
         change(&plan, "Fleet/acme/eu").waiting,
-        [Waiting::Unreachable { reason, hint: String::new(), refused: false, lost: false }]
+        [Waiting::Unreachable { reason, hint: String::new(), refused: false, lost: false, concealed: false }]
     );
 }
 

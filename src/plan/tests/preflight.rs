@@ -259,6 +259,7 @@ fn of_a_cluster_that_is_not_reached_only_the_permissions_are_told() {
         hint: String::new(),
         refused: false,
         lost: true,
+        concealed: false,
         last_seen: None,
     };
     let mut facts = complete();

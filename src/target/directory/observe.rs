@@ -27,6 +27,7 @@ impl DirectoryTarget {
                 hint: error.hint().to_owned(),
                 refused: false,
                 lost: error.may_be_lost(),
+                concealed: false,
                 last_seen: recorded.observed_at,
             })
         })

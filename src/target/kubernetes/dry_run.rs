@@ -11,7 +11,7 @@ use super::api::Api;
 use super::write::{self, Applied};
 use super::{KubeError, KubernetesTarget};
 use crate::names::{Digest, ObjectKey};
-use crate::plan::{DryRun, DryRuns};
+use crate::plan::{DryRun, DryRuns, UNASKED};
 
 /// How many questions are under way at a time.
 const AT_ONCE: usize = 16;
@@ -131,7 +131,7 @@ fn refused(error: &KubeError) -> DryRun {
 }
 
 fn unverified(error: &KubeError) -> DryRun {
-    DryRun::Unverified { why: format!("since the server could not be asked: {}", error.words()) }
+    DryRun::Unverified { why: format!("{UNASKED}: {}", error.words()) }
 }
 
 #[cfg(test)]

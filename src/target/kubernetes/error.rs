@@ -199,6 +199,12 @@ impl KubeError {
         )
     }
 
+    /// Whether it tells how an address was not reached, or who else answers there: whoever may have it try any address
+    /// could search a network by that.
+    pub fn is_unreached(&self) -> bool {
+        matches!(self, KubeError::Connection { .. } | KubeError::Untrusted { .. })
+    }
+
     /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {

@@ -15,6 +15,7 @@ use crate::health::Unserved;
 use crate::health::view::Operator;
 use crate::health::{FleetSeen, Seen, Wanted};
 use crate::names::{Json, ResourceKey};
+use crate::plan::UNREACHED;
 
 /// A kind of which all objects are asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -335,7 +336,10 @@ fn hidden(kind: &Kind, error: &KubeError) -> Condition {
         false => Condition {
             kind: "NotSeen".to_owned(),
             degraded: false,
-            message: format!("{partly}: {error}; {}", error.hint()),
+            message: match error.is_unreached() {
+                true => format!("{partly}: {UNREACHED}"),
+                false => format!("{partly}: {error}; {}", error.hint()),
+            },
         },
     }
 }

@@ -66,6 +66,7 @@ impl KubernetesTarget {
                 hint: error.hint().to_owned(),
                 refused: error.is_final(),
                 lost: error.may_be_lost(),
+                concealed: error.is_unreached(),
                 last_seen: recorded.observed_at,
             })
         })

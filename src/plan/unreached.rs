@@ -1,0 +1,55 @@
+//! What tenants are told of a target that can't be reached. A kubeconfig leads wherever a tenant wants: whoever read why no
+//! connection came about could search a network with it, from a host that is let in where the tenant isn't.
+
+use std::borrow::Cow;
+
+use crate::plan::{FleetPlan, Reach, Remark, Waiting};
+
+/// The same for whatever went wrong on the way to an API server.
+pub const UNREACHED: &str = "the cluster's API server can't be reached";
+
+/// Why nothing is known beforehand of what a server would say. The server's part of it follows after a colon.
+pub const UNASKED: &str = "since the server could not be asked";
+
+const HINT: &str =
+    "see to the `kubeconfig`, the API server and the way to it; nothing is deleted because it is away";
+
+impl Waiting {
+    /// The same as tenants are told it.
+    pub fn for_tenants(&self) -> Cow<'_, Waiting> {
+        match self {
+            Waiting::Unreachable { concealed: true, refused, .. } => Cow::Owned(Waiting::Unreachable {
+                reason: UNREACHED.to_owned(),
+                hint: HINT.to_owned(),
+                refused: *refused,
+                lost: false,
+                concealed: true,
+            }),
+            other => Cow::Borrowed(other),
+        }
+    }
+}
+
+impl FleetPlan {
+    /// The same as tenants are told it.
+    pub(super) fn for_tenants(mut self) -> FleetPlan {
+        if let Reach::Unreachable { reason, hint, lost, concealed: true, .. } = &mut self.reach {
+            (*reason, *hint, *lost) = (UNREACHED.to_owned(), HINT.to_owned(), false);
+        }
+        for change in &mut self.changes {
+            for waiting in &mut change.waiting {
+                if let Cow::Owned(told) = waiting.for_tenants() {
+                    *waiting = told;
+                }
+            }
+            for remark in &mut change.remarks {
+                if let Remark::Unverified { why, .. } = remark
+                    && why.starts_with(UNASKED)
+                {
+                    UNASKED.clone_into(why);
+                }
+            }
+        }
+        self
+    }
+}
