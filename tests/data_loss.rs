@@ -109,6 +109,7 @@ const EDITS: &[Edit] = &[
 /// A tree with everything that the edits take, applied.
 fn applied() -> Tree {
     let tree = Tree::example("quickstart");
+    tree.edit("organizations.yaml", "  - acme.example.com", "  - example.com");
     copy(&examples().join("tiered-storage/acme/cloud-accounts"), &tree.path().join("acme/cloud-accounts"));
     let other =
         fs::read_to_string(examples().join("oauth/acme/base-domains/stream.example.com.yaml")).unwrap();

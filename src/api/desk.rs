@@ -15,6 +15,7 @@ use crate::parallel::locked;
 use crate::round::{Approved, Installation, Memory, Round};
 use crate::spec::Documents;
 use crate::state::State;
+use crate::views::records;
 
 /// How long a plan is waited for: a target that is silent may hold it up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,7 +83,8 @@ impl Made {
             let recorded = checked.recorded.resources.iter().map(|(key, record)| (record.id, key.clone()));
             let wanted =
                 checked.catalog.resources.values().map(|resource| (resource.id, resource.key.clone()));
-            recorded.chain(wanted).collect()
+            let root = records::root(&self.round).map(|root| (root.id, root.key));
+            root.into_iter().chain(recorded).chain(wanted).collect()
         };
         self.ids.get_or_init(all).get(&id)
     }

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{
+    ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -29,6 +31,9 @@ use code::Code;
 
 /// What problem documents are sent as.
 pub const PROBLEM: &str = "application/problem+json";
+
+/// Keeps browsers from taking an answer for something else than it says.
+const NOSNIFF: (HeaderName, HeaderValue) = (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 
 /// The header with the id of a request.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -217,7 +222,7 @@ impl Problem {
         let document = self.document(None, base);
         let retry = self.retry_after.map(|pause| format!("Retry-After: {}\r\n", seconds(pause)));
         let head = format!(
-            "HTTP/1.1 {}\r\nContent-Type: {PROBLEM}\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n",
+            "HTTP/1.1 {}\r\nContent-Type: {PROBLEM}\r\nX-Content-Type-Options: nosniff\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n",
             self.status,
             document.len(),
             retry.unwrap_or_default(),
@@ -308,6 +313,7 @@ async fn identify(
     if let Ok(id) = HeaderValue::from_str(&request.to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
+    response.headers_mut().extend([NOSNIFF]);
     response
 }
 

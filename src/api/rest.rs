@@ -17,16 +17,18 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest as _, FromRequestParts as _, RawPathParams, Request};
-use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
+use axum::extract::{FromRequestParts as _, RawPathParams, Request};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
+use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::runtime::Handle;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use super::authenticate::Unauthenticated;
 use super::caller::Caller;
@@ -44,6 +46,7 @@ use super::writing::{Writer, Written};
 use crate::config::ApiConfig;
 use crate::names::{Digest, Identifier, ResourceKey};
 use crate::state::{Access, State, StateError, Token};
+use json::Wiped;
 use seats::Seats;
 
 /// What comes of a request.
@@ -104,7 +107,7 @@ pub(super) struct Call {
     path: Vec<(String, String)>,
     query: Query,
     headers: HeaderMap,
-    body: Bytes,
+    body: Zeroizing<Vec<u8>>,
     runtime: Handle,
 }
 
@@ -170,10 +173,13 @@ async fn answer(
     handler: Handler,
     request: Request,
 ) -> Response {
-    match answered(at, route, handler, request).await {
-        Ok(response) => response,
-        Err(problem) => problem.into_response(),
+    let answered = answered(at, route, handler, request).await;
+    let mut response = answered.unwrap_or_else(Problem::into_response);
+    // It is for who asked alone, and may hold a token or a secret.
+    if matches!(handler, Handler::Known(_)) {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
+    response
 }
 
 async fn answered(
@@ -194,12 +200,16 @@ async fn answered(
     let who = service.admit(&parts, route)?;
     let query =
         Query::strict(&parts.uri, route.query.iter().map(|query| query.name)).map_err(Problem::malformed)?;
+    if let Some(name) = route.query.iter().map(|query| query.name).find(|name| query.get(name) == Some("")) {
+        let why = format!("`{name}` has no value behind the `?`");
+        return Err(Problem::malformed(why).hint("give it one, or leave it out"));
+    }
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
     let path = path.map_err(|_| Problem::malformed("the path is no text in UTF-8"))?;
     let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = match &route.takes {
         Some(takes) => read_body(takes, &parts.headers, body).await?,
-        None => Bytes::new(),
+        None => Zeroizing::default(),
     };
     let is_dry_run = query.get("dry_run") == Some("true");
     let organization = || who.organization(&service.desk.made()?);
@@ -310,16 +320,40 @@ pub(super) fn counted(routes: Router, gate: &Arc<Gate>, state: Option<&Arc<State
 }
 
 /// All of a body, in JSON.
-async fn read_body(takes: &Takes, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+async fn read_body(
+    takes: &Takes,
+    headers: &HeaderMap,
+    mut body: Body,
+) -> Result<Zeroizing<Vec<u8>>, Problem> {
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let taken = if matches!(takes, Takes::Patch(_)) { MERGE_PATCH } else { JSON };
     if sent != JSON && sent != taken {
         return Err(Problem::unsupported(&sent, taken));
     }
-    Bytes::from_request(Request::new(body), &())
-        .await
-        .map_err(|_| Problem::malformed("the body ends before it is whole"))
+    let mut whole = Zeroizing::new(Vec::new());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::malformed("the body ends before it is whole"))?;
+        if let Ok(part) = frame.into_data() {
+            append(&mut whole, &part);
+            // Nobody else has this part, but for where a connection reads its next bytes to.
+            if let Ok(mut part) = part.try_into_mut() {
+                part.as_mut().zeroize();
+            }
+        }
+    }
+    Ok(whole)
+}
+
+/// Adds to bytes that may hold a secret. A vector that grows by itself would leave a copy behind.
+fn append(whole: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
+    let needed = whole.len() + part.len();
+    if needed > whole.capacity() {
+        let mut larger = Zeroizing::new(Vec::with_capacity(needed.max(2 * whole.capacity())));
+        larger.extend_from_slice(whole);
+        *whole = larger;
+    }
+    whole.extend_from_slice(part);
 }
 
 impl Call {
@@ -330,8 +364,10 @@ impl Call {
     }
 
     /// The body as JSON.
-    fn json(&self) -> Result<Value, Problem> {
-        json::read(&self.body).map_err(|why| Problem::malformed(format!("the body can't be read: {why}")))
+    fn json(&self) -> Result<Wiped, Problem> {
+        json::read(&self.body)
+            .map(Wiped)
+            .map_err(|why| Problem::malformed(format!("the body can't be read: {why}")))
     }
 
     /// Whether the caller only wants to know what would be done.
@@ -441,5 +477,17 @@ mod tests {
     fn every_route_is_answered() {
         let unanswered = ROUTES.iter().filter(|route| handler(route).is_none()).map(|route| route.id);
         assert_eq!(unanswered.collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+
+    #[tokio::test]
+    async fn a_body_is_taken_whole_however_large_it_is_and_in_however_many_parts_it_comes() {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(JSON))]);
+        let takes = Takes::Schema(|| Value::Null);
+        let parts: Vec<Vec<u8>> = (0..=50).map(|number| vec![number; 100_000]).collect();
+        let sent = parts.concat();
+        let parts = parts.into_iter().map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));
+        let body = Body::from_stream(futures_util::stream::iter(parts));
+        let read = read_body(&takes, &headers, body).await.unwrap();
+        assert!(*read == sent, "{} of {}", read.len(), sent.len());
     }
 }

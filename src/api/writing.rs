@@ -44,13 +44,16 @@ use judge::Ails;
 pub use body::key_of;
 pub use draft::{etag, find};
 pub use refused::{Fault, Guard, Refused, Shortage};
-pub use wish::{What, Wish, Written};
+pub use wish::{What, Wish, Written, wipe};
 
 /// How often a file is read and edited anew that somebody else changes at the same time.
 const TRIES: u32 = 5;
 
 /// What an edit is refused with whose place in the file is gone.
 const NOT_THERE: &str = "edit-not-there";
+
+/// What an edit is refused with whose file somebody is saving.
+const BEING_SAVED: &str = "edit-being-saved";
 
 /// How long is waited for somebody who writes a file.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -219,6 +222,11 @@ impl Writer {
                     refused = Some(Refused::Edit(problem));
                     continue;
                 }
+                Err(Refused::Edit(problem)) if problem.code == BEING_SAVED => {
+                    refused = Some(Refused::Edit(problem));
+                    sleep(PAUSE);
+                    continue;
+                }
                 attempt => attempt?,
             };
             let Some(edit) = &attempt.edit else { return Ok(attempt) };
@@ -267,8 +275,23 @@ impl Writer {
         // Where it was by the plan may be unreadable by now, which says more.
         match attempt(Arc::clone(&made.documents)) {
             Err(Refused::Edit(problem)) if problem.code != NOT_THERE => Err(Refused::Edit(problem)),
-            _ => Err(absent),
+            _ => Err(self.being_saved(root, made, wish).unwrap_or(absent)),
         }
+    }
+
+    /// Why nothing is written where a resource's file is empty that was not, or is being written: an editor empties a file before
+    /// it writes it.
+    fn being_saved(&self, root: &Utf8Path, made: &Made, wish: &Wish) -> Option<Refused> {
+        let path = draft::file(wish, &made.documents, &made.round.checked.recorded).ok()?;
+        made.documents.files.get(&path)?;
+        let is_empty = || {
+            folder::read(root, &path).is_ok_and(|bytes| bytes.is_some_and(|it| it.trim_ascii().is_empty()))
+        };
+        let is_written = || self.watched.get().is_some_and(|watched| watched.unfinished.has(root, &path));
+        (is_written() || is_empty()).then(|| {
+            let (why, hint) = ("it was emptied, as when somebody saves it", "try again when it is saved");
+            left(&path, BEING_SAVED, why, hint)
+        })
     }
 
     /// The tree as it is now: the one that was planned last, where nothing is told of it since, by whomever.
@@ -331,8 +354,12 @@ impl Writer {
     }
 
     fn announce(&self, written: &Written) {
-        if written.is_created {
-            self.memory.announce(&written.key, written.at);
+        match &written.resource {
+            _ if written.is_created => self.memory.announce(&written.key, written.at),
+            Some(resource) if written.is_new => {
+                self.memory.announce_change(&written.key, written.at, resource.spec.redacted());
+            }
+            _ => {}
         }
         match written.resource {
             Some(_) => self.memory.keep(&written.key),
@@ -341,8 +368,9 @@ impl Writer {
     }
 
     fn withdraw(&self, written: &Written) {
-        if written.is_created {
-            self.memory.withdraw(&written.key);
+        match written.is_created {
+            true => self.memory.withdraw(&written.key),
+            false => self.memory.withdraw_change(&written.key),
         }
         if written.resource.is_none() {
             self.memory.keep(&written.key);

@@ -62,8 +62,8 @@ pub use guard::DELETIONS_WINDOW;
 pub use index::Index;
 pub use json::{InvalidPlan, schema};
 pub use model::{
-    Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy, Step,
-    Summary, Verb, Verdict, Waiting,
+    Announced, Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy,
+    Step, Summary, Verb, Verdict, Waiting,
 };
 pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
 pub use pause::{Flapping, Pauses, Repeated, Retry};

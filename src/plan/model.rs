@@ -33,8 +33,17 @@ pub struct Policy {
     pub software: String,
     /// What a running process puts off.
     pub pauses: Pauses,
-    /// The resources that somebody was told are made though they aren't recorded yet, each with when that was.
-    pub announced: BTreeMap<ResourceKey, Timestamp>,
+    /// The resources that somebody was told are made or changed though that isn't recorded yet.
+    pub announced: BTreeMap<ResourceKey, Announced>,
+}
+
+/// When somebody was told that a resource is made, or changed to what its document says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Announced {
+    /// When it was made; none where nobody was told that, or it is recorded.
+    pub made: Option<Timestamp>,
+    /// When it was changed; none where nobody was told that, its document says something else by now, or it is recorded.
+    pub changed: Option<Timestamp>,
 }
 
 /// Everything that will be done, and everything that waits and for what.

@@ -13,14 +13,20 @@ pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> Recor
     let (now, before) = (world.policy.now, world.recorded(&resource.key));
     let changed = !current.fields.is_empty();
     // Whoever made it was told so, and nobody may find another time later.
-    let born = world.policy.announced.get(&resource.key).copied().unwrap_or(now);
+    let announced = world.policy.announced.get(&resource.key).copied().unwrap_or_default();
+    let born = announced.made.unwrap_or(now);
+    let changed_at = match before {
+        Some(before) if !changed => before.updated_at,
+        Some(_) => now,
+        None => born,
+    };
     // What was first applied stays; a field that an older version didn't know as one of them is added.
     let mut immutable = BTreeMap::clone(&current.immutable);
     immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
     RecordedResource {
         id: world.recorded.id_of(&resource.key),
         created_at: before.map_or(born, |before| before.created_at),
-        updated_at: before.map_or(born, |before| if changed { now } else { before.updated_at }),
+        updated_at: announced.changed.unwrap_or(changed_at),
         protected: Safeguards::of(&resource.spec).protected,
         immutable,
         last_good: Some(LastGood::new(current.spec.clone(), resource.origin.clone())),

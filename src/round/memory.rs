@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use super::health::Judged;
 use super::verify::Asked;
@@ -18,7 +19,7 @@ use crate::catalog::{Catalog, Recorded};
 use crate::execute::{Failure, Report};
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::parallel::locked;
-use crate::plan::{Change, FleetPlan, Pauses, Retry, Verb};
+use crate::plan::{Announced, Change, FleetPlan, Pauses, Retry, Verb};
 use crate::render::Renderer;
 use crate::spec::Documents;
 use crate::target::{self, Pace};
@@ -78,6 +79,8 @@ struct State {
     failed: BTreeMap<FleetKey, Failed>,
     /// The resources that somebody was told are made and that aren't recorded yet, each with when that was.
     announced: BTreeMap<ResourceKey, Timestamp>,
+    /// The resources that somebody was told are changed, each with when that was and what it is to say, without secrets.
+    changed: BTreeMap<ResourceKey, (Timestamp, Value)>,
     /// The resources that a call removed from the specs.
     removed: BTreeMap<ResourceKey, Removed>,
 }
@@ -116,11 +119,11 @@ impl Memory {
     /// What is known now, for a plan that nobody carries out: what that finds out is forgotten with it, and what only a process
     /// that carries out plans puts off isn't put off.
     pub fn copy(&self) -> Self {
-        let (announced, removed) = {
+        let (announced, changed, removed) = {
             let state = self.state();
-            (state.announced.clone(), state.removed.clone())
+            (state.announced.clone(), state.changed.clone(), state.removed.clone())
         };
-        let state = Mutex::new(State { announced, removed, ..State::default() });
+        let state = Mutex::new(State { announced, changed, removed, ..State::default() });
         let (targets, judged, works) = (self.targets.copy(), self.judged.copy(), Arc::clone(&self.works));
         Self { targets, judged, works, state, is_copy: true, ..Self::default() }
     }
@@ -213,14 +216,40 @@ impl Memory {
         self.state().announced.remove(key);
     }
 
-    /// The resources that somebody was told are made and that aren't recorded yet.
-    pub(super) fn announced(&self, checked: &Checked, now: Timestamp) -> BTreeMap<ResourceKey, Timestamp> {
+    /// Somebody is told that a resource is changed now to say this. When that is recorded, it was changed then.
+    pub fn announce_change(&self, key: &ResourceKey, at: Timestamp, spec: Value) {
+        self.state().changed.insert(key.clone(), (at, spec));
+    }
+
+    /// It isn't changed after all.
+    pub fn withdraw_change(&self, key: &ResourceKey) {
+        self.state().changed.remove(key);
+    }
+
+    /// The resources that somebody was told are made or changed, as far as that isn't recorded yet.
+    pub(super) fn announced(&self, checked: &Checked, now: Timestamp) -> BTreeMap<ResourceKey, Announced> {
         let (recorded, named) = (&checked.recorded.resources, &checked.catalog.resources);
         let mut state = self.state();
-        state.announced.retain(|key, at| {
+        let State { announced, changed, .. } = &mut *state;
+        announced.retain(|key, at| {
             !recorded.contains_key(key) && (named.contains_key(key) || now.duration_since(*at) < MISSING)
         });
-        state.announced.clone()
+        changed.retain(|key, (at, _)| {
+            let is_recorded = recorded.get(key).is_some_and(|record| record.updated_at >= *at);
+            !is_recorded && (named.contains_key(key) || now.duration_since(*at) < MISSING)
+        });
+        let mut all: BTreeMap<ResourceKey, Announced> = BTreeMap::new();
+        for (key, at) in announced {
+            all.entry(key.clone()).or_default().made = Some(*at);
+        }
+        // Where a file says something else by now, that is another change.
+        let is_so = |key: &ResourceKey, spec: &Value| {
+            named.get(key).is_some_and(|resource| resource.spec.redacted() == *spec)
+        };
+        for (key, (at, _)) in changed.iter().filter(|(key, (_, spec))| is_so(key, spec)) {
+            all.entry(key.clone()).or_default().changed = Some(*at);
+        }
+        all
     }
 
     /// A plan begins to be carried out on a fleet. Until [`Memory::ends`], nobody looks at the fleet.

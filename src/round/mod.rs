@@ -28,7 +28,9 @@ use crate::config::Config;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::Extras;
-use crate::plan::{FleetPart, Index, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site};
+use crate::plan::{
+    Announced, FleetPart, Index, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site,
+};
 use crate::render::Renderer;
 use crate::secret::SecretStore;
 use crate::spec::Documents;
@@ -86,8 +88,8 @@ pub struct Round {
     pub looked: usize,
     /// The fleets on which an earlier plan was being carried out when this one was made.
     pub under_way: BTreeSet<FleetKey>,
-    /// When whoever had resources made was told that they are, of those that aren't recorded yet.
-    pub announced: BTreeMap<ResourceKey, Timestamp>,
+    /// When whoever had resources made or changed was told that they are, as far as that isn't recorded yet.
+    pub announced: BTreeMap<ResourceKey, Announced>,
     /// What kubeconfigs that outlive their specs are sealed to.
     recipient: String,
     /// Where everything is in the plan.

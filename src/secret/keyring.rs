@@ -31,6 +31,9 @@ const KEY_LENGTH: usize = 32;
 /// How much of a fingerprint is kept, in hexadecimal characters: 128 bits, so that two secrets never share one.
 const FINGERPRINT_LENGTH: usize = 32;
 
+/// How long the id of an event is, in hexadecimal digits.
+pub const EVENT_ID_LENGTH: usize = 32;
+
 /// The keys of an installation.
 pub struct Keyring {
     /// Newest first. There is always one.
@@ -199,6 +202,18 @@ impl Keyring {
         let mut digest = hex::encode(mac.sign());
         digest.truncate(FINGERPRINT_LENGTH);
         SecretMark { fingerprint: Some(format!("hmac:{digest}")), sealed }
+    }
+
+    /// What others know an event by: its number would tell them how many events there are that they may not see.
+    pub fn event_id(&self, number: u64) -> String {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.fingerprint_key.as_slice());
+        let mut mac = hmac::Context::with_key(&key);
+        // No reference to a secret begins so.
+        mac.update(b"event\0");
+        mac.update(&number.to_be_bytes());
+        let mut id = hex::encode(mac.sign());
+        id.truncate(EVENT_ID_LENGTH);
+        id
     }
 
     /// Opens a block that was sealed to an older identity, without asking what it is for; none where it is sealed to

@@ -15,7 +15,7 @@ mod store;
 pub use envelope::{NotOpened, seal};
 pub use file::{is_sealed, open_file, seal_file};
 pub use fill::fill;
-pub use keyring::Keyring;
+pub use keyring::{EVENT_ID_LENGTH, Keyring};
 pub use rotate::rotate_text;
 pub use store::SecretStore;
 

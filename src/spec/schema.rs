@@ -149,8 +149,9 @@ pub(super) fn document_fields(kind: Kind) -> Value {
 /// The schema that accepts all that the reader does.
 fn lenient(schema: &Value) -> Value {
     let Value::Object(mut schema) = shape::without_null(schema) else { return schema.clone() };
-    // The default of a mapping is that of its fields, and they say their own.
-    if schema.get("default").is_some_and(Value::is_object) {
+    // The default of a mapping is that of its fields, and they say their own. A list that may not be empty has none.
+    let has_items = schema.contains_key("minItems");
+    if schema.get("default").is_some_and(|usual| usual.is_object() || usual.is_array() && has_items) {
         schema.remove("default");
     }
     let required = schema.get("required").cloned().unwrap_or_default();
@@ -257,11 +258,8 @@ fn tidy(schema: &mut Schema) {
     if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
         schema.remove("format");
     }
-    // It says no more than that the field is optional. An empty list is none where it may not be given.
-    let may_be_empty = !schema.contains_key("minItems");
-    let is_nothing =
-        |usual: &Value| usual.is_null() || !may_be_empty && usual.as_array().is_some_and(Vec::is_empty);
-    if schema.get("default").is_some_and(is_nothing) {
+    // It says no more than that the field is optional.
+    if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");
     }
     schema.retain(|key, _| !key.starts_with("x-"));

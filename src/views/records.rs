@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Unshown;
 use crate::catalog::{RecordedResource, Resource, Status};
 use crate::interface::{self, Outputs, Standing};
-use crate::names::{Kind, ResourceKey};
+use crate::names::{Identifier, Kind, ResourceKey};
+use crate::problem::Origin;
 use crate::round::Round;
-use crate::spec::{Fields, Safeguards, Spec};
+use crate::spec::{Fields, Organization, Quotas, Safeguards, Spec};
 
 /// A resource.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,6 +33,8 @@ pub enum Known<'r> {
     Wanted(&'r Resource),
     /// It is there still, as it was applied last, and no document names it any more.
     Leaving(Box<Resource>),
+    /// It is `root`, which is always there, and no document names it.
+    Implied(Box<Resource>),
 }
 
 impl Deref for Known<'_> {
@@ -37,7 +42,7 @@ impl Deref for Known<'_> {
     fn deref(&self) -> &Resource {
         match self {
             Known::Wanted(resource) => resource,
-            Known::Leaving(resource) => resource,
+            Known::Leaving(resource) | Known::Implied(resource) => resource,
         }
     }
 }
@@ -65,6 +70,9 @@ pub fn all(round: &Round, kind: Kind) -> Vec<&ResourceKey> {
     let mut all: Vec<&ResourceKey> = wanted.keys().filter(|key| key.kind == kind).collect();
     let known = all.len();
     all.extend(left.filter(|key| key.kind == kind));
+    if kind == Kind::Organization && !all.iter().any(|key| key.name == Identifier::ROOT) {
+        all.extend(ROOT.as_ref());
+    }
     if all.len() > known {
         all.sort_unstable();
     }
@@ -75,16 +83,52 @@ pub fn all(round: &Round, kind: Kind) -> Vec<&ResourceKey> {
 pub fn is_known(round: &Round, key: &ResourceKey) -> bool {
     let recorded =
         || round.checked.recorded.resources.get(key).is_some_and(|record| record.last_good.is_some());
-    round.checked.catalog.resources.contains_key(key) || recorded()
+    round.checked.catalog.resources.contains_key(key) || recorded() || is_root(key)
+}
+
+/// Whether this is the organization that is always there.
+pub fn is_root(key: &ResourceKey) -> bool {
+    ROOT.as_ref() == Some(key)
+}
+
+/// The organization that is always there.
+static ROOT: LazyLock<Option<ResourceKey>> =
+    LazyLock::new(|| Some(ResourceKey::organization(&Identifier::ROOT.parse().ok()?)));
+
+/// `root`, as it is where no document describes it.
+pub fn root(round: &Round) -> Option<Resource> {
+    let key = ROOT.clone()?;
+    Some(Resource {
+        id: round.checked.recorded.id_of(&key),
+        origin: Origin { path: "root.yaml".parse().ok()?, line: 0 },
+        spec: Spec::Organization(Organization {
+            identifier: key.organization.clone(),
+            display_name: None,
+            quotas: Quotas::default(),
+            domains: None,
+            members: Vec::new(),
+        }),
+        fields: Fields::default(),
+        hold: None,
+        safeguards: Safeguards::default(),
+        stands_in: None,
+        secrets: BTreeMap::new(),
+        key,
+    })
 }
 
 /// A resource; none where there is none, or nobody knows any more what was applied of it.
 pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<Known<'r>> {
     let wanted = round.checked.catalog.resources.get(key).map(Known::Wanted);
-    wanted.or_else(|| {
+    let left = || {
         let record = round.checked.recorded.resources.get(key)?;
         Some(Known::Leaving(Box::new(leaving(key, record)?)))
-    })
+    };
+    let implied = || {
+        let root = Some(key).filter(|key| is_root(key)).and_then(|_| root(round))?;
+        Some(Known::Implied(Box::new(root)))
+    };
+    wanted.or_else(left).or_else(implied)
 }
 
 fn leaving(key: &ResourceKey, record: &RecordedResource) -> Option<Resource> {
@@ -130,9 +174,13 @@ pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Value 
         new_version: round.newer.get(key).copied(),
     };
     let mut record = interface::record(resource, standing, &round.checked.recorded, &outputs);
-    if let Some(at) = round.announced.get(key).filter(|_| record["created_at"].is_null()) {
-        for field in ["created_at", "updated_at"] {
-            record[field] = interface::timestamp(*at).into();
+    if let Some(announced) = round.announced.get(key) {
+        let told = |at: Timestamp| Value::from(interface::timestamp(at));
+        if let Some(at) = announced.made.filter(|_| record["created_at"].is_null()) {
+            (record["created_at"], record["updated_at"]) = (told(at), told(at));
+        }
+        if let Some(at) = announced.changed {
+            record["updated_at"] = told(at);
         }
     }
     record

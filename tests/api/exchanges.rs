@@ -298,6 +298,7 @@ fn a_base_domain_without_managed_dns_is_created_with_every_field_of_its_table() 
 #[test]
 fn a_base_domain_with_managed_dns_is_created_with_every_field_of_its_table() {
     let tree = Tree::example("quickstart");
+    tree.edit("organizations.yaml", "  - acme.example.com", "  - example.com");
     let api = Api::start(&tree);
     let account = json!({
         "organization": "acme",

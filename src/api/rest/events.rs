@@ -1,6 +1,5 @@
 //! What was decided lately, and what came of it.
 
-use std::cmp::Reverse;
 use std::str::FromStr;
 
 use axum::http::StatusCode;
@@ -11,6 +10,7 @@ use super::page::Page;
 use super::{Answered, Call, written};
 use crate::api::problem::Problem;
 use crate::interface::timestamp;
+use crate::secret::EVENT_ID_LENGTH;
 use crate::state::{Event, EventMark};
 
 /// The events of organizations that the caller may see, the oldest first or the newest. Only those on the page are read.
@@ -29,15 +29,28 @@ pub(super) fn list(call: &Call) -> Answered {
     };
     let state = &call.service.state;
     let mut numbers = state.find_events(is_wanted);
-    let page = match order {
-        None | Some(Order::Asc) => Page::of(&call.query, numbers, |number| *number)?,
-        Some(Order::Desc) => {
-            numbers.reverse();
-            Page::of(&call.query, numbers, |number| Reverse(*number))?
-        }
-    };
+    let is_falling = matches!(order, Some(Order::Desc));
+    if is_falling {
+        numbers.reverse();
+    }
+    let keyring = call.made.installation.secrets.keyring();
+    let id = |number: &u64| keyring.event_id(*number);
+    let page = Page::behind(
+        &call.query,
+        numbers,
+        |numbers, last| match numbers.iter().position(|number| id(number) == last) {
+            Some(position) => Some(position + 1),
+            // It is dropped by now, with all that were older.
+            None if is_id(last) => Some(if is_falling { numbers.len() } else { 0 }),
+            None => None,
+        },
+        id,
+    )?;
     let events = state.events(&page.items).map_err(Problem::from)?;
-    Ok(written(StatusCode::OK, &page.answer(events.iter().map(|event| shown(call, event)).collect())))
+    Ok(written(
+        StatusCode::OK,
+        &page.answer(events.iter().map(|event| shown(call, event, &id(&event.number))).collect()),
+    ))
 }
 
 /// Who did something, where that is all that others may know.
@@ -64,9 +77,27 @@ impl FromStr for Order {
     }
 }
 
-fn shown(call: &Call, event: &Event) -> Value {
-    let Event { number, at, actor, by_super_user, commit, plan, fleet, resource, verb, outcome, what, why } =
-        event;
+/// Whether this may be the id of an event.
+fn is_id(text: &str) -> bool {
+    text.len() == EVENT_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn shown(call: &Call, event: &Event, id: &str) -> Value {
+    // Its number would tell how much others do.
+    let Event {
+        number: _,
+        at,
+        actor,
+        by_super_user,
+        commit,
+        plan,
+        fleet,
+        resource,
+        verb,
+        outcome,
+        what,
+        why,
+    } = event;
     // Who runs the installation is nothing for the members of an organization to know, and that it was done from there is.
     let actor = match by_super_user {
         true if !call.caller.is_super() => A_SUPER_USER,
@@ -78,7 +109,7 @@ fn shown(call: &Call, event: &Event) -> Value {
         false => json!({"id": commit.id}),
     });
     json!({
-        "number": number,
+        "id": id,
         "at": timestamp(*at),
         "actor": actor,
         "commit": commit,

@@ -1,11 +1,43 @@
 //! JSON as it is sent: as serde_json reads it, but for names that are given twice, of which any reader may take another.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::{Map, Number, Value};
+
+use crate::api::writing::wipe;
+
+/// What was sent. Its texts are wiped when it goes: any of them may be a secret.
+pub(super) struct Wiped(pub Value);
+
+impl Wiped {
+    /// For who wipes it themselves, or has no secret in it.
+    pub fn into_value(mut self) -> Value {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Deref for Wiped {
+    type Target = Value;
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl DerefMut for Wiped {
+    fn deref_mut(&mut self) -> &mut Value {
+        &mut self.0
+    }
+}
+
+impl Drop for Wiped {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
 
 /// Reads a body.
 ///

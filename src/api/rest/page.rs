@@ -1,8 +1,6 @@
 //! Lists, page by page. A page begins behind the last thing of the one before, so that nothing is left out or given twice
 //! because something else comes or goes meanwhile.
 
-use std::cmp::Reverse;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -40,8 +38,23 @@ impl<T> Page<T> {
     /// The page that is asked for, of all things in the order of their places.
     pub(super) fn of<P: Place>(
         query: &Query,
-        mut all: Vec<T>,
+        all: Vec<T>,
         place: impl Fn(&T) -> P,
+    ) -> Result<Page<T>, Problem> {
+        let begin = |all: &[T], last: &str| {
+            let last = P::read(last)?;
+            Some(all.partition_point(|item| place(item) <= last))
+        };
+        Page::behind(query, all, begin, |item| place(item).text())
+    }
+
+    /// The page that is asked for, of all things in order, each of which has a text: where those behind the one with a text
+    /// begin is what `begin` finds out; none where nothing has such a text.
+    pub(super) fn behind(
+        query: &Query,
+        mut all: Vec<T>,
+        begin: impl FnOnce(&[T], &str) -> Option<usize>,
+        text: impl Fn(&T) -> String,
     ) -> Result<Page<T>, Problem> {
         let expected = format!("a number from 1 to {LARGEST_PAGE}");
         let size: Option<u32> = query.parsed("page_size", &expected).map_err(Problem::malformed)?;
@@ -52,19 +65,16 @@ impl<T> Page<T> {
         let total = all.len();
         let begin = match query.get("page_token") {
             None => 0,
-            Some(token) => {
-                let last: P = read(token).ok_or_else(|| {
-                    Problem::malformed("`page_token` is none that was given as `next_page_token`")
-                        .hint("leave it out for the first page")
-                })?;
-                all.partition_point(|item| place(item) <= last)
-            }
+            Some(token) => read(token).and_then(|last| begin(&all, &last)).ok_or_else(|| {
+                Problem::malformed("`page_token` is none that was given as `next_page_token`")
+                    .hint("leave it out for the first page")
+            })?,
         };
-        let mut items = all.split_off(begin);
+        let mut items = all.split_off(begin.min(total));
         let more = items.len() > size as usize;
         items.truncate(size as usize);
         let last = items.last().filter(|_| more);
-        let next = last.map(|last| URL_SAFE_NO_PAD.encode(place(last).text()));
+        let next = last.map(|last| URL_SAFE_NO_PAD.encode(text(last)));
         Ok(Page { items, next, total })
     }
 
@@ -74,27 +84,17 @@ impl<T> Page<T> {
     }
 }
 
-fn read<P: Place>(token: &str) -> Option<P> {
-    P::read(&String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?)
+fn read(token: &str) -> Option<String> {
+    String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()
 }
 
-/// By number, such as that of an event.
+#[cfg(test)]
 impl Place for u64 {
     fn text(&self) -> String {
         self.to_string()
     }
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
-    }
-}
-
-/// The same from the greatest on.
-impl Place for Reverse<u64> {
-    fn text(&self) -> String {
-        self.0.to_string()
-    }
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok().map(Reverse)
     }
 }
 
@@ -150,16 +150,19 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_meanwhile_moves_nothing_where_the_newest_is_first() {
-        let page = |uri: &str, all: Vec<u64>| {
+    fn what_is_found_by_its_text_may_be_gone() {
+        let page = |uri: &str, all: Vec<&'static str>| {
             let query = Query::strict(&uri.parse::<Uri>().unwrap(), ["page_size", "page_token"]).unwrap();
-            Page::of(&query, all, |item| Reverse(*item)).unwrap()
+            let begin = |all: &[&str], last: &str| all.iter().position(|it| *it == last).map(|it| it + 1);
+            Page::behind(&query, all, begin, |item| (*item).to_owned())
         };
-        let first = page("/?page_size=2", vec![4, 3, 2, 1]);
-        assert_eq!(first.items, [4, 3]);
-        let second =
-            page(&format!("/?page_size=2&page_token={}", first.next.unwrap()), vec![6, 5, 4, 3, 2, 1]);
-        assert_eq!((second.items, second.next), (vec![2, 1], None));
+        let first = page("/?page_size=2", vec!["d", "c", "b", "a"]).unwrap();
+        assert_eq!(first.items, ["d", "c"]);
+        let uri = format!("/?page_size=2&page_token={}", first.next.unwrap());
+        let second = page(&uri, vec!["f", "e", "d", "c", "b", "a"]).unwrap();
+        assert_eq!((second.items, second.next), (vec!["b", "a"], None));
+        let gone = page(&uri, vec!["b", "a"]).unwrap_err().detail;
+        assert_eq!(gone, "`page_token` is none that was given as `next_page_token`");
     }
 
     #[test]

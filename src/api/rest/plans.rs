@@ -33,7 +33,8 @@ pub(super) fn propose(call: &Call) -> Answered {
         return Err(forbidden(call.caller.lacks_everywhere(call.route.doing, Access::Write)));
     }
     let source = call.made.documents.source.clone();
-    let snapshot = Proposal::posted(call.json()?, source).and_then(Proposal::snapshot).map_err(refused)?;
+    let snapshot =
+        Proposal::posted(call.json()?.into_value(), source).and_then(Proposal::snapshot).map_err(refused)?;
     let documents = Arc::new(spec::read(&snapshot, Some(&call.made.documents)));
     // No file, no variable and no sealed secret is opened for what anybody may have written.
     call.planned(documents, Arc::new(call.made.installation.secrets.closed()))

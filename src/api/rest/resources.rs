@@ -243,7 +243,8 @@ impl Call {
         match catalog.absent.get(key) {
             Some(Absence::Removed | Absence::Suspicious { .. }) => true,
             Some(Absence::Unknown { .. } | Absence::Renamed { .. }) => false,
-            None => !catalog.resources.contains_key(key),
+            // `root` needs no document.
+            None => !catalog.resources.contains_key(key) && !records::is_root(key),
         }
     }
 

@@ -40,7 +40,8 @@ pub(super) fn create(call: &Call) -> Answered {
         Who::Peer { .. } => None,
     };
     let now = Timestamp::now();
-    let order = order::read(&call.json()?, owner, call.caller.usual_days(now))?;
+    let body = call.json()?;
+    let order = order::read(&body, owner, call.caller.usual_days(now))?;
     if let Some((pointer, why)) = call.caller.excess(&order, now) {
         let (pointer, detail) = (Some(pointer.to_owned()), why.clone());
         let hint = "ask for no more than the token is for that is shown, or have somebody make it whose own is for as much";

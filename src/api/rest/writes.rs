@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
+use super::json::Wiped;
 use super::resources::Shown;
 use super::{Answered, Call, plans, record};
 use crate::api::desk::Made;
@@ -19,6 +20,7 @@ use crate::interface::waiting_deletion;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::spec::{Commit, SECRET_FIELDS};
 use crate::state::AuditEntry;
+use crate::views::records;
 
 /// How long is waited for what a resource refers to while that is being made.
 const MAKING: Duration = Duration::from_secs(5);
@@ -58,7 +60,7 @@ pub(super) fn create(call: &Call) -> Answered {
     let may_limit = call.caller.is_super();
     // `*` holds: what is written to is the list, which is there. No tag is the list's.
     let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
-    let wish = Wish { key, what: What::Create(body.clone()), if_match, may_limit, record: None };
+    let wish = Wish { key, what: What::Create(Value::clone(&body)), if_match, may_limit, record: None };
     if call.is_dry_run()? {
         return call.proposed(&wish);
     }
@@ -72,13 +74,13 @@ pub(super) fn create(call: &Call) -> Answered {
 /// Puts a whole resource in place of one.
 pub(super) fn replace(call: &Call) -> Answered {
     let body = call.named()?;
-    call.change(What::Replace(body))
+    call.change(What::Replace(body.into_value()))
 }
 
 /// Changes some fields of a resource.
 pub(super) fn patch(call: &Call) -> Answered {
     let body = call.named()?;
-    call.change(What::Patch(body))
+    call.change(What::Patch(body.into_value()))
 }
 
 /// Has a resource deleted. It is there, and is told as going, until all of it is gone.
@@ -119,7 +121,7 @@ impl Call {
     }
 
     /// The body, with the identifier of its organization where it gives the id.
-    fn named(&self) -> Result<Value, Problem> {
+    fn named(&self) -> Result<Wiped, Problem> {
         let mut body = self.json()?;
         let given = body.get_mut("organization").filter(|_| self.kind() != Kind::Organization);
         if let Some(given) = given
@@ -146,6 +148,11 @@ impl Call {
         self.may(&found.key.organization, self.route.needs)?;
         if self.is_leaving(&found.key) && !matches!(what, What::Delete) {
             return Err(Problem::conflict(&code::GOING, format!("{} is being deleted", found.key)));
+        }
+        if is_implied_root(&self.made, &found.key) && !self.pending.contains_key(&found.key) {
+            let why = "organization `root` is always there, and no file describes it";
+            let hint = "describe it in an administrator's file to give it quotas or domains";
+            return Err(Problem::conflict(&code::NOT_EDITABLE, why).hint(hint));
         }
         let (key, record) = (found.key.clone(), Some(found.record.clone()));
         let may_limit = self.caller.is_super();
@@ -192,6 +199,11 @@ impl Call {
         let (documents, _) = self.service.writer.propose(&self.made, wish)?;
         self.planned(documents, Arc::clone(&self.made.installation.secrets))
     }
+}
+
+/// Whether this is `root`, which needs no document, and has none.
+fn is_implied_root(made: &Made, key: &ResourceKey) -> bool {
+    records::is_root(key) && !made.round.checked.catalog.resources.contains_key(key)
 }
 
 /// Whether a resource's creation has begun, and not ended.

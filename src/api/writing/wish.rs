@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use uuid::Uuid;
+use zeroize::Zeroize as _;
 
 use crate::api::tags::Tags;
 use crate::catalog::Resource;
@@ -37,6 +38,26 @@ pub enum What {
     Patch(Value),
     /// It is to go.
     Delete,
+}
+
+/// A secret may stand in a body.
+impl Drop for What {
+    fn drop(&mut self) {
+        match self {
+            What::Create(body) | What::Replace(body) | What::Patch(body) => wipe(body),
+            What::Delete => {}
+        }
+    }
+}
+
+/// Overwrites every text in a value with zeros, and leaves it empty.
+pub fn wipe(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(wipe),
+        Value::Object(fields) => fields.values_mut().for_each(wipe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Names what is wanted, and never the body: a secret may stand in it.
@@ -78,4 +99,19 @@ pub struct Written {
     pub at: Timestamp,
     /// What was done, as a commit says it.
     pub message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_text_of_a_body_is_wiped() {
+        let mut body = json!({"tls_key": "s3cr3t", "advanced_config": {"kubeconfig": "s3cr3t", "units": 2}, "tags": [["s3cr3t"]]});
+        wipe(&mut body);
+        let wiped = json!({"tls_key": "", "advanced_config": {"kubeconfig": "", "units": 2}, "tags": [[""]]});
+        assert_eq!(body, wiped);
+    }
 }

@@ -31,6 +31,25 @@ fn what_an_editor_saved_that_no_plan_has_read_counts() {
 }
 
 #[test]
+fn a_file_that_an_editor_has_emptied_is_not_there_yet_and_not_gone() {
+    let world = World::new();
+    for text in ["", "\n"] {
+        world.put("acme/clusters/orders.yaml", text);
+        for what in [What::Patch(json!({"kafka_units": 3})), What::Delete] {
+            assert_eq!(
+                world.refuses("Cluster/acme/orders", what),
+                "409 not_editable: the file is left as it is: it was emptied, as when somebody saves it\n  = try again when it is \
+                 saved\n"
+            );
+        }
+    }
+    // It has something else by now.
+    world.put("acme/clusters/orders.yaml", &ledger());
+    let gone = world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3})));
+    assert!(gone.starts_with("404 not_found: "), "{gone}");
+}
+
+#[test]
 fn a_tree_of_which_nothing_was_told_is_not_read_again() {
     let mut world = World::new();
     let watch = Watch::new(&world.tree());

@@ -34,6 +34,134 @@ fn what_is_wrong_with_a_body_is_told_by_its_fields() {
 }
 
 #[test]
+fn a_body_so_wrong_that_it_does_not_say_what_it_is_is_told_by_its_fields() {
+    let world = World::new();
+    let domain = |provider: Value| {
+        let body = json!({"domain": "k.acme.com", "tls_cert": "x", "tls_key": "y", "dns_provider": provider});
+        world.refuses("BaseDomain/acme/k.acme.com", What::Create(body))
+    };
+    for provider in [json!(5), json!("route53"), json!({"a": "b"})] {
+        let said = domain(provider.clone());
+        assert!(said.contains("\n  /dns_provider") && !said.contains(".yaml"), "{provider}: {said}");
+    }
+}
+
+#[test]
+fn an_organization_is_limited_by_super_users_and_keeps_an_admin() {
+    let members = "domains: [acme.com]\nmembers:\n- email: ann@acme.com\n  role: admin\n- email: bob@acme.com\n  role: editor\n";
+    let text = format!("apiVersion: streamfleet/v1\nkind: Organization\nidentifier: acme\n{members}");
+    let world = World::with(&[("organizations.yaml", &text)]);
+    let by = |may_limit: bool, patch: Value| {
+        let wish = wish("Organization/acme/acme", What::Patch(patch));
+        world.write(&Wish { may_limit, ..wish }).map_err(|refused| said(&refused))
+    };
+    for (patch, why) in [
+        (
+            json!({"domains": ["acme.com", "other.com"]}),
+            "only super users may change the `domains` of an organization",
+        ),
+        (json!({"domains": null}), "only super users may change the `domains` of an organization"),
+        (
+            json!({"quotas": {"base_domains": 9}}),
+            "only super users may change the `quotas` of an organization",
+        ),
+    ] {
+        let said = by(false, patch).unwrap_err();
+        assert_eq!(
+            said,
+            format!("403 forbidden: {why}\n  = give them back as they were read, or ask a super user\n")
+        );
+    }
+    for members in [json!(null), json!([{"email": "bob@acme.com", "role": "editor"}])] {
+        assert_eq!(
+            by(false, json!({"members": members})).unwrap_err(),
+            "422 invalid: organization `acme` would have no admin any more\n  /members organization `acme` would have no admin any \
+             more\n    = keep a member whose role is `admin`, or ask a super user\n"
+        );
+    }
+    // An empty list is no wish of anybody.
+    let said = by(true, json!({"members": []})).unwrap_err();
+    assert_eq!(
+        said,
+        "422 invalid: `members` is an empty list, which would lock everybody out\n  /members `members` is an empty list, which would \
+         lock everybody out\n    = name a member, or leave `members` out where super users alone act for the organization\n"
+    );
+    by(false, json!({"members": [{"email": "ann@acme.com", "role": "admin"}]})).unwrap();
+    by(true, json!({"domains": ["acme.com", "other.com"], "members": null})).unwrap();
+}
+
+#[test]
+fn whose_a_domain_is_is_told_to_super_users_alone() {
+    let folder = |organization: &str, domain: &str| {
+        let pair = rcgen::generate_simple_self_signed([domain.to_owned(), format!("*.{domain}")]).unwrap();
+        let (chain, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
+        json!({"organization": organization, "domain": domain, "tls_cert": chain, "tls_key": key})
+    };
+    let mut world = World::new();
+    let acme = |domain: &str| (format!("BaseDomain/acme/{domain}"), What::Create(folder("acme", domain)));
+    let (key, what) = acme("free.com");
+    assert_eq!(
+        world.refuses(&key, what),
+        "422 invalid: organization `acme` may not have `free.com`: its `domains` don't name it\n  /domain organization `acme` may not \
+         have `free.com`: its `domains` don't name it\n    = add `\"domains\": [\"free.com\"]` to organization `acme`, which only \
+         super users may do\n"
+    );
+    world.call("Organization/acme/acme", What::Patch(json!({"domains": ["both.com"]}))).unwrap();
+    world.call("Organization/globex/globex", What::Patch(json!({"domains": ["both.com"]}))).unwrap();
+    let (key, what) = acme("k.both.com");
+    world.call(&key, what).unwrap();
+    world.plan();
+    world.applied(&key, |_| {});
+    let said = world.refuses("BaseDomain/globex/k.both.com", What::Create(folder("globex", "k.both.com")));
+    assert!(
+        said.contains("`k.both.com` overlaps a domain of another organization") && !said.contains("acme"),
+        "{said}"
+    );
+    // Super users delegate by the API, and hear what would be wrong elsewhere.
+    world.call("Organization/globex/globex", What::Patch(json!({"domains": ["a.k.both.com"]}))).unwrap();
+    world.call("BaseDomain/globex/a.k.both.com", What::Create(folder("globex", "a.k.both.com"))).unwrap();
+    let narrower = |organization: &str, may_limit: bool| {
+        let wish = wish(
+            &format!("Organization/{organization}/{organization}"),
+            What::Patch(json!({"domains": ["a.k.both.com"]})),
+        );
+        said_of(world.write(&Wish { may_limit, ..wish }))
+    };
+    let said = narrower("acme", true);
+    assert!(
+        said.contains("acme/base-domains/k.both.com.yaml:4 organization `acme` may not have `k.both.com`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn documents_beyond_a_quota_are_refused_with_the_numbers() {
+    let world = World::new();
+    let organization = "Organization/acme/acme";
+    let provider = |name: &str| {
+        let body = json!({"identifier": name, "issuer": "https://id.example.com", "jwks_uri": "https://id.example.com/keys", "audience": "kafka"});
+        (format!("IdentityProvider/acme/{name}"), What::Create(body))
+    };
+    world.call(organization, What::Patch(json!({"quotas": {"identity_providers": 1}}))).unwrap();
+    let ((one, first), (two, second)) = (provider("one"), provider("two"));
+    world.call(&one, first).unwrap();
+    assert_eq!(
+        world.refuses(&two, second),
+        "409 capacity: there is no room for identity provider acme/two: 1 of 1 `quotas.identity_providers` of organization acme are \
+         in use, and it needs 1 more\n  = raise the limit, or make room first\n"
+    );
+    assert_eq!(
+        world.refuses(organization, What::Patch(json!({"quotas": {"identity_providers": 0}}))),
+        "409 capacity: `quotas.identity_providers` of organization acme can't be 0: 1 are in use\n  = leave the limit at what is in \
+         use or more, or make room first\n"
+    );
+}
+
+fn said_of(written: Result<Arc<Written>, Refused>) -> String {
+    written.map_or_else(|refused| said(&refused), |_| String::new())
+}
+
+#[test]
 fn what_there_is_no_room_for_is_told_with_the_numbers() {
     let mut world = World::new();
     let mut said = vec![

@@ -1,0 +1,108 @@
+//! Changes of a list by indentation: comments stay with the item that they are about.
+
+use serde_json::Value;
+
+use super::{Change, Order, Place, Refusal, keeps_breaks};
+use crate::spec::edit::align::{Step, align, is_kin};
+use crate::spec::edit::refusal::Reason;
+use crate::spec::edit::write::House;
+use crate::spec::yaml::Node;
+
+impl Change<'_> {
+    /// Changes a list by indentation.
+    pub(super) fn sequence(
+        &mut self,
+        items: &[Node<'_>],
+        old: &[Value],
+        new: &[Value],
+        from: usize,
+        order: &Order,
+    ) -> Result<(), Refusal> {
+        let dashes = self.source.dashes(items, from)?;
+        let Some(first) = dashes.first().copied() else { return Ok(()) };
+        let column = self.source.column(first);
+        let mut ends = Vec::with_capacity(items.len());
+        for (item, dash) in items.iter().zip(&dashes) {
+            let end = self.source.end(item, dash + 1)?;
+            ends.push(self.with_deeper_comments(end, column));
+        }
+        let steps = align(old, new);
+        let steps = self.apart(steps, (old, new), |index| (dashes[index], ends[index]), column);
+        let moves = steps.iter().any(|step| !matches!(step, Step::Keep(..)));
+        let line = self.source.line_start(first);
+        if moves && !self.source.slice(line, first).trim_matches(' ').is_empty() {
+            return Err(self.source.refuse(first, Reason::Unusual));
+        }
+        let above = |index: usize| match index {
+            0 => from,
+            index => ends[index - 1],
+        };
+        let starts: Vec<usize> =
+            (0..items.len()).map(|index| self.with_comments(dashes[index], above(index), column)).collect();
+        // What goes here and comes there is one item, which takes its comments along.
+        let mut moved: Vec<usize> = steps.iter().filter_map(Step::removed).collect();
+        let is_movable = |index: &usize| {
+            let text = self.source.slice(starts[*index], ends[*index]);
+            !text.contains(['&', '*']) && !keeps_breaks(&items[*index])
+        };
+        moved.retain(is_movable);
+        let (mut at, mut above) = (None, None);
+        for step in steps {
+            match step {
+                Step::Keep(i, j) => {
+                    let place = Place { from: dashes[i] + 1, column, is_item: true };
+                    self.value(&items[i], &new[j], place, order)?;
+                    (at, above) = (Some(i), Some(&items[i]));
+                }
+                Step::Remove(i) => {
+                    self.remove_lines(starts[i], ends[i], above);
+                    at = Some(i);
+                }
+                Step::Insert(j) => {
+                    let place = at.map_or(starts[0], |index: usize| ends[index]);
+                    let line_end = self.source.line_end(place);
+                    let same = moved.iter().position(|index| old[*index] == new[j]);
+                    let kin = || moved.iter().position(|index| is_kin(&old[*index], &new[j]));
+                    let fresh = || House { line_end, ..self.house }.item(&new[j], column, order);
+                    let item = match same.or_else(kin).map(|position| moved.remove(position)) {
+                        Some(index) if same.is_some() => {
+                            self.source.slice(starts[index], ends[index]).to_owned()
+                        }
+                        Some(index) => {
+                            let line = self.source.line_start(dashes[index]);
+                            self.source.slice(starts[index], line).to_owned() + &fresh()
+                        }
+                        None => fresh(),
+                    };
+                    let text = if at.is_some() { line_end.to_owned() + &item } else { item + line_end };
+                    self.edit(place..place, text);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps without those that would put another item in the place of one that has a comment, which is about that one.
+    fn apart(
+        &self,
+        steps: Vec<Step>,
+        (old, new): (&[Value], &[Value]),
+        extent: impl Fn(usize) -> (usize, usize),
+        column: usize,
+    ) -> Vec<Step> {
+        let has_comment = |index: usize| {
+            let (dash, end) = extent(index);
+            let line = self.source.line_start(dash);
+            let above = line.checked_sub(1).map(|before| self.source.line_start(before));
+            above.is_some_and(|above| self.source.comment_column(above) == Some(column))
+                || self.source.slice(dash, end).contains(" #")
+        };
+        let split = |step: Step| match step {
+            Step::Keep(i, j) if !is_kin(&old[i], &new[j]) && has_comment(i) => {
+                vec![Step::Remove(i), Step::Insert(j)]
+            }
+            step => vec![step],
+        };
+        steps.into_iter().flat_map(split).collect()
+    }
+}
