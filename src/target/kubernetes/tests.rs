@@ -1,5 +1,7 @@
 //! What is made of a server's answers, of which a test says each.
 
+mod deletions;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
@@ -30,6 +32,8 @@ type Answers = BTreeMap<(&'static str, String), VecDeque<(u16, Value)>>;
 struct Server {
     answers: Arc<Mutex<Answers>>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// The bodies of what was asked, each with what was asked; null where there was none.
+    bodies: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Server {
@@ -70,8 +74,16 @@ impl Server {
         locked(&self.asked).iter().filter(|it| it.starts_with(asked)).count()
     }
 
+    /// The bodies that came with this.
+    fn bodies(&self, asked: &str) -> Vec<Value> {
+        let bodies = locked(&self.bodies);
+        bodies.iter().filter(|(it, _)| it == asked).map(|(_, body)| body.clone()).collect()
+    }
+
     fn answer(&self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         locked(&self.asked).push(format!("{method} {path}"));
+        let sent = serde_json::from_slice(body).unwrap_or_default();
+        locked(&self.bodies).push((format!("{method} {path}"), sent));
         let mut answers = locked(&self.answers);
         let said = answers.iter_mut().find(|((of, at), _)| *of == method && at == path);
         let said = said.and_then(|(_, answers)| match answers.len() {
