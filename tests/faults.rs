@@ -3,6 +3,7 @@
 mod aside;
 mod kills;
 pub mod objects;
+mod replaced;
 mod silence;
 mod stage;
 mod table;

@@ -163,6 +163,8 @@ async fn a_deletion_counts_uses_its_approval_and_leaves_nothing() {
     assert_eq!((done(&report), report.failed), (vec![(Verb::Delete, "a".into())], vec![]));
     let recorded = place.state().recorded().unwrap();
     assert_eq!((recorded.approvals.len(), recorded.deletions.len()), (0, 1));
+    let audit = fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap();
+    assert_eq!(audit.matches("begins to delete cluster acme/a").count(), 1, "{audit}");
     assert_eq!(recorded.generations, [(cluster("a"), 1)].into());
     assert!(!place.files().iter().any(|(path, _)| path.contains("kafka-a")));
     place.apply(&Wish::new(&[])).await;

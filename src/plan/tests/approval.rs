@@ -58,8 +58,12 @@ fn an_approval_from_the_future_is_void_and_said_to_be() {
     let mut lab = three_removed();
     let id = lab.plan().fleets[0].guard.as_ref().unwrap().id.clone();
     lab.approve(&id);
-    lab.policy.now -= SignedDuration::from_mins(5);
-    assert_eq!(waiting(&lab.plan()), [""; 0], "clocks differ a little");
+    for minutes in [0, 5] {
+        lab.policy.now -= SignedDuration::from_mins(minutes);
+        let plan = lab.plan();
+        assert_eq!(waiting(&plan), [""; 0], "clocks differ a little");
+        assert_eq!(plan.fleets[0].void_approvals, [""; 0], "{minutes}");
+    }
     lab.policy.now -= SignedDuration::from_secs(1);
     let plan = lab.plan();
     assert_eq!((waiting(&plan).len(), &plan.fleets[0].void_approvals), (2, &vec![id]));
@@ -96,4 +100,25 @@ fn a_new_guarded_step_waits_anew() {
     let plan = lab.plan();
     assert_ne!(plan.fleets[0].guard.as_ref().unwrap().id, id);
     assert_eq!(waiting(&plan), ["acme/b", "acme/c"]);
+}
+
+/// What a lost inventory doesn't know may still be there, and would be nobody's.
+#[test]
+fn a_cluster_that_its_fleet_knows_nothing_of_is_forgotten_only_when_a_person_says_so() {
+    let mut lab = Lab::with(&["orders"]);
+    lab.unprotected("orders");
+    lab.settle();
+    lab.remove("Cluster/acme/orders");
+    let target = lab.target();
+    target.inventory.clear();
+    target.objects.clear();
+    lab.recorded.fleets.clear();
+    let plan = lab.plan();
+    let orders = change(&plan, "Cluster/acme/orders");
+    assert!(orders.verb == Verb::Delete && orders.steps.is_empty(), "{orders:#?}");
+    let [Waiting::Approval { why, .. }] = &orders.waiting[..] else { panic!("{orders:#?}") };
+    assert_eq!(why, "its fleet's target knows nothing of it, so that it would only be forgotten");
+    // One that was never made is nowhere.
+    lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().creating = true;
+    assert_eq!(running(&lab.plan()), ["acme/orders"]);
 }

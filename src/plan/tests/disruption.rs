@@ -50,6 +50,37 @@ fn a_cluster_that_is_being_changed_is_changed_further_only_where_it_alone_is() {
     assert_eq!(running(&lab.plan()), [""; 0]);
 }
 
+/// It is no matter whether what is wrong with the other one may come from its certificates.
+#[test]
+fn nothing_is_disrupted_while_another_cluster_is_in_trouble_of_any_kind() {
+    for clear in [None, Some(false), Some(true)] {
+        let mut lab = Lab::with(&["a", "b"]);
+        lab.cluster("b", json!({"advanced_config.version": "4.3.2"}));
+        lab.judged("a", Status::Degraded);
+        let a = key("Cluster/acme/a");
+        let health = lab.target().health.as_mut().unwrap();
+        health.clusters.get_mut(&a).unwrap().clear_certificates = clear;
+        let plan = lab.plan();
+        let waiting = &change(&plan, "Cluster/acme/b").waiting;
+        assert_eq!(*waiting, [Waiting::OneDisruption { after: a }], "{clear:?}");
+    }
+}
+
+/// One that is being deleted holds up nobody, and makes nobody else hold up less.
+#[test]
+fn a_cluster_that_goes_holds_up_nobody() {
+    let mut lab = Lab::with(&["a", "b", "c"]);
+    lab.unprotected("b");
+    lab.settle();
+    lab.cluster("c", json!({"advanced_config.version": "4.3.2"}));
+    lab.remove("Cluster/acme/b");
+    lab.judged("a", Status::Updating);
+    assert_eq!(running(&lab.plan()), ["acme/b"]);
+    lab.judged("a", Status::Healthy);
+    lab.judged("b", Status::Degraded);
+    assert_eq!(running(&lab.plan()), ["acme/b", "acme/c"]);
+}
+
 #[test]
 fn quotas_that_somebody_changed_by_hand_are_put_back_one_cluster_after_another() {
     let mut lab = Lab::with(&["a", "b"]);

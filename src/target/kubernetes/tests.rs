@@ -1,5 +1,10 @@
 //! What is made of a server's answers, of which a test says each.
 
+mod deletions;
+mod remembered;
+mod sessions;
+mod writes;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
@@ -32,6 +37,8 @@ type Answers = BTreeMap<(&'static str, String), VecDeque<(u16, Value)>>;
 struct Server {
     answers: Arc<Mutex<Answers>>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// What came with what was asked: the part of the path after `?`, and the body; null where there was none.
+    sent: Arc<Mutex<Vec<(String, String, Value)>>>,
 }
 
 impl Server {
@@ -72,8 +79,22 @@ impl Server {
         locked(&self.asked).iter().filter(|it| it.starts_with(asked)).count()
     }
 
-    fn answer(&self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
+    /// The bodies that came with this.
+    fn bodies(&self, asked: &str) -> Vec<Value> {
+        let sent = locked(&self.sent);
+        sent.iter().filter(|(it, ..)| it == asked).map(|(_, _, body)| body.clone()).collect()
+    }
+
+    /// What came with this after the `?` of its path.
+    fn queries(&self, asked: &str) -> Vec<String> {
+        let sent = locked(&self.sent);
+        sent.iter().filter(|(it, ..)| it == asked).map(|(_, query, _)| query.clone()).collect()
+    }
+
+    fn answer(&self, method: &str, path: &str, query: &str, body: &[u8]) -> (u16, Value) {
         locked(&self.asked).push(format!("{method} {path}"));
+        let body_sent = serde_json::from_slice(body).unwrap_or_default();
+        locked(&self.sent).push((format!("{method} {path}"), query.to_owned(), body_sent));
         let mut answers = locked(&self.answers);
         let said = answers.iter_mut().find(|((of, at), _)| *of == method && at == path);
         let said = said.and_then(|(_, answers)| match answers.len() {
@@ -99,7 +120,8 @@ impl Server {
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect().await?.to_bytes();
-                let (code, value) = server.answer(head.method.as_str(), head.uri.path(), &body);
+                let query = head.uri.query().unwrap_or_default();
+                let (code, value) = server.answer(head.method.as_str(), head.uri.path(), query, &body);
                 let answer = Full::<Bytes>::from(value.to_string());
                 Ok::<_, kube::Error>(Response::builder().status(code).body(answer).unwrap())
             }

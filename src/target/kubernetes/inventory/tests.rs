@@ -59,11 +59,23 @@ fn what_is_about_to_be_made_stands_together_and_is_read_back() {
     }
     // One was there before, and is made anew.
     let written = Written { uid: "u".to_owned(), applied: Digest::of("before"), fields: None, left: None };
-    inventory.objects.entry(key(7)).and_modify(|entry| entry.written = Some(written));
+    inventory.objects.entry(key(7)).and_modify(|entry| {
+        entry.written = Some(written);
+        entry.deleting = true;
+    });
 
     let chunks = inventory.chunks();
     let names: Vec<&str> = chunks.keys().map(String::as_str).collect();
     assert_eq!(names, ["intents-0", "intents-1", "inventory", &format!("inventory-{:063}", 7)]);
+    // Each says its part, so that neither is believed once it is overtaken.
+    for (name, chunk) in &chunks {
+        let is_intent = name.starts_with(INTENTS);
+        let only_its_part = |entry: &Entry| match is_intent {
+            true => entry.intended.is_some() && entry.written.is_none() && !entry.deleting,
+            false => entry.intended.is_none() && entry.written.is_some(),
+        };
+        assert!(chunk.objects.values().all(only_its_part), "{name}");
+    }
     let longest = chunks.values().map(|chunk| serde_json::to_string(chunk).unwrap().len()).max();
     assert!(longest < Some(1 << 20), "a ConfigMap holds 1 MiB, and not {longest:?} bytes");
 

@@ -1,0 +1,81 @@
+//! A call that deletes or changes an object names the very object: another one of the same name is left alone.
+
+use super::*;
+
+/// The body of a call that deletes the object with this uid and no other.
+fn only(uid: &str) -> Value {
+    json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"})
+}
+
+/// A manifest of the only object, which names no uid.
+fn write(recreate: bool) -> Write {
+    let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
+    Write { key: key(), owner: owner(), applied: Digest::of("manifest"), filled, new: false, recreate }
+}
+
+/// Runs one task to its end, what is written down about it included.
+async fn run(target: &KubernetesTarget, write: Option<Write>, uid: &str) -> String {
+    let deletes = write.is_none();
+    let intent = match write {
+        Some(write) => Intent { writes: vec![write], ..Intent::default() },
+        None => Intent { deletes: vec![key()], ..Intent::default() },
+    };
+    let mut session = target.begin(intent).await.unwrap();
+    session.start(0, Task { object: key(), uid: Some(uid.to_owned()), deletes });
+    let taken = session.next().await.unwrap().1;
+    session.finish(|_| None).await.unwrap();
+    match taken {
+        Ok(uid) => format!("done: {uid:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_object_that_was_planned_to_go_is_deleted() {
+    let server = Server::new();
+    server.remembers(&[(key(), written("ours"))].into());
+    assert_eq!(run(&server.target(), None, "ours").await, "done: None");
+    assert_eq!(server.bodies(&format!("DELETE {THING}")), [only("ours")]);
+    // So is what was written down about it: as it was read, and as it was written since.
+    assert_eq!(server.bodies(&format!("DELETE {MAPS}/intents-0")), [only("intents-0")]);
+    assert_eq!(server.bodies(&format!("DELETE {MAPS}/inventory-ns")), [only("new")]);
+    assert_eq!(server.bodies(&format!("DELETE {INVENTORY}")), [only("new")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_took_the_name_of_one_that_goes_is_left_alone() {
+    let held = "cannot see the end of Thing ns/a: it is being deleted and nothing says what holds it";
+    for (there, expected, gets) in [
+        ((200, thing("another")), "done: None", 1),
+        (refusal(404), "done: None", 1),
+        ((200, thing("ours")), held, 151),
+    ] {
+        let server = Server::new();
+        server.remembers(&[(key(), written("ours"))].into());
+        server.says("DELETE", THING, [refusal(409)]);
+        server.says("GET", THING, [there]);
+        let mut session =
+            server.target().begin(Intent { deletes: vec![key()], ..Intent::default() }).await.unwrap();
+        session.start(0, Task { object: key(), uid: Some("ours".to_owned()), deletes: true });
+        let said = session.next().await.unwrap().1;
+        let said = said.map_or_else(|error| error.to_string(), |uid| format!("done: {uid:?}"));
+        assert_eq!(said, expected);
+        assert_eq!(server.bodies(&format!("DELETE {THING}")), [only("ours")]);
+        assert_eq!(server.count(&format!("GET {THING}")), gets, "{expected}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_object_that_was_planned_for_is_changed_or_made_anew() {
+    let uids = |bodies: Vec<Value>| bodies.iter().map(|it| it["metadata"]["uid"].clone()).collect::<Vec<_>>();
+    for (recreate, sent, deleted) in [(false, json!("ours"), vec![]), (true, Value::Null, vec![only("ours")])]
+    {
+        let server = Server::new();
+        server.remembers(&[(key(), written("ours"))].into());
+        server.says("PATCH", THING, [(201, thing("ours"))]);
+        server.says("GET", THING, [(200, thing("ours"))]);
+        assert_eq!(run(&server.target(), Some(write(recreate)), "ours").await, "done: Some(\"ours\")");
+        assert_eq!(uids(server.bodies(&format!("PATCH {THING}"))), [sent]);
+        assert_eq!(server.bodies(&format!("DELETE {THING}")), deleted);
+    }
+}

@@ -1,0 +1,129 @@
+//! What stands in the inventory's ConfigMaps, in which order it is written, and how it is read.
+
+use super::super::inventory::Inventory;
+use super::*;
+use crate::plan::ResourceMark;
+
+/// The kind of the changes to ConfigMaps, with the names of these, in the order in which they were asked for.
+fn changes(server: &Server) -> Vec<String> {
+    let sent = locked(&server.sent).clone();
+    let changes = sent.iter().filter_map(|(asked, _, body)| {
+        let (method, path) = asked.split_once(' ')?;
+        let name = path.strip_prefix(MAPS)?.trim_start_matches('/');
+        match method {
+            "POST" => Some(format!("POST {}", body["metadata"]["name"].as_str()?)),
+            "PUT" | "DELETE" => Some(format!("{method} {name}")),
+            _ => None,
+        }
+    });
+    changes.collect()
+}
+
+fn write(new: bool) -> Intent {
+    let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
+    let applied = Digest::of("manifest");
+    let write = Write { key: key(), owner: owner(), applied, filled, new, recreate: false };
+    Intent { writes: vec![write], ..Intent::default() }
+}
+
+/// The server remembers an object as ours, in the ConfigMap of its namespace.
+fn remembers_ours(server: &Server) {
+    let ours = [(key(), written("ours"))].into();
+    let maps = [
+        config_map("inventory", &inventory(Uuid::nil(), &BTreeMap::new(), &["inventory-ns"])),
+        config_map("inventory-ns", &inventory(Uuid::nil(), &ours, &[])),
+    ];
+    for map in &maps {
+        let path = format!("{MAPS}/{}", map["metadata"]["name"].as_str().unwrap());
+        server.says("GET", &path, [(200, map.clone())]);
+    }
+    server.says("GET", MAPS, [(200, list("ConfigMap", maps.to_vec()))]);
+}
+
+/// Whose the cluster is stands there before anything else, and names the others before they are there and until they are gone.
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_is_written_in_an_order_that_can_end_anywhere() {
+    let server = Server::new();
+    server.says("PATCH", THING, [(201, thing("new"))]);
+    let mut session = server.target().begin(write(true)).await.unwrap();
+    session.start(0, Task { object: key(), uid: None, deletes: false });
+    session.next().await.unwrap().1.unwrap();
+    let mark = ResourceMark { id: Uuid::nil(), protected: false };
+    session.finish(|_| Some(mark)).await.unwrap();
+    let made = ["POST inventory", "POST intents-0", "POST inventory-ns", "DELETE intents-0", "PUT inventory"];
+    assert_eq!(changes(&server), made);
+
+    let server = Server::new();
+    remembers_ours(&server);
+    let mut session =
+        server.target().begin(Intent { deletes: vec![key()], ..Intent::default() }).await.unwrap();
+    session.start(0, Task { object: key(), uid: Some("ours".to_owned()), deletes: true });
+    session.next().await.unwrap().1.unwrap();
+    session.finish(|_| None).await.unwrap();
+    let mut gone = changes(&server);
+    assert_eq!(gone.pop().as_deref(), Some("DELETE inventory"));
+    assert_eq!(gone, ["PUT inventory-ns", "DELETE inventory-ns"]);
+}
+
+/// A ConfigMap is replaced only as it was read, and not at all where nothing is another. An object with nobody beside us
+/// in it is remembered so.
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_is_replaced_only_as_it_was_read() {
+    let server = Server::new();
+    remembers_ours(&server);
+    let session = server.target().begin(Intent::default()).await.unwrap();
+    assert!(session.known().contains(&key()) && changes(&server).is_empty());
+
+    server.says("PATCH", THING, [(200, thing("ours"))]);
+    let mut session = server.target().begin(write(false)).await.unwrap();
+    session.start(0, Task { object: key(), uid: Some("ours".to_owned()), deletes: false });
+    session.next().await.unwrap().1.unwrap();
+    let mark = ResourceMark { id: Uuid::nil(), protected: false };
+    session.finish(|_| Some(mark)).await.unwrap();
+    let [put] = server.bodies(&format!("PUT {MAPS}/inventory-ns")).try_into().unwrap();
+    assert_eq!(put["metadata"]["resourceVersion"], "1");
+    assert!(!put["data"]["inventory.json"].as_str().unwrap().contains("left"), "{put}");
+}
+
+/// A listing may have been cut short on the way.
+#[tokio::test(start_paused = true)]
+async fn what_a_listing_of_the_inventory_lacks_is_asked_for_by_name() {
+    for listed in [vec![], vec!["inventory"], vec!["inventory-ns"]] {
+        let server = Server::new();
+        remembers_ours(&server);
+        let all = locked(&server.answers)[&("GET", MAPS.to_owned())][0].1["items"].clone();
+        let mut items = all.as_array().unwrap().clone();
+        items.retain(|map| listed.contains(&map["metadata"]["name"].as_str().unwrap()));
+        server.says("GET", MAPS, [(200, list("ConfigMap", items))]);
+        let session = server.target().begin(Intent::default()).await.unwrap();
+        assert!(session.known().contains(&key()), "{listed:?}");
+    }
+}
+
+#[test]
+fn an_inventory_is_complete_with_all_that_it_names() {
+    let main = config_map("inventory", &inventory(Uuid::nil(), &BTreeMap::new(), &["inventory-ns"]));
+    let part = config_map("inventory-ns", &inventory(Uuid::nil(), &BTreeMap::new(), &[]));
+    for (maps, absent, complete) in [
+        (vec![], true, true),
+        (vec![&main], false, false),
+        (vec![&part], false, false),
+        (vec![&main, &part], false, true),
+    ] {
+        let inventory = Inventory::of(&fleet(), Uuid::nil(), maps.iter().copied()).unwrap();
+        assert_eq!((inventory.is_absent(), inventory.is_complete()), (absent, complete), "{maps:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inventory_of_a_newer_version_is_left_alone() {
+    for (version, expected) in [(1, true), (2, false)] {
+        let server = Server::new();
+        let mut chunk = inventory(Uuid::nil(), &BTreeMap::new(), &[]);
+        chunk["version"] = version.into();
+        server.says("GET", MAPS, [(200, list("ConfigMap", vec![config_map("inventory", &chunk)]))]);
+        let begun = server.target().begin(Intent::default()).await;
+        assert_eq!(begun.is_ok(), expected, "{version}");
+        assert!(expected || matches!(begun, Err(KubeError::Newer { found: 2, known: 1, .. })));
+    }
+}
