@@ -1,6 +1,6 @@
 //! A Kafka object that somebody deletes while its node pools and disks are there.
 
-use super::on;
+use super::{QUOTA, SANDBOX, on};
 use crate::support::control_plane::ControlPlane;
 
 const PLAN: &str = "plan tree --config config.toml";
@@ -32,4 +32,24 @@ fn a_kafka_that_is_gone_is_put_back_at_once_where_its_pools_have_its_id() {
         .says(&["the cluster keeps its id and its data; its certificate authorities went"]);
     tree.run(APPLY).expect(0);
     plane.kubectl(&format!("get {KAFKA}"), "").expect(0);
+}
+
+#[test]
+fn what_is_deleted_by_hand_is_put_back_while_a_change_waits_for_approval() {
+    let plane = ControlPlane::start();
+    let tree = on(&plane);
+    tree.run(APPLY).expect(0);
+    tree.write(SANDBOX, tree.read(SANDBOX) + "  config: {log.retention.ms: 3600000}\n");
+    let user = "kafkauser sandbox-admin --namespace=kafka-acme--sandbox";
+    for object in [QUOTA, user] {
+        plane.kubectl(&format!("delete {object}"), "").expect(0);
+    }
+    tree.run(PLAN)
+        .expect(3)
+        .says(&["waiting: approval", "puts back what was applied last, while the other change waits"]);
+    tree.run(APPLY).expect(3);
+    for object in [QUOTA, user] {
+        plane.kubectl(&format!("get {object}"), "").expect(0);
+    }
+    tree.run(PLAN).expect(3).says(&["waiting: approval"]).says_nothing_of(&["puts back"]);
 }

@@ -108,3 +108,23 @@ fn what_is_left_to_others_is_shown_each_time_and_holds_nothing_back() {
     assert!(!orders.waiting.iter().any(|it| matches!(it, Waiting::Contested { .. })));
     assert_eq!(orders.remarks, [Remark::Leaves { object: pool, contest: contest("autoscaler") }]);
 }
+
+/// There is one answer an object: what is put back first is asked about, and what would be refused isn't put back.
+#[test]
+fn of_what_is_put_back_while_a_change_waits_the_repair_is_asked_about() {
+    let mut lab = Lab::with(&["orders"]);
+    (lab.rendering, lab.policy.software) = (2, "0.2.0".into());
+    let (kafka, policy) = (object("Kafka", "orders", "orders"), object("NetworkPolicy", "orders", "deny"));
+    lab.target().objects.remove(&kafka);
+    lab.target().objects.remove(&policy);
+    let (plan, steps, _) = asked(&lab, &DryRuns::new());
+    assert_eq!(steps, [policy.to_string(), kafka.to_string()]);
+    let repaired = |plan: &Plan| -> Vec<ObjectKey> {
+        let repairs = plan.changes().filter(|change| change.repair).flat_map(|change| &change.steps);
+        repairs.map(|step| step.object.clone()).collect()
+    };
+    assert_eq!(repaired(&plan), [policy.clone(), kafka.clone()]);
+    let refused = DryRun::Refused { reason: "403 no".to_owned(), hint: "ask".to_owned() };
+    let (plan, ..) = asked(&lab, &DryRuns::from([(kafka, refused)]));
+    assert_eq!(repaired(&plan), [policy]);
+}
