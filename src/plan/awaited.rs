@@ -9,7 +9,7 @@ pub const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 impl Waiting {
     /// Every word.
-    pub const KINDS: [&'static str; 26] = [
+    pub const KINDS: [&'static str; 27] = [
         "held",
         "unreadable-file",
         "protected",

@@ -260,7 +260,7 @@ impl Call {
         Standing { status: Status::Deleting, reason: waits.or(standing.reason), ..standing }
     }
 
-    fn audience(&self) -> Audience {
+    pub(super) fn audience(&self) -> Audience {
         if self.caller.is_super() { Audience::Host } else { Audience::Tenants }
     }
 

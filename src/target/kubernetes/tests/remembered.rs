@@ -110,7 +110,7 @@ fn an_inventory_is_complete_with_all_that_it_names() {
         (vec![&part], false, false),
         (vec![&main, &part], false, true),
     ] {
-        let inventory = Inventory::of(&fleet(), Uuid::nil(), maps.iter().copied()).unwrap();
+        let inventory = Inventory::of(&fleet(), Uuid::nil(), maps.iter().map(|map| (*map).clone())).unwrap();
         assert_eq!((inventory.is_absent(), inventory.is_complete()), (absent, complete), "{maps:?}");
     }
 }
