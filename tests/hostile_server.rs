@@ -84,8 +84,11 @@ fn written(tree: &Tree) -> u64 {
     size(&tree.beside("serve.log")) + size(&tree.beside("state"))
 }
 
+/// To which calls something happens.
+type Narrow = fn(Rule) -> Rule;
+
 /// What harm is done, by which calls, and what the process says of it.
-const ATTACKS: [(Attack, fn(Rule) -> Rule, &str); 7] = [
+const ATTACKS: [(Attack, Narrow, &str); 7] = [
     (Attack::EndlessPages, lists, "the server sends more than the largest fleet has"),
     (Attack::EndlessEvents, |rule| rule.on("GET", "watch=true"), "looked="),
     (Attack::HugeAnswer, all, "a part of the answer is longer than 4096 KiB, which none is"),
