@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::SpecPath;
 
-pub use plain::plain;
+pub use plain::{cut, drives_terminal, plain};
 pub use render::render;
 
 /// How much a problem stops.

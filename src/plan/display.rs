@@ -21,7 +21,7 @@ use crate::plan::{
 use crate::spec::InfraType;
 pub use markdown::markdown;
 pub use reason::reason;
-pub use text::plain;
+pub use text::{plain, plain_lines};
 pub use words::way_out;
 
 /// For whom a plan is written.

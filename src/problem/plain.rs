@@ -24,14 +24,44 @@ fn without_user_info(text: &str) -> Cow<'_, str> {
     parts.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// The character, or U+FFFD in place of one that would command a terminal or reorder what is read: controls and
-/// Unicode's invisible direction marks.
+/// The character, or U+FFFD in place of one that [`drives_terminal`].
 pub(super) fn harmless(character: char) -> char {
-    match character {
-        c if c.is_control() => '\u{fffd}',
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
-            '\u{fffd}'
-        }
-        c => c,
+    if drives_terminal(character) { '\u{fffd}' } else { character }
+}
+
+/// Whether a character would command a terminal or reorder or hide what is read: controls, Unicode's direction marks, and what
+/// has no width.
+pub fn drives_terminal(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
+    ) || character.is_control()
+}
+
+/// The text, or as much of it as has so many bytes, and how much is missing.
+pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.floor_char_boundary(most);
+    Cow::Owned(format!("{}… ({} bytes more)", &text[..kept], text.len() - kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_and_says_so() {
+        assert_eq!(cut("größe", 7), "größe");
+        assert_eq!(cut("größe", 3), "gr… (5 bytes more)");
+        assert_eq!(cut("größe", 4), "grö… (3 bytes more)");
     }
 }

@@ -1,15 +1,24 @@
 //! Text that people wrote, made harmless for a terminal.
 
-/// Replaces what moves the cursor, colours, or turns the direction of writing by a visible form.
+use crate::problem::drives_terminal;
+
+/// Replaces what moves the cursor, colours, hides something, or turns the direction of writing by a visible form.
 pub fn plain(text: &str) -> String {
+    plain_but(text, |_| false)
+}
+
+/// The same, on as many lines as it has.
+pub fn plain_lines(text: &str) -> String {
+    plain_but(text, |character| matches!(character, '\n' | '\t'))
+}
+
+fn plain_but(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
-        match character {
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => {
-                plain.extend(character.escape_unicode());
-            }
-            character if character.is_control() => plain.extend(character.escape_default()),
-            character => plain.push(character),
+        if drives_terminal(character) && !stays(character) {
+            plain.extend(character.escape_default());
+        } else {
+            plain.push(character);
         }
     }
     plain
@@ -17,7 +26,7 @@ pub fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::*;
 
     #[test]
     fn nothing_that_drives_a_terminal_passes() {
@@ -27,8 +36,10 @@ mod tests {
             ("a\r\nb\tc", "a\\r\\nb\\tc"),
             ("\u{9b}31m", "\\u{9b}31m"),
             ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{200b}b", "a\\u{200b}b"),
         ] {
             assert_eq!(plain(text), expected);
         }
+        assert_eq!(plain_lines("a\r\nb\x1b[2J"), "a\\r\nb\\u{1b}[2J");
     }
 }
