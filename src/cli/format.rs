@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_a_server_says_commands_no_terminal_and_is_still_the_same() {
-        let value = json!({"reason": "a\u{1b}[2J\r\n\u{202e}b\u{200b}\u{9b}31m\u{e0041}", "list": ["ü"]});
+        let value = json!({"reason": "a\u{1b}[2J\r\n\u{202e}b\u{200b}\u{9b}31m", "list": ["ü"]});
         for format in [Format::Json, Format::Yaml] {
             let text = format.data(&value).unwrap().unwrap();
             assert!(!text.chars().any(|it| it != '\n' && drives_terminal(it)), "{text:?}");

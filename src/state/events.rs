@@ -3,7 +3,6 @@
 //! It is a view, and the audit trail is the truth: what was done stands there for ever, on disk before it counts. Events are
 //! written without waiting for the disk, and losing them loses nothing else.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -119,8 +118,8 @@ impl Event {
     fn bounded(mut self) -> Event {
         let author = self.commit.as_mut().map(|commit| &mut commit.author);
         for text in [&mut self.actor, &mut self.what, &mut self.why].into_iter().chain(author) {
-            if let Cow::Owned(shorter) = cut(text, LONGEST) {
-                *text = shorter;
+            if text.len() > LONGEST {
+                *text = cut(text, LONGEST).into_owned();
             }
         }
         self
