@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::SpecPath;
 
-pub use plain::plain;
+pub use plain::{cut, plain};
 pub use render::render;
 
 /// How much a problem stops.

@@ -1,5 +1,6 @@
 //! The interface over HTTP, as scripts call it: the real binary, a real socket, and specs in a folder or a repository.
 
+mod allowance;
 mod away;
 mod changes;
 mod exchanges;

@@ -1,5 +1,6 @@
 //! The interface over HTTP: every request goes the same way, from who asks to what is answered, and [`ROUTES`] says what there is.
 
+mod allowance;
 mod events;
 mod json;
 mod page;

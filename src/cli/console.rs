@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 
 use crate::cli::failure::Failure;
+use crate::plan::plain_lines;
 
 /// The process's two outputs and its input.
 pub struct Console {
@@ -68,23 +69,24 @@ impl Console {
     /// Warns the person.
     pub fn warn(&mut self, text: &str) {
         let style = AnsiColor::Yellow.on_default().bold();
-        self.tell(&format!("{style}warning{style:#}: {text}\n"));
+        self.tell(&format!("{style}warning{style:#}: {}\n", plain_lines(text)));
     }
 
     /// Says what one part of the work failed at, while the rest went on.
     pub fn failed(&mut self, message: &str, hint: &str) {
+        let (message, hint) = (plain_lines(message), plain_lines(hint));
         self.tell(&format!("{ERROR}error{ERROR:#}: {message}\n  {HELP}help{HELP:#}: {hint}\n"));
     }
 
     /// Says why the verb stopped.
     pub fn fail(&mut self, failure: &Failure) -> ExitCode {
         if let Some((first, causes)) = failure.chain.split_first() {
-            let mut text = format!("{ERROR}error{ERROR:#}: {first}\n");
+            let mut text = format!("{ERROR}error{ERROR:#}: {}\n", plain_lines(first));
             for cause in causes {
-                text.push_str(&format!("  because: {cause}\n"));
+                text.push_str(&format!("  because: {}\n", plain_lines(cause)));
             }
             if let Some(hint) = &failure.hint {
-                text.push_str(&format!("  {HELP}help{HELP:#}: {hint}\n"));
+                text.push_str(&format!("  {HELP}help{HELP:#}: {}\n", plain_lines(hint)));
             }
             self.tell(&text);
         }

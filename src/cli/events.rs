@@ -10,11 +10,12 @@ use jiff::{Span, SpanRelativeTo, Timestamp};
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
+use crate::cli::format::{self, Format};
 use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::interface;
 use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::plan::plain;
 use crate::spec::Commit;
 use crate::state::{Event, Follower};
 
@@ -142,7 +143,7 @@ impl Events {
         match self.format {
             Format::Human => Ok(line(event)),
             Format::Json => serde_json::to_string(event)
-                .map(|line| line + "\n")
+                .map(|line| format::harmless_json(&line) + "\n")
                 .map_err(|error| Failure::during("could not write the data", &error)),
             Format::Yaml => Ok(format!("---\n{}", self.format.data(event)?.unwrap_or_default())),
         }
@@ -176,7 +177,8 @@ fn line(event: &Event) -> String {
     let plan = plan.as_ref().map(|plan| format!("plan {plan}"));
     let commit = commit.as_ref().map(|Commit { id, author, .. }| format!("commit {id:.12} by {author}"));
     let by: Vec<String> = [Some(actor.clone()), plan, commit].into_iter().flatten().collect();
-    format!("{line} [{}]\n", by.join(", ")).replace("\n ", " ")
+    let line = format!("{line} [{}]", by.join(", ")).replace("\n ", " ");
+    plain(&line) + "\n"
 }
 
 fn fleet(text: &str) -> Result<FleetKey, String> {
@@ -198,5 +200,27 @@ fn since(text: &str) -> Result<Timestamp, String> {
             Err("it is neither a time, as 2026-11-22T07:00:00Z, nor how long ago, as 30m, 12h or 7d"
                 .to_owned())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_and_commands_no_terminal() {
+        let event: Event = serde_json::from_value(json!({
+            "at": "2026-11-22T07:00:00Z", "actor": "ann", "plan": "7c1e90", "outcome": "failed",
+            "fleet": "acme/eu", "resource": "Cluster/acme/orders", "what": "could not be changed",
+            "why": "it said\n no\r\n2026-11-22T07:00:01Z  done\u{1b}[2J\u{202e}\u{200b}",
+        }))
+        .unwrap();
+        assert_eq!(
+            line(&event),
+            "2026-11-22T07:00:00Z  failed   cluster acme/orders could not be changed on acme/eu: it said no\\r\\n\
+             2026-11-22T07:00:01Z  done\\u{1b}[2J\\u{202e}\\u{200b} [ann, plan 7c1e90]\n"
+        );
     }
 }

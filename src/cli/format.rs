@@ -2,8 +2,10 @@
 
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::cli::failure::Failure;
+use crate::names::is_deceptive;
 
 /// How a verb prints data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -29,8 +31,56 @@ impl Format {
         let value = serde_json::to_value(value).map_err(|error| fail(&error))?;
         Ok(match self {
             Format::Human => None,
-            Format::Json => Some(serde_json::to_string_pretty(&value).map_err(|error| fail(&error))? + "\n"),
-            Format::Yaml => Some(crate::render::yaml::to_yaml(&value)),
+            Format::Json => {
+                let text = serde_json::to_string_pretty(&value).map_err(|error| fail(&error))?;
+                Some(harmless_json(&text) + "\n")
+            }
+            Format::Yaml => Some(harmless_yaml(&value)),
         })
+    }
+}
+
+/// The same JSON, with escapes for what a terminal would obey: in what servers say, it may be anything.
+pub fn harmless_json(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for character in text.chars() {
+        // Outside of strings there are only line breaks.
+        if character == '\n' || !is_deceptive(character) {
+            harmless.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                harmless.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    harmless
+}
+
+/// The value as YAML that commands no terminal. JSON is YAML too, and has escapes for everything.
+pub fn harmless_yaml(value: &Value) -> String {
+    let text = crate::render::yaml::to_yaml(value);
+    if !text.chars().any(|character| !matches!(character, '\n' | '\t') && is_deceptive(character)) {
+        return text;
+    }
+    harmless_json(&format!("{value:#}")) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_commands_no_terminal_and_is_still_the_same() {
+        let value = json!({"reason": "a\u{1b}[2J\r\n\u{202e}b\u{200b}\u{9b}31m", "list": ["ü"]});
+        for format in [Format::Json, Format::Yaml] {
+            let text = format.data(&value).unwrap().unwrap();
+            assert!(!text.chars().any(|it| it != '\n' && is_deceptive(it)), "{text:?}");
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+            assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), value);
+        }
+        let fine = json!({"reason": "two\nlines"});
+        assert_eq!(Format::Yaml.data(&fine).unwrap().unwrap(), "reason: |-\n  two\n  lines\n");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
+use crate::cli::format::{self, Format};
 use crate::cli::round::{self, Access};
 use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
@@ -46,7 +46,7 @@ pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     let text = match (path, found.as_slice()) {
         (Some(_), [one]) => match verb.format.data(&one.record)? {
             Some(text) => text,
-            None => crate::render::yaml::to_yaml(&one.record),
+            None => format::harmless_yaml(&one.record),
         },
         _ => match verb.format.data(&found.iter().map(|found| &found.record).collect::<Vec<_>>())? {
             Some(text) => text,

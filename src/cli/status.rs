@@ -10,6 +10,7 @@ use crate::cli::format::Format;
 use crate::cli::round::{self, Access, Look};
 use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
+use crate::plan::plain;
 use crate::state::JournalEntry;
 use crate::views::status::{self, Line};
 
@@ -48,7 +49,8 @@ fn left(look: &Look) -> Result<String, Failure> {
         .journal_unfinished()
         .map_err(|error| Failure::of_state("could not read the journal", &error))?;
     let line = |JournalEntry { fleet, description, .. }: &JournalEntry| {
-        format!("An apply was interrupted on fleet {fleet}: {description}. The next one finishes it.\n")
+        let what = plain(description);
+        format!("An apply was interrupted on fleet {fleet}: {what}. The next one finishes it.\n")
     };
     Ok(unfinished.iter().map(line).collect())
 }
@@ -68,7 +70,7 @@ fn table(lines: &[Line], left: &str, tree: &str) -> String {
             .kafka_units
             .zip(line.clusters)
             .map(|(units, clusters)| format!("units {}, clusters {}", used(units), used(clusters)));
-        let detail = line.reason.clone().or(use_of).unwrap_or_default();
+        let detail = plain(&line.reason.clone().or(use_of).unwrap_or_default());
         let row = format!("{:width$}  {:12}  {detail}", name(line), line.status.to_string());
         text.push_str(row.trim_end());
         text.push('\n');

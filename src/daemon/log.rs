@@ -1,12 +1,16 @@
 //! One line for each decision, when it is another one than in the round before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
 use crate::problem::{Problem, Severity};
-use crate::round::{News, Round, Waits};
+use crate::round::{News, Round, Throttle, Unknown, Waits, left_out};
+
+/// Of how many unknown owners of objects on a fleet is told at once.
+const MOST_UNKNOWN: usize = 10;
 
 /// The most problems of specs that one plan logs: nobody's files drown the rest of the log.
 const MOST_PROBLEMS: usize = 20;
@@ -25,6 +29,11 @@ pub(super) struct Log {
     unknown: Vec<String>,
     /// How fleets and clusters are: the word, and why.
     told: BTreeMap<ResourceKey, (Status, Option<String>)>,
+    /// How often that is told, and how often what is decided.
+    health: Throttle<ResourceKey>,
+    decisions: Throttle<ResourceKey>,
+    /// How often is told what is unknown on a fleet.
+    strangers: Throttle<FleetKey>,
 }
 
 impl Log {
@@ -38,7 +47,16 @@ impl Log {
         let unknown: Vec<String> =
             round.unknown.iter().map(|unknown| format!("{} {}", unknown.fleet, unknown.owner)).collect();
         if unknown != self.unknown {
-            round.unknown.iter().for_each(|unknown| tracing::warn!("{unknown}"));
+            let mut fleets: BTreeMap<&FleetKey, Vec<&Unknown>> = BTreeMap::new();
+            round.unknown.iter().for_each(|unknown| fleets.entry(&unknown.fleet).or_default().push(unknown));
+            for (fleet, unknown) in fleets {
+                let Some(untold) = self.strangers.admit(fleet, Instant::now()) else { continue };
+                let (told, more) = unknown.split_at(unknown.len().min(MOST_UNKNOWN));
+                told.iter().for_each(|unknown| tracing::warn!("{unknown}{}", left_out(untold)));
+                if !more.is_empty() {
+                    tracing::warn!(%fleet, "so it is with {} more", more.len());
+                }
+            }
             self.unknown = unknown;
         }
         for (fleet, health) in &round.health {
@@ -87,13 +105,17 @@ impl Log {
         if is_known && told.is_some() {
             return;
         }
+        let untold = if is_known { Some(0) } else { self.health.admit(&resource, Instant::now()) };
+        // What isn't told now may be in the next round.
+        let Some(untold) = untold else { return };
         let from = told.map(|(word, _)| tracing::field::display(*word));
+        let left_out = left_out(untold);
         match to {
             _ if is_known => {}
             Status::Degraded | Status::Failed | Status::Unreachable => {
-                tracing::warn!(%fleet, %resource, from, %to, reason, "health");
+                tracing::warn!(%fleet, %resource, from, %to, reason, "health{left_out}");
             }
-            _ => tracing::info!(%fleet, %resource, from, %to, reason, "health"),
+            _ => tracing::info!(%fleet, %resource, from, %to, reason, "health{left_out}"),
         }
         self.told.insert(resource, (*to, reason.clone()));
     }
@@ -108,29 +130,36 @@ impl Log {
         let mut before = std::mem::take(&mut self.decided);
         for (on, change) in plan.placed_changes().filter(|(_, change)| change.is_ready()) {
             let why = why(change);
-            if before.remove(&change.resource).is_none_or(|(_, told)| told != why) {
+            let told = before.remove(&change.resource).map(|(_, told)| told);
+            let is_new = told.as_ref() != Some(&why);
+            let untold = if is_new { self.decisions.admit(&change.resource, Instant::now()) } else { None };
+            if let Some(untold) = untold {
+                let left_out = left_out(untold);
                 let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
                     Fields::of(plan, on, change);
                 tracing::info!(
                     fleet, %resource, %verb, cause, by, file, line, plan, commit, author,
-                    "decided to {verb} {resource}: {why}"
+                    "decided to {verb} {resource}: {why}{left_out}"
                 );
             }
-            self.decided.insert(change.resource.clone(), (on.cloned(), why));
+            let told = if is_new && untold.is_none() { told } else { Some(why) };
+            if let Some(told) = told {
+                self.decided.insert(change.resource.clone(), (on.cloned(), told));
+            }
         }
     }
 
     /// What waits from now on, and what no longer does.
     fn waits(&mut self, plan: &Plan) {
-        let News { begun, over } = self.waiting.turn(plan, Asked::of);
-        for (fleet, change) in begun {
+        let News { begun, over } = self.waiting.turn(plan, Instant::now(), Asked::of);
+        for (fleet, change, untold) in begun {
             let Asked { waits, approve } = Asked::of(change);
             // Commands need to be told of the same installation, which whoever reads a log may name otherwise.
             let hint = change.waiting.iter().find_map(|waiting| plan::way_out(change, waiting, ""));
             let hint = hint.filter(|hint| !hint.contains("streamfleet "));
             // Whoever approves it wants to know what.
             let would = approve.as_ref().map(|_| format!(". To {} it: {}", change.verb, why(change)));
-            let would = would.unwrap_or_default();
+            let would = would.unwrap_or_default() + &left_out(untold);
             let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
                 Fields::of(plan, fleet, change);
             tracing::warn!(

@@ -172,6 +172,63 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
 }
 
 #[test]
+fn a_slow_organization_holds_up_no_other() {
+    let place = Place::new();
+    let mut process = place.process(Duration::ZERO);
+    process.orders(Event::Due);
+    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
+    // The one place that there is is taken by a fleet whose work doesn't end, and another of its own waits for it.
+    let slow = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
+    let other = |text: String| text.replace("organization: acme", "organization: globex");
+    place.write("others.yaml", "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: globex\n");
+    place.write("globex/fleets/main.yaml", &other(fleet_spec("main")));
+    place.write("globex/clusters/events.yaml", &other(cluster_spec("main", "events", 1)));
+    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
+    let main: FleetKey = "globex/main".to_owned().try_into().unwrap();
+    assert_eq!(process.planned(), [Order::Start(main.clone())]);
+    process.work.begin(process.round.clone().unwrap(), main.clone()).run();
+    assert!(place.root.join("output/globex/main/kafka-globex--events").exists());
+    // Nothing else can begin, and there may be more to do there.
+    assert_eq!(process.orders(Event::Ended { fleet: main }), [Order::Plan]);
+    assert_eq!(process.planned(), []);
+    slow.run();
+}
+
+/// As many lines as the audit trail has.
+fn audited(place: &Place) -> usize {
+    std::fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn what_waits_for_a_secret_that_is_nowhere_is_not_done_again_and_again() {
+    let place = Place::new();
+    place.write(
+        "acme/s3.yaml",
+        "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: s3\nprovider: aws\n\
+         credentials: {from_env: NOWHERE}\n",
+    );
+    let mut process = place.process(Duration::ZERO);
+    process.orders(Event::Due);
+    process.planned();
+    process.work_on("eu");
+    process.work_on("us");
+    process.planned();
+    let before = audited(&place);
+    for _ in 0..5 {
+        process.orders(Event::Due);
+        assert_eq!(process.planned(), []);
+    }
+    assert_eq!(audited(&place), before, "nothing is done");
+    let round = process.round.clone().unwrap();
+    let waits = round.plan.changes().find(|change| change.resource.name == "s3").unwrap();
+    assert_eq!(
+        waits.waiting.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["`credentials` of cloud account acme/s3 can't be opened here: the environment has no variable \
+          STREAMFLEET_SECRET_ACME__NOWHERE"]
+    );
+}
+
+#[test]
 fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
     let place = Place::new();
     let mut process = place.process(Duration::from_millis(300));

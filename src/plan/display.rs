@@ -22,7 +22,7 @@ use crate::spec::InfraType;
 pub use markdown::markdown;
 pub use reason::reason;
 pub(super) use size::{left, tenths};
-pub use text::plain;
+pub use text::{plain, plain_lines};
 pub use words::way_out;
 
 /// For whom a plan is written.

@@ -55,7 +55,7 @@ use crate::render::{Desired, Manifest};
 
 pub use awaited::LONG;
 pub use contest::{Contest, take_out};
-pub use display::{Reader, display, markdown, plain, reason, way_out};
+pub use display::{Reader, display, markdown, plain, plain_lines, reason, way_out};
 pub use dry_run::{DryRun, DryRuns, Questions};
 pub use fleet::{FleetPart, Quiet};
 pub use guard::DELETIONS_WINDOW;

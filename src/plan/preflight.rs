@@ -8,8 +8,8 @@ mod facts;
 mod needs;
 mod nodes;
 mod operator;
-mod role;
 mod requests;
+mod role;
 
 use std::collections::BTreeSet;
 
@@ -26,9 +26,9 @@ pub use needs::{Extra, Extras, NEEDS, Need, Permission, missing, permissions};
 pub use nodes::Place;
 pub(super) use operator::Running;
 pub use operator::{Operator, Watches};
-pub use role::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Role, SYSTEM_NAMESPACE};
 pub use requests::{PodRequest, Requests};
 pub(super) use requests::{amount, requested, requested_by_pod};
+pub use role::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Role, SYSTEM_NAMESPACE};
 
 /// Something that a Kubernetes cluster lacks.
 struct Finding {

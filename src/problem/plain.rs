@@ -26,8 +26,28 @@ fn without_user_info(text: &str) -> Cow<'_, str> {
     parts.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// The character, or U+FFFD in place of one that would command a terminal or reorder what is read: controls and
-/// Unicode's invisible direction marks.
+/// The character, or U+FFFD in place of one that [`is_deceptive`].
 pub(super) fn harmless(character: char) -> char {
     if is_deceptive(character) { '\u{fffd}' } else { character }
+}
+
+/// The text, or as much of it as has so many bytes, and how much is missing.
+pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.floor_char_boundary(most);
+    Cow::Owned(format!("{}… ({} bytes more)", &text[..kept], text.len() - kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_and_says_so() {
+        assert_eq!(cut("größe", 7), "größe");
+        assert_eq!(cut("größe", 3), "gr… (5 bytes more)");
+        assert_eq!(cut("größe", 4), "grö… (3 bytes more)");
+    }
 }

@@ -8,6 +8,7 @@ mod known;
 mod kubeconfigs;
 mod memory;
 mod targets;
+mod throttle;
 mod verify;
 mod waits;
 mod work;
@@ -40,6 +41,7 @@ use crate::target::{Basis, Marks, Target, TargetError, Targets};
 pub use approval::Approved;
 pub use health::Health;
 pub use memory::Memory;
+pub use throttle::{Throttle, left_out};
 pub use waits::{News, Waits};
 pub use work::Clerk;
 

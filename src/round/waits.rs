@@ -1,36 +1,49 @@
 //! What waits from round to round, told when it is something else, or for something else, than before.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::Round;
+use super::{Round, Throttle, left_out};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, Plan, Verb};
 use crate::state::{Event, Outcome, State};
 
 /// What waited in the round before, with what was told of it.
-#[derive(Debug, Default)]
-pub struct Waits<T>(BTreeMap<ResourceKey, Wait<T>>);
+#[derive(Debug)]
+pub struct Waits<T> {
+    waiting: BTreeMap<ResourceKey, Wait<T>>,
+    throttle: Throttle<ResourceKey>,
+}
 
 #[derive(Debug)]
 struct Wait<T> {
     fleet: Option<FleetKey>,
-    told: T,
+    /// None where nothing was told, since too much was before.
+    told: Option<T>,
+}
+
+impl<T> Default for Waits<T> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), throttle: Throttle::default() }
+    }
 }
 
 /// What is different in a plan from the one before.
 pub struct News<'p> {
-    /// What waits, and didn't, or of which something else was told; each with the fleet that it is on.
-    pub begun: Vec<(Option<&'p FleetKey>, &'p Change)>,
+    /// What waits, and didn't, or of which something else was told; each with the fleet that it is on, and with how often that was
+    /// so without being told.
+    pub begun: Vec<(Option<&'p FleetKey>, &'p Change, u32)>,
     /// What no longer waits though nothing of it is done.
     pub over: Vec<(Option<FleetKey>, ResourceKey)>,
 }
 
 impl<T: PartialEq> Waits<T> {
-    /// Takes note of what waits in a plan, and says what is different. What is soon over is no news.
-    pub fn turn<'p>(&mut self, plan: &'p Plan, tells: impl Fn(&Change) -> T) -> News<'p> {
-        let mut before = std::mem::take(&mut self.0);
+    /// Takes note of what waits in a plan, and says what is different. What is soon over is no news, and what is different again and
+    /// again is news only now and then.
+    pub fn turn<'p>(&mut self, plan: &'p Plan, now: Instant, tells: impl Fn(&Change) -> T) -> News<'p> {
+        let mut before = std::mem::take(&mut self.waiting);
         let mut begun = Vec::new();
         let heeded = |(_, change): &(_, &Change)| change.is_ready() || !change.waiting.is_empty();
         for (fleet, change) in plan.placed_changes().filter(heeded) {
@@ -38,16 +51,20 @@ impl<T: PartialEq> Waits<T> {
             if change.is_ready() {
                 // It is told as decided.
             } else if change.waiting.iter().any(|waiting| waiting.is_soon_over(plan.created_at)) {
-                self.0.extend(known.map(|wait| (change.resource.clone(), wait)));
+                self.waiting.extend(known.map(|wait| (change.resource.clone(), wait)));
             } else {
-                let told = tells(change);
-                if known.is_none_or(|known| known.told != told) {
-                    begun.push((fleet, change));
+                let (tells, mut told) = (tells(change), known.and_then(|known| known.told));
+                if told.as_ref() != Some(&tells)
+                    && let Some(untold) = self.throttle.admit(&change.resource, now)
+                {
+                    begun.push((fleet, change, untold));
+                    told = Some(tells);
                 }
-                self.0.insert(change.resource.clone(), Wait { fleet: fleet.cloned(), told });
+                self.waiting.insert(change.resource.clone(), Wait { fleet: fleet.cloned(), told });
             }
         }
-        News { begun, over: before.into_iter().map(|(resource, wait)| (wait.fleet, resource)).collect() }
+        let over = before.into_iter().filter(|(_, wait)| wait.told.is_some());
+        News { begun, over: over.map(|(resource, wait)| (wait.fleet, resource)).collect() }
     }
 }
 
@@ -56,7 +73,7 @@ impl Waits<String> {
     /// before, and what no longer waits.
     pub fn record(&mut self, round: &Round, state: &State, actor: &str, now: Timestamp) {
         let plan = &round.plan;
-        let News { begun, over } = self.turn(plan, told);
+        let News { begun, over } = self.turn(plan, Instant::now(), told);
         let event = |fleet, resource, outcome, what: &str, why| Event {
             number: 0,
             at: now,
@@ -71,10 +88,13 @@ impl Waits<String> {
             what: what.to_owned(),
             why,
         };
-        let begun = begun.into_iter().map(|(fleet, change)| {
+        let begun = begun.into_iter().map(|(fleet, change, untold)| {
             let (resource, what) = (change.resource.clone(), waiting(change.verb));
             let verb = Some(change.verb);
-            Event { verb, ..event(fleet.cloned(), resource, Outcome::Waits, what, told(change)) }
+            Event {
+                verb,
+                ..event(fleet.cloned(), resource, Outcome::Waits, what, told(change) + &left_out(untold))
+            }
         });
         let over = over.into_iter().map(|(fleet, resource)| {
             event(fleet, resource, Outcome::Done, "no longer waits", "there is nothing to do".to_owned())

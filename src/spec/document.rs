@@ -245,6 +245,11 @@ impl Documents {
         changed.map(|(_, file)| &**file)
     }
 
+    /// Whether there is a file with a path and these bytes.
+    pub fn has_file(&self, path: &SpecPath, digest: &Digest) -> bool {
+        self.files.get(path).is_some_and(|file| file.digest.as_ref() == Some(digest))
+    }
+
     /// Whether all files are those of another tree.
     pub fn has_files_of(&self, other: &Documents) -> bool {
         let mut files = self.files.iter().zip(&other.files);

@@ -1,4 +1,4 @@
-//! What happened lately: a file of lines of bounded length, which others may read while its owner writes.
+//! What happened lately: a file of bounded length, of lines of bounded length, which others may read while its owner writes.
 //!
 //! It is a view, and the audit trail is the truth: what was done stands there for ever, on disk before it counts. Events are
 //! written without waiting for the disk, and losing them loses nothing else.
@@ -15,10 +15,17 @@ use super::lines::{Lines, whole_length};
 use super::{AuditEntry, StateError, folder, records};
 use crate::names::{FleetKey, Identifier, ResourceKey};
 use crate::plan::Verb;
+use crate::problem::cut;
 use crate::spec::Commit;
 
-/// How many events are kept at least; the oldest go first, when there are twice as many.
+/// How many events are kept at least, where they are no more than [`BYTES_KEPT`]; the oldest go first, when there are twice as many.
 pub const EVENTS_KEPT: usize = 10_000;
+
+/// How many bytes of events are kept at most. The file is twice as large before the oldest go.
+const BYTES_KEPT: usize = 8 << 20;
+
+/// The longest text of an event, in bytes: what a server says of itself may be longer than anybody reads.
+const LONGEST: usize = 4 << 10;
 
 /// Their file.
 pub(super) const FILE: &str = "events.jsonl";
@@ -107,6 +114,17 @@ impl From<&AuditEntry> for Event {
 }
 
 impl Event {
+    /// The event with texts that are no longer than anybody reads.
+    fn bounded(mut self) -> Event {
+        let author = self.commit.as_mut().map(|commit| &mut commit.author);
+        for text in [&mut self.actor, &mut self.what, &mut self.why].into_iter().chain(author) {
+            if text.len() > LONGEST {
+                *text = cut(text, LONGEST).into_owned();
+            }
+        }
+        self
+    }
+
     /// Whose organization it happened in; none where it is about the installation.
     pub fn organization(&self) -> Option<&Identifier> {
         let fleet = self.fleet.as_ref().map(|fleet| &fleet.organization);
@@ -175,12 +193,13 @@ impl Events {
         if events.is_empty() {
             return Ok(());
         }
-        let number = |(number, event)| Event { number, ..event };
+        let number = |(number, event): (_, Event)| Event { number, ..event.bounded() };
         let events: Vec<Event> = (self.next..).zip(events).map(number).collect();
-        if self.count + events.len() > 2 * EVENTS_KEPT {
+        let texts: Vec<String> = events.iter().map(records::with_version).collect();
+        let bytes = self.lines.length() + texts.iter().map(|text| text.len() as u64 + 1).sum::<u64>();
+        if self.count + events.len() > 2 * EVENTS_KEPT || bytes > 2 * BYTES_KEPT as u64 {
             return self.begin_anew(events);
         }
-        let texts: Vec<String> = events.iter().map(records::with_version).collect();
         let mut begin = self.lines.length();
         self.lines.append(&texts)?;
         for (event, text) in events.iter().zip(&texts) {
@@ -199,7 +218,19 @@ impl Events {
         let mut kept = self::read(&path)?;
         kept.extend(events);
         let kept = kept.split_off(kept.len().saturating_sub(EVENTS_KEPT));
-        let text: String = kept.iter().map(|event| records::with_version(event) + "\n").collect();
+        // Those from an older version may be of any length.
+        let mut texts: Vec<String> = Vec::new();
+        let mut bytes = 0;
+        for event in kept.into_iter().rev() {
+            let text = records::with_version(&event.bounded()) + "\n";
+            bytes += text.len();
+            if bytes > BYTES_KEPT {
+                break;
+            }
+            texts.push(text);
+        }
+        let count = texts.len();
+        let text: String = texts.into_iter().rev().collect();
         let failed = |error| StateError::io("write", &path)(error);
         let aside = path.with_extension("new");
         // What a crash left there is nobody's.
@@ -208,7 +239,7 @@ impl Events {
         lines.append(&[text.trim_end().to_owned()])?;
         fs::rename(&aside, &path).map_err(failed)?;
         let marks = marks(text.as_bytes());
-        *self = Events { lines: Lines::open_unsynced(path)?.0, count: kept.len(), next, marks };
+        *self = Events { lines: Lines::open_unsynced(path)?.0, count, next, marks };
         Ok(())
     }
 

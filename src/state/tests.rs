@@ -1,6 +1,7 @@
 //! The state folder through what its users see, and through what crashes and people do to its files.
 
 mod damage;
+mod events;
 mod read;
 mod tokens;
 mod tokens_kept;

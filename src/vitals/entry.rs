@@ -8,9 +8,13 @@ use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 
 use crate::plan::plain;
+use crate::problem::cut;
 
 /// A place in a file, for whoever searches by it. It isn't repeated where the words of the line say it already.
 const PLACE: [&str; 2] = ["file", "line"];
+
+/// The longest text of a line, in bytes: what a server says may be longer than anybody reads.
+const LONGEST: usize = 8 << 10;
 
 /// Writes the fields of lines for [`tracing_subscriber::fmt`].
 pub struct Lines;
@@ -50,15 +54,16 @@ impl Value {
 impl Visit for Entry {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
-            "message" => value.clone_into(&mut self.message),
-            name => self.fields.push((name, Value::Text(value.to_owned()))),
+            "message" => self.message = cut(value, LONGEST).into_owned(),
+            name => self.fields.push((name, Value::Text(cut(value, LONGEST).into_owned()))),
         }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let value = cut(&format!("{value:?}"), LONGEST).into_owned();
         match field.name() {
-            "message" => self.message = format!("{value:?}"),
-            name => self.fields.push((name, Value::Other(format!("{value:?}")))),
+            "message" => self.message = value,
+            name => self.fields.push((name, Value::Other(value))),
         }
     }
 }

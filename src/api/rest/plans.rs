@@ -7,7 +7,8 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Answered, Call, forbidden, written};
+use super::allowance::Allowance;
+use super::{Answered, Call, forbidden, json_text, written};
 use crate::api::problem::{FieldError, Problem, code};
 use crate::api::proposal::Proposal;
 use crate::plan::{FleetPlan, Plan};
@@ -35,7 +36,10 @@ pub(super) fn propose(call: &Call) -> Answered {
     let source = call.made.documents.source.clone();
     let snapshot =
         Proposal::posted(call.json()?.into_value(), source).and_then(Proposal::snapshot).map_err(refused)?;
-    let documents = Arc::new(spec::read(&snapshot, Some(&call.made.documents)));
+    let (allowance, present) = (Allowance::of(call), &call.made.documents);
+    allowance.iter().try_for_each(|allowance| allowance.check_files(&snapshot, present))?;
+    let documents = Arc::new(spec::read(&snapshot, Some(present)));
+    allowance.iter().try_for_each(|allowance| allowance.check_documents(&documents, present))?;
     // No file, no variable and no sealed secret is opened for what anybody may have written.
     call.planned(documents, Arc::new(call.made.installation.secrets.closed()))
 }
@@ -83,7 +87,8 @@ impl Call {
         let installation = Installation { proposed: true, secrets, ..own };
         let memory = self.service.desk.memory.copy();
         let round = installation.plan(&documents, Timestamp::now(), &self.runtime, Some(&memory))?;
-        Ok(written(StatusCode::OK, &self.visible(&round)))
+        let text = Allowance::write(Allowance::of(self).as_ref(), &self.visible(&round))?;
+        Ok(json_text(text.into()))
     }
 
     /// A plan, as far as the caller may see it.

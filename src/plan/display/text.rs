@@ -2,11 +2,21 @@
 
 use crate::names::is_deceptive;
 
-/// Replaces what moves the cursor, colours, or turns the direction of writing by a visible form.
+/// Replaces what moves the cursor, colours, hides something, or turns the direction of writing by a visible form.
 pub fn plain(text: &str) -> String {
+    plain_but(text, |_| false)
+}
+
+/// The same, on as many lines as it has.
+pub fn plain_lines(text: &str) -> String {
+    plain_but(text, |character| matches!(character, '\n' | '\t'))
+}
+
+fn plain_but(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
+            character if stays(character) => plain.push(character),
             character if character.is_control() => plain.extend(character.escape_default()),
             character if is_deceptive(character) => plain.extend(character.escape_unicode()),
             character => plain.push(character),
@@ -17,7 +27,7 @@ pub fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::*;
 
     #[test]
     fn nothing_that_drives_a_terminal_passes() {
@@ -30,5 +40,6 @@ mod tests {
         ] {
             assert_eq!(plain(text), expected);
         }
+        assert_eq!(plain_lines("a\r\nb\x1b[2J"), "a\\r\nb\\u{1b}[2J");
     }
 }

@@ -213,7 +213,8 @@ impl Api {
 
     /// Sends a request, as often as it takes and is worth it. Says how often it was.
     async fn send(&self, nature: Nature, request: Request<Vec<u8>>) -> Result<Answer, (Failed, u32)> {
-        self.send_by(nature, request.uri().path(), || attempt(&self.client, &self.budget, request.clone())).await
+        self.send_by(nature, request.uri().path(), || attempt(&self.client, &self.budget, request.clone()))
+            .await
     }
 
     /// The same for any way to read the answer.

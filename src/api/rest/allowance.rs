@@ -1,0 +1,138 @@
+//! How much somebody may have planned at a time: what the quotas of their organizations let these have, and no more. A plan of
+//! everything takes time and memory that others wait for.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::Call;
+use crate::api::problem::{FieldError, Problem};
+use crate::catalog::Gauge;
+use crate::spec::{Documents, Entry, ParsedFile, Snapshot};
+use crate::state::Access;
+
+/// How many fleets, and how many clusters, an organization may have planned that has no quota of them.
+const WITHOUT_QUOTA: usize = 1_000;
+
+/// How many documents an organization may have planned beside its fleets and clusters.
+const BESIDE: usize = 100;
+
+/// How many bytes there may be for each document: in files, and in the answer, which has all that changes.
+const OF_A_DOCUMENT: usize = 16 << 10;
+const OF_AN_ANSWER: usize = 256 << 10;
+
+/// How much somebody may have planned at a time.
+pub(super) struct Allowance {
+    documents: usize,
+    /// The organizations that it follows from.
+    organizations: Vec<String>,
+}
+
+impl Allowance {
+    /// What a caller may have planned; none where there is no bound, since they may change the bounds.
+    pub fn of(call: &Call) -> Option<Allowance> {
+        if call.caller.is_super() {
+            return None;
+        }
+        let capacity = &call.made.round.checked.catalog.capacity;
+        let theirs = capacity.iter().filter(|(organization, _)| call.caller.may(organization, Access::Write));
+        let quota = |gauge: &Gauge| {
+            let limit = gauge.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(WITHOUT_QUOTA);
+            // A quota that was lowered takes nothing away.
+            limit.max(gauge.after as usize)
+        };
+        let documents = theirs.clone().map(|(_, it)| quota(&it.fleets) + quota(&it.clusters) + BESIDE).sum();
+        let organizations = theirs.map(|(organization, _)| organization.to_string()).collect();
+        Some(Allowance { documents, organizations })
+    }
+
+    /// Whether the files of a tree are small enough that aren't as they are in the present one.
+    pub fn check_files(&self, snapshot: &Snapshot, present: &Documents) -> Result<(), Problem> {
+        let files = snapshot.entries.iter().map(|(path, entry)| match entry {
+            Entry::File { bytes, digest } if !present.has_file(path, digest) => bytes.len(),
+            _ => 0,
+        });
+        let (bytes, most) = (files.sum::<usize>(), self.documents * OF_A_DOCUMENT);
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(self.exceeded(format!("the files that are not as in the present tree have {bytes} bytes"), most))
+    }
+
+    /// Whether the documents of a tree are few enough that aren't as they are in the present one.
+    pub fn check_documents(&self, documents: &Documents, present: &Documents) -> Result<(), Problem> {
+        let number = |file: &ParsedFile| file.documents.len() + file.invalid.len() + file.unreadable.len();
+        let documents: usize = documents.changed_since(present).map(number).sum();
+        if documents <= self.documents {
+            return Ok(());
+        }
+        let why = format!("the files that are not as in the present tree have {documents} documents");
+        Err(self.exceeded(why, self.documents))
+    }
+
+    /// An answer in JSON, where it isn't too large.
+    pub fn write(allowance: Option<&Allowance>, answer: &impl Serialize) -> Result<Vec<u8>, Problem> {
+        let most = allowance.map_or(usize::MAX, |it| it.documents.saturating_mul(OF_AN_ANSWER));
+        written(answer, most).ok_or_else(|| match allowance {
+            Some(allowance) => allowance.exceeded("the plan of it would be longer in bytes".to_owned(), most),
+            None => Problem::internal(),
+        })
+    }
+
+    fn exceeded(&self, why: String, most: usize) -> Problem {
+        let whose = match self.organizations.as_slice() {
+            [one] => format!("organization `{one}`"),
+            several => format!("{} organizations", several.len()),
+        };
+        let why = format!("{why}, and a member of {whose} may have {most} planned at a time");
+        let hint = "propose less at a time, or ask a super user for higher quotas: they bound it".to_owned();
+        let fault = FieldError {
+            pointer: Some("/files".to_owned()),
+            detail: why.clone(),
+            hint: Some(hint.clone()),
+            ..FieldError::default()
+        };
+        Problem::invalid(why, vec![fault]).hint(hint)
+    }
+}
+
+/// The text, where it has no more bytes than that.
+fn written(answer: &impl Serialize, most: usize) -> Option<Vec<u8>> {
+    struct Bounded {
+        text: Vec<u8>,
+        most: usize,
+    }
+    impl io::Write for Bounded {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes.len() > self.most - self.text.len() {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            self.text.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut bounded = Bounded { text: Vec::new(), most };
+    serde_json::to_writer(&mut bounded, answer).ok()?;
+    Some(bounded.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_too_long_is_none() {
+        assert_eq!(written(&[1, 2, 3], 7), Some(b"[1,2,3]".to_vec()));
+        assert_eq!(written(&[1, 2, 3], 6), None);
+        let allowance = Allowance { documents: 0, organizations: vec!["acme".to_owned()] };
+        assert_eq!(
+            Allowance::write(Some(&allowance), &"a plan").unwrap_err().detail,
+            "the plan of it would be longer in bytes, and a member of organization `acme` may have 0 planned at a time"
+        );
+        assert_eq!(Allowance::write(None, &1).unwrap(), b"1");
+    }
+}

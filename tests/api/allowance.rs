@@ -1,0 +1,40 @@
+//! How much a member of an organization may have planned at a time.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{Api, new_token};
+use crate::support::Tree;
+
+#[test]
+fn a_proposal_is_bounded_by_what_the_organization_may_have() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let member = new_token(&tree, "platform@acme.example.com", "acme", "write");
+    let propose = |token: &str, text: String| {
+        let files = json!({"files": {"acme/more.yaml": STANDARD.encode(text)}});
+        api.call_as(token, "POST /v1/plans", &[], files)
+    };
+    let documents = |number: usize| "---\na: 1\n".repeat(number);
+    propose(&member, documents(112)).expect(200);
+    let why = "the files that are not as in the present tree have 113 documents, and a member of organization `acme` may have \
+               112 planned at a time";
+    let told = propose(&member, documents(113));
+    assert_eq!((told.status, &told.body["detail"]), (422, &Value::from(why)));
+    assert_eq!(
+        told.body["hint"],
+        "propose less at a time, or ask a super user for higher quotas: they bound it"
+    );
+    let why = "the files that are not as in the present tree have 1835009 bytes, and a member of organization `acme` may have \
+               1835008 planned at a time";
+    let told = propose(&member, "#".repeat((112 << 14) + 1));
+    // The body itself may be too large before anybody looks at it.
+    if told.status != 413 {
+        assert_eq!((told.status, &told.body["detail"]), (422, &Value::from(why)));
+    }
+    // Who may change the quotas isn't bound by them.
+    api.call("POST /v1/plans", json!({"files": {"acme/more.yaml": STANDARD.encode(documents(200))}}))
+        .expect(200);
+}
