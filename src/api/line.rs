@@ -112,7 +112,7 @@ impl Line {
 /// Gives places to those whose turn it is.
 fn serve(places: &Places) {
     loop {
-        let Some((party, waiter)) = locked(places).next() else { return };
+        let Some((party, waiter)) = locked(places).admit() else { return };
         // Who went away meanwhile gives it back, and the next is served.
         let _ = waiter.turn.send(Turn { places: Arc::clone(places), party });
     }

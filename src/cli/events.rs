@@ -219,7 +219,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             line(&event),
-            "2026-11-22T07:00:00Z  failed   cluster acme/orders could not be changed on acme/eu: it said no\\r\\n\
+            "2026-11-22T07:00:00.000000Z  failed   cluster acme/orders could not be changed on acme/eu: it said no\\r\\n\
              2026-11-22T07:00:01Z  done\\u{1b}[2J\\u{202e}\\u{200b} [ann, plan 7c1e90]\n"
         );
     }

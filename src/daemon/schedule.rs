@@ -204,7 +204,7 @@ impl Schedule {
     /// Begins what there is room for.
     fn start(&mut self) -> Vec<Order> {
         let mut orders = Vec::new();
-        while let Some((_, fleet)) = self.turns.next() {
+        while let Some((_, fleet)) = self.turns.admit() {
             self.count += 1;
             self.begun.insert(fleet.clone(), self.count);
             self.running.insert(fleet.clone());

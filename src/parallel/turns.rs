@@ -76,7 +76,7 @@ impl<P: Ord + Clone, T> Turns<P, T> {
     }
 
     /// What doesn't have to wait any longer, and whose it is. It has a place until the party [leaves](Turns::leave) it.
-    pub fn next(&mut self) -> Option<(P, T)> {
+    pub fn admit(&mut self) -> Option<(P, T)> {
         let taken = |party: &P| self.taken.get(party).copied().unwrap_or_default();
         let all: usize = self.taken.values().sum();
         let is_free = |party: &P| all < self.places || (all < self.places + self.more && taken(party) == 0);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn served(turns: &mut Turns<&'static str, u32>) -> Vec<(&'static str, u32)> {
-        std::iter::from_fn(|| turns.next()).collect()
+        std::iter::from_fn(|| turns.admit()).collect()
     }
 
     #[test]
@@ -127,16 +127,16 @@ mod tests {
         (0..3).for_each(|number| turns.wait("many", number));
         turns.wait("one", 7);
         let mut order = Vec::new();
-        while let Some((party, number)) = turns.next() {
+        while let Some((party, number)) = turns.admit() {
             order.push((party, number));
-            assert_eq!(turns.next(), None, "there is one place");
+            assert_eq!(turns.admit(), None, "there is one place");
             turns.leave(&party);
         }
         assert_eq!(order, [("many", 0), ("one", 7), ("many", 1), ("many", 2)]);
         // Who had a turn is remembered when it wants another one.
         turns.wait("many", 3);
         turns.wait("one", 8);
-        assert_eq!(turns.next(), Some(("one", 8)));
+        assert_eq!(turns.admit(), Some(("one", 8)));
         assert_eq!(turns.waiting(&"many").count(), 1);
         turns.retain(|number| *number != 3);
         assert!(turns.is_empty());
@@ -167,7 +167,7 @@ mod tests {
         turns.wait("owner", 1);
         turns.wait("owner", 2);
         for expected in [("owner", 1), ("owner", 2), ("guest", 0)] {
-            assert_eq!(turns.next(), Some(expected));
+            assert_eq!(turns.admit(), Some(expected));
             turns.leave(&expected.0);
         }
         assert!(turns.is_empty());
@@ -178,7 +178,7 @@ mod tests {
         let mut turns = Turns::new(1);
         for party in 0..2 * REMEMBERED {
             turns.wait(party, ());
-            assert!(turns.next().is_some());
+            assert!(turns.admit().is_some());
             turns.leave(&party);
         }
         assert_eq!(turns.last.len(), REMEMBERED);

@@ -122,9 +122,9 @@ pub(super) fn keep_records(
     }
 }
 
-/// Somebody asked that nothing is done to it.
+/// Somebody asked that nothing is done to it, or it was just done and had no effect: a repair would be the same once more.
 fn is_left_alone(waiting: &Waiting) -> bool {
-    matches!(waiting, Waiting::Held(Hold::Suspended { .. }))
+    matches!(waiting, Waiting::Held(Hold::Suspended { .. }) | Waiting::Repeated { .. })
 }
 
 /// One resource with the change of it that may wait.
