@@ -293,7 +293,7 @@ fn an_emptied_branch_and_another_source_delete_nothing_that_nobody_approved() {
 fn a_plain_secret_in_git_is_refused_and_a_folder_of_the_same_specs_is_not() {
     let specs = Specs::new();
     specs.set(&format!("git = \"{}\"", specs.remote().display()), false);
-    let said = ["`tls_key` is a plain secret in a git repository", "streamfleet secret encrypt"];
+    let said = ["`tls_key` is a plain secret in a git repository", "streamfleet secret seal"];
     specs.tree.run("validate --config config.toml").expect(1).says(&said).says_nothing_of(&["BEGIN PRIVATE"]);
     specs.tree.run("validate tree --config config.toml").expect(0);
 }

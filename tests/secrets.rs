@@ -134,6 +134,44 @@ fn sealed_file_and_variable_secrets_work_in_place_of_plain_ones() {
 }
 
 #[test]
+fn sealing_a_tree_changes_only_the_secrets_in_it() {
+    let tree = Tree::example("quickstart");
+    let file = "acme/base-domains/kafka.acme.example.com.yaml";
+    tree.run("apply tree --yes").expect(0);
+    let before = tree.read(file);
+    let (head, _) = before.split_once("tls_key: |").unwrap();
+
+    let told = tree
+        .run("secret seal tree")
+        .expect(0)
+        .says(&[&format!("{file}: 1 sealed\n1 secret is sealed to the recipient age1")]);
+
+    let after = tree.read(file);
+    assert!(after.starts_with(&format!("{head}tls_key:\n  encrypted: |")), "{after}");
+    for secret in secrets_of("quickstart") {
+        let shown = [after.as_bytes(), told.out.as_bytes()];
+        assert!(forms(&secret).iter().all(|form| !shown.iter().any(|shown| holds(shown, form))));
+    }
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+    tree.run("secret seal tree").expect(0).says(&["No secret stands in the clear."]);
+    assert_eq!(tree.read(file), after);
+}
+
+#[test]
+fn a_tree_with_mistakes_is_not_sealed() {
+    let tree = Tree::example("quickstart");
+    let file = "acme/base-domains/kafka.acme.example.com.yaml";
+    tree.edit(file, "domain: kafka", "domian: kafka");
+    let before = tree.read(file);
+    let expected = format!(
+        "error: could not seal the secrets of `{file}`; no file was changed: it has mistakes\n  help: mend them first: \
+         `streamfleet validate` shows them\n"
+    );
+    assert_eq!(tree.run("secret seal tree").expect(1).err, expected);
+    assert_eq!(tree.read(file), before);
+}
+
+#[test]
 fn rotating_changes_only_the_sealed_blocks() {
     let tree = Tree::example("tiered-storage");
     let file = "acme/cloud-accounts/minio.yaml";

@@ -89,10 +89,8 @@ fn not_at_hand(document: &Document, field: &'static str, reason: &str) -> Proble
 fn plain_in_git(reference: &SecretRef) -> Finding {
     let field = &reference.field;
     let problem = Problem::error("plain-secret", format!("`{field}` is a plain secret in a git repository")).hint(
-        format!(
-            "run `streamfleet secret encrypt {reference}` and put its output here, and replace the secret itself if \
-             it was pushed; `secrets.allow_plain_in_git` in the configuration accepts it as it is"
-        ),
+        "run `streamfleet secret seal TREE` on a checkout, which seals it in its place, and replace the secret itself if \
+         it was pushed; `secrets.allow_plain_in_git` in the settings accepts it as it is",
     );
     Finding::new(secret_pointer(field), "readable by everybody who reads the repository", problem)
 }

@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use clap::{Args, Subcommand};
 use secrecy::SecretString;
+use serde_json::json;
 
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
@@ -13,12 +14,13 @@ use crate::cli::{exit, saved};
 use crate::names::{Digest, Domain, Identifier, Kind, SecretRef, SpecPath};
 use crate::secret::{self, Keyring};
 use crate::source::directory;
-use crate::spec::{Entry, SECRET_FIELDS};
+use crate::spec::{self, Entry, SECRET_FIELDS, SecretValue, Snapshot, edit};
 
 /// Seal secrets, and seal them again to a new identity.
 #[derive(Debug, Subcommand)]
 pub enum Secret {
     Encrypt(Encrypt),
+    Seal(Seal),
     Rotate(Rotate),
     Recipient(Recipient),
 }
@@ -39,6 +41,15 @@ pub struct Encrypt {
     /// not at hand.
     #[arg(long, value_name = "AGE RECIPIENT")]
     recipient: Option<String>,
+}
+
+/// Seal every secret that stands in the tree in the clear, in its place, changing nothing else in the files.
+///
+/// The tree can then be put into git. A secret that was in git in the clear before has to be replaced: its history keeps it.
+#[derive(Debug, Args)]
+pub struct Seal {
+    #[command(flatten)]
+    tree: TreeArgs,
 }
 
 /// Make a new identity and seal every encrypted block of the tree to it again, changing nothing else in the files.
@@ -64,6 +75,7 @@ const MAX_BYTES: u64 = 1 << 20;
 pub fn run(verb: &Secret, console: &mut Console) -> Result<u8, Failure> {
     match verb {
         Secret::Encrypt(verb) => encrypt(verb, console),
+        Secret::Seal(verb) => seal(verb, console),
         Secret::Rotate(verb) => rotate(verb, console),
         Secret::Recipient(verb) => {
             let settings = Settings::settle(&verb.tree)?;
@@ -132,33 +144,59 @@ fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
     let _lock = keyring
         .add_identity()
         .map_err(|error| Failure::of_secret("could not make a new identity", &error))?;
-    let rotated = rotated(&settings, &keyring)?;
-    let mut blocks = 0;
-    for Rotated { file, read, text, sealed } in &rotated {
+    let hint = "run it again; what is not sealed again yet still opens with the older identity";
+    let blocks = write(&settings, &rotated(&settings, &keyring)?, "sealed again", hint, console)?;
+    tell_recipient(blocks, "the new recipient", &keyring, console)
+}
+
+fn seal(verb: &Seal, console: &mut Console) -> Result<u8, Failure> {
+    let settings = Settings::settle(&verb.tree)?;
+    let keyring = round::keyring(&settings, Access::Write)?;
+    let secrets = write(&settings, &sealed(&settings, &keyring)?, "sealed", "run it again", console)?;
+    if secrets == 0 {
+        console.print("No secret stands in the clear.\n")?;
+        return Ok(exit::OK);
+    }
+    tell_recipient(secrets, "the recipient", &keyring, console)
+}
+
+fn tell_recipient(
+    secrets: usize,
+    recipient: &str,
+    keyring: &Keyring,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let secrets = match secrets {
+        1 => "1 secret is".to_owned(),
+        _ => format!("{secrets} secrets are"),
+    };
+    console.print(&format!("{secrets} sealed to {recipient} {}\n", keyring.recipient()))?;
+    Ok(exit::OK)
+}
+
+/// Writes the files, each only if nobody changed it since it was read, and gives how many secrets were sealed.
+fn write(
+    settings: &Settings,
+    files: &[SealedFile],
+    what: &str,
+    hint: &str,
+    console: &mut Console,
+) -> Result<usize, Failure> {
+    for SealedFile { file, read, text, sealed } in files {
         let path = settings.tree.join(file.as_str());
         let attempt = || format!("could not write `{file}`");
         let now = std::fs::read(&path).map_err(|error| Failure::during(attempt(), &error))?;
         if Digest::of(&now) != *read {
-            return Err(Failure::new(format!("{}: it changed since it was read", attempt()))
-                .hint("run it again; what is not sealed again yet still opens with the older identity"));
+            return Err(Failure::new(format!("{}: it changed since it was read", attempt())).hint(hint));
         }
         saved::replace(&path, text.as_bytes()).map_err(|error| Failure::during(attempt(), &error))?;
-        console.print(&format!("{file}: {sealed} sealed again\n"))?;
-        blocks += sealed;
+        console.print(&format!("{file}: {sealed} {what}\n"))?;
     }
-    console.print(&format!(
-        "{} sealed to the new recipient {}\n",
-        match blocks {
-            1 => "1 secret is".to_owned(),
-            _ => format!("{blocks} secrets are"),
-        },
-        keyring.recipient()
-    ))?;
-    Ok(exit::OK)
+    Ok(files.iter().map(|file| file.sealed).sum())
 }
 
-/// A file with its blocks sealed again.
-struct Rotated {
+/// A file with its secrets sealed.
+struct SealedFile {
     file: SpecPath,
     /// The digest of what was read.
     read: Digest,
@@ -167,13 +205,64 @@ struct Rotated {
 }
 
 /// Seals every block of every file again, and writes nothing yet: a file that can't be done stops the rest too.
-fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<Rotated>, Failure> {
-    let snapshot = directory::scan(&settings.tree).map_err(|error| {
+fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
+    each_file(&scan(settings)?, "could not seal the secrets of", " again", |file, text, attempt| {
+        secret::rotate_text(text, file, keyring).map_err(|error| Failure::of_secret(attempt, &error))
+    })
+}
+
+/// Seals every plain secret of every file, and writes nothing yet: a file that can't be done stops the rest too.
+fn sealed(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
+    let snapshot = scan(settings)?;
+    let documents = spec::read(&snapshot, None);
+    let recipient = keyring.recipient();
+    each_file(&snapshot, "could not seal the secrets of", "", |file, text, attempt| {
+        let parsed = documents
+            .files
+            .get(file)
+            .filter(|parsed| parsed.invalid.is_empty() && parsed.unreadable.is_empty());
+        let Some(parsed) = parsed else {
+            return Err(Failure::new(format!("{attempt}: it has mistakes"))
+                .hint("mend them first: `streamfleet validate` shows them"));
+        };
+        let (mut text, mut sealed) = (text.to_owned(), 0);
+        for document in &parsed.documents {
+            let refused = |refusal: edit::Refusal| {
+                Failure::new(format!("{attempt}: {}", refusal.message())).hint(refusal.hint())
+            };
+            for (field, secret) in document.spec.secrets() {
+                let SecretValue::Plain(value) = secret else { continue };
+                let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
+                let block = secret::seal(&recipient, &reference, value)
+                    .map_err(|error| Failure::of_secret(attempt.clone(), &error))?;
+                let mut wanted = edit::read(&text, &document.key).map_err(refused)?;
+                if let Some(place) = wanted.pointer_mut(spec::secret_pointer(field)) {
+                    *place = json!({ "encrypted": block });
+                }
+                text = edit::set(&text, &document.key, &wanted).map_err(refused)?;
+                sealed += 1;
+            }
+        }
+        Ok((text, sealed))
+    })
+}
+
+fn scan(settings: &Settings) -> Result<Snapshot, Failure> {
+    directory::scan(&settings.tree).map_err(|error| {
         Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
-    })?;
-    let mut rotated = Vec::new();
+    })
+}
+
+/// The files of which some secrets were sealed, by what gives the new text and their number. It is told what is attempted.
+fn each_file(
+    snapshot: &Snapshot,
+    verb: &str,
+    again: &str,
+    seal: impl Fn(&SpecPath, &str, String) -> Result<(String, usize), Failure>,
+) -> Result<Vec<SealedFile>, Failure> {
+    let mut files = Vec::new();
     for (file, entry) in &snapshot.entries {
-        let attempt = || format!("could not seal the secrets of `{file}` again; no file was changed");
+        let attempt = || format!("{verb} `{file}`{again}; no file was changed");
         let (text, digest) = match entry {
             Entry::File { bytes, digest } => {
                 let text = std::str::from_utf8(bytes).map_err(|error| Failure::during(attempt(), &error))?;
@@ -183,11 +272,10 @@ fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<Rotated>, Failu
                 return Err(Failure::new(format!("{}: {message}", attempt())).hint(hint.clone()));
             }
         };
-        let (text, sealed) = secret::rotate_text(text, file, keyring)
-            .map_err(|error| Failure::of_secret(attempt(), &error))?;
+        let (text, sealed) = seal(file, text, attempt())?;
         if sealed > 0 {
-            rotated.push(Rotated { file: file.clone(), read: digest.clone(), text, sealed });
+            files.push(SealedFile { file: file.clone(), read: digest.clone(), text, sealed });
         }
     }
-    Ok(rotated)
+    Ok(files)
 }

@@ -22,8 +22,8 @@ fn plain_secrets_are_refused_in_git_unless_they_are_allowed() {
     world.check(
         "error plain-secret acme/s3.yaml:5 [readable by everybody who reads the repository] `credentials` is a plain \
          secret in a git repository
-         = run `streamfleet secret encrypt CloudAccount/acme/s3#credentials` and put its output here, and replace the \
-         secret itself if it was pushed; `secrets.allow_plain_in_git` in the configuration accepts it as it is
+         = run `streamfleet secret seal TREE` on a checkout, which seals it in its place, and replace the secret itself if it \
+         was pushed; `secrets.allow_plain_in_git` in the settings accepts it as it is
          held cloud account acme/s3: invalid (1)",
     );
     world.config.secrets.allow_plain_in_git = true;
