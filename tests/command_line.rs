@@ -161,7 +161,7 @@ fn status_says_how_everything_stands() {
     tree.run("apply tree --yes").expect(0);
     insta::assert_snapshot!("status", tree.run("status tree").expect(0).out);
     assert_eq!(tree.run("get clusters tree").expect(0).out, "acme/orders   Written\nacme/sandbox  Written\n");
-    assert_eq!(tree.run("get organizations tree").expect(0).out, "acme\n");
+    assert_eq!(tree.run("get organizations tree").expect(0).out, "acme\nroot\n");
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn a_dry_run_opens_what_is_sealed_in_the_tree_as_the_real_plan_does() {
     second["advanced_config"] = json!({});
     api.call("POST /organizations/acme/infrastructure", second).expect(201);
     let us = "/organizations/acme/infrastructure/us";
-    api.serve.until("it is made", || (api.get(us).body["status"] == "Written").then_some(()));
+    api.serve.until("it is made", || (api.get(us).body["status"] == "Healthy").then_some(()));
     let mut on_it = cluster();
     on_it["infrastructure"] = json!("us");
     let plan = api.call("POST /v1/clusters?dry_run=true", on_it).expect(200).body;
@@ -299,7 +299,7 @@ fn a_call_that_is_refused_leaves_no_trace() {
         ("PATCH /v1/clusters/orders", json!({"infrastructure": "us"}), 422, "invalid"),
         ("DELETE /v1/clusters/orders", Value::Null, 409, "protected"),
         ("DELETE /organizations/acme/base-domains/kafka.acme.example.com", Value::Null, 409, "not_empty"),
-        ("DELETE /organizations/root", Value::Null, 404, "not_found"),
+        ("DELETE /organizations/root", Value::Null, 409, "not_editable"),
     ] {
         let answer = api.call(what, body);
         assert_eq!(

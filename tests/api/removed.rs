@@ -67,7 +67,7 @@ fn what_is_made_again_and_vanishes_is_waited_for() {
     api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
     api.serve.until("it waits for approval", || told().contains("approval").then_some(()));
     tree.write("acme/clusters/sandbox.yaml", file);
-    let is_back = || (api.get("/v1/clusters/sandbox").body["status"] == "Healthy").then_some(());
+    let is_back = || (api.get("/v1/clusters/sandbox").body["status"] == "Written").then_some(());
     api.serve.until("it is back", is_back);
     tree.remove("acme/clusters/sandbox.yaml");
     api.serve.until("it is missing", || told().contains("no file names it any more").then_some(()));
