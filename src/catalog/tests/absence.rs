@@ -40,6 +40,27 @@ fn what_an_administrators_file_hides_concerns_everyone() {
     }
 }
 
+/// What an error is about is not always where it is reported, so that it may be about what seems removed.
+#[test]
+fn an_error_where_an_organizations_documents_may_stand_makes_its_removals_suspicious() {
+    for (path, organization, suspicious) in [
+        ("acme/more.yaml", "acme", true),
+        ("globex/more.yaml", "globex", false),
+        ("platform/more.yaml", "globex", true),
+    ] {
+        let mut world = applied();
+        let fleet = format!(
+            "kind: Fleet\norganization: {organization}\nidentifier: more\ninfra_type: directory\n\
+             domain: nowhere.example.com\ntenancy_mode: Shared\nmax_tenants: 10\nmax_kafka_units: 10\n"
+        );
+        world.remove("acme/orders.yaml").put(path, &fleet);
+        let absence = &world.resolve().absent[&"Cluster/acme/orders".to_owned().try_into().unwrap()];
+        let why = format!("the error at {path}:5 may be about it");
+        let expected = if suspicious { Absence::Suspicious { why } } else { Absence::Removed };
+        assert_eq!(*absence, expected, "{path}");
+    }
+}
+
 #[test]
 fn an_unreadable_file_is_named_where_a_reference_is_missing() {
     let mut world = World::new();
