@@ -18,18 +18,18 @@ fn a_proposal_is_bounded_by_what_the_organization_may_have() {
         api.call_as(token, "POST /v1/plans", &[], files)
     };
     let documents = |number: usize| "---\na: 1\n".repeat(number);
-    propose(&member, documents(112)).expect(200);
-    let why = "the files that are not as in the present tree have 113 documents, and a member of organization `acme` may have \
-               112 planned at a time";
-    let told = propose(&member, documents(113));
+    propose(&member, documents(103)).expect(200);
+    let why = "the files that are not as in the present tree have 104 documents, and a member of organization `acme` may have \
+               103 planned at a time";
+    let told = propose(&member, documents(104));
     assert_eq!((told.status, &told.body["detail"]), (422, &Value::from(why)));
     assert_eq!(
         told.body["hint"],
         "propose less at a time, or ask a super user for higher quotas: they bound it"
     );
-    let why = "the files that are not as in the present tree have 1835009 bytes, and a member of organization `acme` may have \
-               1835008 planned at a time";
-    let told = propose(&member, "#".repeat((112 << 14) + 1));
+    let why = "the files that are not as in the present tree have 1687553 bytes, and a member of organization `acme` may have \
+               1687552 planned at a time";
+    let told = propose(&member, "#".repeat((103 << 14) + 1));
     // The body itself may be too large before anybody looks at it.
     if told.status != 413 {
         assert_eq!((told.status, &told.body["detail"]), (422, &Value::from(why)));

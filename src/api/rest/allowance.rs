@@ -7,15 +7,16 @@ use serde::Serialize;
 
 use super::Call;
 use crate::api::problem::{FieldError, Problem};
-use crate::catalog::Gauge;
+use crate::catalog::{Gauge, OrganizationCapacity};
 use crate::spec::{Documents, Entry, ParsedFile, Snapshot};
 use crate::state::Access;
 
 /// How many fleets, and how many clusters, an organization may have planned that has no quota of them.
 const WITHOUT_QUOTA: usize = 1_000;
 
-/// How many documents an organization may have planned beside its fleets and clusters.
-const BESIDE: usize = 100;
+/// How many documents of each other kind an organization may have planned that has no quota of them: it shares one base domain,
+/// identity provider or cloud account between many clusters.
+const OF_EACH_OTHER_KIND: usize = 30;
 
 /// How many bytes there may be for each document: in files, and in the answer, which has all that changes.
 const OF_A_DOCUMENT: usize = 16 << 10;
@@ -36,12 +37,21 @@ impl Allowance {
         }
         let capacity = &call.made.round.checked.catalog.capacity;
         let theirs = capacity.iter().filter(|(organization, _)| call.caller.may(organization, Access::Write));
-        let quota = |gauge: &Gauge| {
-            let limit = gauge.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(WITHOUT_QUOTA);
+        let quota = |gauge: &Gauge, without: usize| {
+            let limit = gauge.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(without);
             // A quota that was lowered takes nothing away.
             limit.max(gauge.after as usize)
         };
-        let documents = theirs.clone().map(|(_, it)| quota(&it.fleets) + quota(&it.clusters) + BESIDE).sum();
+        let documents = theirs.clone().map(|(_, it)| {
+            let OrganizationCapacity { fleets, clusters, base_domains, .. } = it;
+            let OrganizationCapacity { identity_providers, cloud_accounts, .. } = it;
+            let main = [fleets, clusters].map(|gauge| quota(gauge, WITHOUT_QUOTA));
+            let others = [base_domains, identity_providers, cloud_accounts];
+            let others = others.map(|gauge| quota(gauge, OF_EACH_OTHER_KIND));
+            // The organization's own document is one more.
+            main.into_iter().chain(others).sum::<usize>() + 1
+        });
+        let documents = documents.sum();
         let organizations = theirs.map(|(organization, _)| organization.to_string()).collect();
         Some(Allowance { documents, organizations })
     }
