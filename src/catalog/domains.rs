@@ -22,7 +22,10 @@ pub(super) fn check(draft: &mut Draft) {
     let kept_administered = kept.iter().copied().filter(|key| is_recorded_administered(draft, key));
     let grants = Grants::of(draft, administered.iter().copied().chain(kept_administered));
     let only = only_organization(draft).cloned();
-    let mut owned = Owned::default();
+    let (mut owned, mut held) = (Owned::default(), Vec::new());
+    let is_others = |held: &ResourceKey, key: &ResourceKey| {
+        held.organization != key.organization && reversed(&key.name).starts_with(&reversed(&held.name))
+    };
     administered.into_iter().chain(kept).for_each(|key| owned.insert(key.clone()));
     for document in documents {
         let key = &document.key;
@@ -43,12 +46,19 @@ pub(super) fn check(draft: &mut Draft) {
             continue;
         } else if grants.length(&key.organization, &domain) == 0 && !may_have_any {
             not_named(&key.organization, &domain, domains.is_some())
-        } else if grants.of_another(&key.organization, &domain) || owned.by_another(key, &domain, &grants) {
+        } else if grants.of_another(&key.organization, &domain)
+            || owned.by_another(key, &domain, &grants)
+            || held.iter().any(|held| is_others(held, key))
+        {
             taken(&key.organization, &domain)
         } else {
             owned.insert(key.clone());
             continue;
         };
+        // It stays as it was applied, with its host names, so that nobody else may have it or what is below it.
+        if draft.record(key).is_some() {
+            held.push(key.clone());
+        }
         draft.refuse(document, [finding]);
     }
 }

@@ -18,8 +18,9 @@ use crate::vitals::Vitals;
 /// How long a fleet is worked on before others have their turn: no further step is begun then.
 const TURN: Duration = Duration::from_secs(30);
 
-/// How long what was begun may take altogether. A step that waits for something to go takes no longer than 90 s.
-const LONGEST: Duration = Duration::from_secs(120);
+/// How long what was begun may take altogether: a turn, a step that waits up to 90 s for something to go, and the inventory
+/// that is written behind it, each on a slow server.
+const LONGEST: Duration = Duration::from_secs(240);
 
 /// What work is done with.
 #[derive(Clone)]

@@ -438,9 +438,11 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Whether others have their turn. Something is done in each, however long it took to begin.
+    /// Whether others have their turn. Something is done in each, however long it took to begin. What was approved is done in
+    /// one turn: the approval is used by its first step, and what is left would need another one.
     fn is_over(&self) -> bool {
-        self.begun > 0 && self.run.until.is_some_and(|until| until <= Instant::now())
+        let is_approved = self.plan.guard.as_ref().is_some_and(|guard| guard.approved_by.is_some());
+        self.begun > 0 && !is_approved && self.run.until.is_some_and(|until| until <= Instant::now())
     }
 
     fn is_forgotten(&self) -> bool {

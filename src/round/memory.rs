@@ -199,8 +199,12 @@ impl Memory {
     ) -> BTreeSet<ResourceKey> {
         let mut state = self.state();
         let named = |key: &ResourceKey| {
-            let mut documents = documents.files.values().flat_map(|file| &file.documents);
-            documents.any(|document| document.key == *key)
+            // One with a mistake names it, too.
+            let mut files = documents.files.values();
+            files.any(|file| {
+                let good = file.documents.iter().map(|document| &document.key);
+                good.chain(file.invalid.iter().map(|document| &document.key)).any(|named| named == key)
+            })
         };
         state.removed.retain(|key, removed| {
             let is_named = named(key);

@@ -66,10 +66,26 @@ fn what_is_made_again_and_vanishes_is_waited_for() {
         || api.get("/v1/clusters/sandbox").body["status_reason"].as_str().unwrap_or_default().to_owned();
     api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
     api.serve.until("it waits for approval", || told().contains("approval").then_some(()));
-    tree.write("acme/clusters/sandbox.yaml", file);
+    tree.write("acme/clusters/sandbox.yaml", &file);
     let is_back = || (api.get("/v1/clusters/sandbox").body["status"] == "Written").then_some(());
     api.serve.until("it is back", is_back);
+    missing_for_a_moment(&tree, &api);
+
+    // Also where it comes back with a mistake.
+    api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
+    api.serve.until("it waits for approval", || told().contains("approval").then_some(()));
+    tree.write("acme/clusters/sandbox.yaml", file.replace("kafka_units: 1", "kafka_units: none"));
+    api.serve.until("it is held", || told().contains("its spec has a problem").then_some(()));
+    missing_for_a_moment(&tree, &api);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+fn missing_for_a_moment(tree: &Tree, api: &Api) {
+    let told =
+        || api.get("/v1/clusters/sandbox").body["status_reason"].as_str().unwrap_or_default().to_owned();
+    let file = tree.read("acme/clusters/sandbox.yaml");
     tree.remove("acme/clusters/sandbox.yaml");
     api.serve.until("it is missing", || told().contains("no file names it any more").then_some(()));
-    assert_eq!(api.serve.stop(), Some(0));
+    tree.write("acme/clusters/sandbox.yaml", file);
+    api.serve.until("it is named again", || (!told().contains("no file names it any more")).then_some(()));
 }

@@ -176,3 +176,22 @@ fn a_domain_waits_for_an_organization_whose_document_can_not_be_read() {
     );
     world.check("held base domain acme/acme.com: waits for organization acme");
 }
+
+/// It stays applied, so that its host names would be two organizations'.
+#[test]
+fn what_is_applied_is_nobody_elses_though_it_is_no_longer_named() {
+    let codes = |name: &str| -> Vec<_> {
+        let mut world = world(&[("acme", "")]);
+        world.put("acme/own.yaml", &domain("acme", "k.example.com")).apply();
+        let organizations = [organization("acme", ""), organization("globex", "example.com")];
+        world.put("organizations.yaml", &organizations.join("---\n"));
+        world.put("globex/more.yaml", &domain("globex", name));
+        world.resolve().problems.iter().map(|problem| problem.code.to_string()).collect()
+    };
+    for name in ["k.example.com", "a.k.example.com"] {
+        assert_eq!(codes(name), ["domain-not-named", "domain-taken"], "{name}");
+    }
+    for name in ["example.com", "ak.example.com"] {
+        assert_eq!(codes(name), ["domain-not-named"], "{name}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::*;
+use crate::catalog::Approval;
 
 /// What one turn that is over at once does of what there is to do on a fleet.
 async fn take_turn(place: &Place, wish: &Wish) -> Report {
@@ -53,4 +54,16 @@ async fn turns_that_are_over_at_once_get_where_one_long_one_does() {
         };
         assert_eq!(recorded(&place), recorded(&whole));
     }
+}
+
+#[tokio::test]
+async fn what_was_approved_is_done_in_one_turn() {
+    let place = Place::new();
+    place.apply(&Wish::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "eu", "1")])).await;
+    let approval =
+        Approval { fleet: fleet("eu"), id: "guard".into(), by: "ann@example.com".into(), at: now() };
+    place.state().approve(approval).unwrap();
+    let report = take_turn(&place, &Wish::new(&[("c", "eu", "1")])).await;
+    let done: Vec<&str> = report.done.iter().map(|done| done.resource.name.as_str()).collect();
+    assert_eq!(done, ["a", "b"], "the approval is used, and nothing is left for which there is none");
 }
