@@ -68,11 +68,19 @@ pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Refu
     }
     let others = documents.iter().filter_map(|document| document.root.as_ref().ok()?.as_ref());
     let house = source.house(std::iter::once(root).chain(others));
-    let mut change = Change { source, house, edits: Vec::new() };
-    change.document(&anchors::without_unused(root), wanted, &Order::of(documents::kind(wanted)))?;
-    let after = change.apply()?;
     let expected = |at| if at == index { Expected::Wanted(wanted) } else { Expected::AsBefore(at) };
-    prove(&after, &documents, &(0..documents.len()).map(expected).collect::<Vec<_>>())?;
+    let expected: Vec<_> = (0..documents.len()).map(expected).collect();
+    let attempt = |items_apart: bool| {
+        let mut change = Change { source, house, items_apart, edits: Vec::new() };
+        change.document(&anchors::without_unused(root), wanted, &Order::of(documents::kind(wanted)))?;
+        let after = change.apply()?;
+        prove(&after, &documents, &expected).map(|()| after)
+    };
+    // Comments that stand between items in an unusual way may not tell whose they are.
+    let after = attempt(true).or_else(|refusal| match refusal.reason {
+        Reason::Unproven => attempt(false),
+        _ => Err(refusal),
+    })?;
     Ok(mark.to_owned() + &after)
 }
 

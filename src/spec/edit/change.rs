@@ -28,6 +28,8 @@ pub struct Change<'a> {
     pub source: Source<'a>,
     /// How it is indented.
     pub house: House,
+    /// Whether an item of a list takes its comments along, and none takes another's.
+    pub items_apart: bool,
     /// What is to be done.
     pub edits: Vec<Edit>,
 }

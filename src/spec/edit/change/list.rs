@@ -27,7 +27,10 @@ impl Change<'_> {
             ends.push(self.with_deeper_comments(end, column));
         }
         let steps = align(old, new);
-        let steps = self.apart(steps, (old, new), |index| (dashes[index], ends[index]), column);
+        let steps = match self.items_apart {
+            true => self.apart(steps, (old, new), |index| (dashes[index], ends[index]), column),
+            false => steps,
+        };
         let moves = steps.iter().any(|step| !matches!(step, Step::Keep(..)));
         let line = self.source.line_start(first);
         if moves && !self.source.slice(line, first).trim_matches(' ').is_empty() {
@@ -43,7 +46,7 @@ impl Change<'_> {
         let mut moved: Vec<usize> = steps.iter().filter_map(Step::removed).collect();
         let is_movable = |index: &usize| {
             let text = self.source.slice(starts[*index], ends[*index]);
-            !text.contains(['&', '*']) && !keeps_breaks(&items[*index])
+            self.items_apart && !text.contains(['&', '*']) && !keeps_breaks(&items[*index])
         };
         moved.retain(is_movable);
         let (mut at, mut above) = (None, None);
