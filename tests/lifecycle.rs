@@ -267,3 +267,17 @@ fn an_upgrade_on_a_fleet_of_files_ends_when_a_person_says_so() {
     tree.edit(SANDBOX, "version: 4.3.1", "version: 4.2.1");
     tree.run("apply tree --yes").says(&["metadata would go back from 4.3-IV0 to 4.2-IV1"]);
 }
+
+/// What goes is counted once, though it is rendered as long as it may still be a mistake.
+#[test]
+fn a_plan_tells_the_sizes_of_clusters_that_go() {
+    let tree = Tree::example("quickstart");
+    let orders = tree.read("acme/clusters/orders.yaml") + "deletion_protection: false\n";
+    tree.write("acme/clusters/orders.yaml", orders);
+    tree.run("apply tree --yes").expect(0);
+    tree.remove("acme/clusters/orders.yaml");
+    tree.remove("acme/clusters/sandbox.yaml");
+    let waits = tree.run("plan tree").expect(3).says_nothing_of(&["brokers and"]).out;
+    tree.run(&format!("approve {} tree", approval_id(&waits))).expect(0);
+    tree.run("plan tree").expect(2).says(&["4 → 0 brokers and 3 → 0 controllers"]);
+}

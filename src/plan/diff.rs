@@ -20,6 +20,8 @@ pub(super) struct Target<'a> {
     objects: Option<BTreeMap<Identity<'a>, &'a ObservedObject>>,
     /// The state's memory alone, for the manifests that a target's inventory may lack.
     remembered: BTreeMap<Identity<'a>, &'a RecordedObject>,
+    /// What the target's own inventory names; empty where it has none.
+    named: BTreeSet<Identity<'a>>,
 }
 
 /// An object that is not as it should be.
@@ -77,7 +79,8 @@ impl<'a> Target<'a> {
         let objects = observed.filter(|_| reach == Reach::Reached).map(|target| {
             target.objects.iter().map(|(key, object)| (identity(key), object)).collect::<BTreeMap<_, _>>()
         });
-        Self { reach, inventory, objects, remembered }
+        let named = observed.map(|target| target.inventory.keys().map(identity).collect());
+        Self { reach, inventory, objects, remembered, named: named.unwrap_or_default() }
     }
 
     /// The manifest that was last applied to an object, where it is still known.
@@ -148,8 +151,11 @@ pub(super) fn drifted(
 ) -> BTreeMap<ResourceKey, Drifted> {
     let mut all: BTreeMap<ResourceKey, Drifted> = BTreeMap::new();
     let Some(objects) = &target.objects else { return all };
-    // An object without a uid was only intended.
-    let made = target.inventory.iter().filter(|(_, (_, known))| known.uid.is_some() && of(&known.owner));
+    // An object without a uid was only intended. One that the target's inventory no longer names was deleted by us, though a run
+    // that was killed then may have left its record.
+    let is_named = |id: &Identity| target.named.is_empty() || target.named.contains(id);
+    let made = target.inventory.iter().filter(|(id, _)| is_named(id));
+    let made = made.filter(|(_, (_, known))| known.uid.is_some() && of(&known.owner));
     for (id, (key, known)) in made {
         if objects.get(id).is_some_and(|there| !there.ours || there.unchanged) {
             continue;

@@ -66,21 +66,15 @@ impl FleetPart {
         };
         let all = self.plan.iter().flat_map(|plan| &plan.changes);
         let waits = |resource: &ResourceKey| all.clone().any(|it| it.resource == *resource && !it.is_ready());
+        let changes: Vec<&Change> = all.clone().filter(|change| change.waiting.iter().all(may_run)).collect();
         let repairs: Vec<&Change> =
             self.repairs.iter().map(Repair::whole).filter(|it| waits(&it.resource)).collect();
-        let changes = all.clone().filter(|change| change.waiting.iter().all(may_run));
-        let changes: Vec<&Change> = repairs.iter().copied().chain(changes).collect();
-        let repaired = |change: &Change, step: &Step| {
-            let mut repaired =
-                repairs.iter().filter(|it| !std::ptr::eq(**it, change)).flat_map(|it| &it.steps);
-            repaired.any(|repaired| repaired.object == step.object)
-        };
         let written = || {
-            let steps =
-                changes.iter().flat_map(|change| change.steps.iter().map(move |step| (*change, step)));
-            // One answer an object: what a repair does is done first.
-            let steps = steps.filter(|(change, step)| step.after.is_some() && !repaired(change, step));
-            steps.map(|(_, step)| step)
+            let steps = || changes.iter().flat_map(|change| &change.steps);
+            // One answer an object. What a repair writes was taken before, so that the other change is what is asked about.
+            let is_asked = move |step: &Step| steps().any(|asked| asked.object == step.object);
+            let repaired = repairs.iter().flat_map(|it| &it.steps).filter(move |step| !is_asked(step));
+            steps().chain(repaired).filter(|step| step.after.is_some())
         };
         let made = written().filter(|step| step.verb == Verb::Create && step.object.kind == "Namespace");
         let made: BTreeMap<&str, &ObjectKey> =

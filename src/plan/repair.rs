@@ -103,8 +103,11 @@ pub(super) fn begin(parts: &mut [FleetPart]) {
                 // Each is told once, where it is done.
                 waits.remarks.retain(|remark| !repair.remarks.contains(remark));
             }
-            // What was approved is compared with what is there, which is about to be as it was again.
-            plan.void_approvals.clear();
+            let asks = |waits: &Change| waits.waiting.iter().any(|it| matches!(it, Waiting::Approval { .. }));
+            if plan.changes.get(at).is_some_and(asks) {
+                // What was approved is compared with what is there, which is about to be as it was again.
+                plan.void_approvals.clear();
+            }
             plan.changes.insert(at + 1, repair);
         }
     }
@@ -144,7 +147,7 @@ impl Work<'_> {
         let conditions = pause::of_flapping(self.world, self.site.fleet, &mut flapping);
         let [Change { steps, waiting, .. }] = &flapping;
         found.retain(|it| waiting.is_empty() && steps.iter().any(|step| step.object == it.step.object));
-        if self.with(found.clone()).guarded {
+        if self.with(found.clone()).guarded || self.may_find_disks() {
             // A person decides whether a cluster is made over disks that were kept.
             found.retain(|it| !["Kafka", "KafkaNodePool"].contains(&it.step.object.kind.as_str()));
         }
@@ -158,7 +161,9 @@ impl Work<'_> {
         let Work { world, site, change } = *self;
         let by = found.iter().filter_map(|found| found.drift.as_ref()).find_map(|drift| drift.by.clone());
         let cause = Cause::Drift { by };
-        let heard = site.dry_runs.map(|runs| dry_run::hear(runs, &mut found)).unwrap_or_default();
+        let said = |found: &Found| Some((found.step.object.clone(), self.said(&found.step)?.clone()));
+        let runs = found.iter().filter_map(said).collect();
+        let heard = dry_run::hear(&runs, &mut found);
         let judgement = judgement(&found);
         let mut effects = vec![WHILE_IT_WAITS.to_owned()];
         effects.extend(judgement.effects.iter().cloned());
@@ -195,10 +200,32 @@ impl Work<'_> {
         found.step.after.as_ref().is_some_and(body)
     }
 
+    /// Whether a Kafka that is made anew may find disks of which nothing is known: nobody looks for them where a cluster is to
+    /// go, and without a node pool nothing says which they are.
+    fn may_find_disks(&self) -> bool {
+        let is_seen = infra_type(self.world, self.site.fleet) == Some(InfraType::Byok);
+        let objects = self.site.observed.into_iter().flat_map(|observed| observed.objects.keys());
+        let mine = |key: &&ObjectKey| {
+            let known = self.site.observed.and_then(|observed| observed.inventory.get(*key));
+            known.is_some_and(|known| known.owner == self.change.resource)
+        };
+        let mut pools = objects.filter(|key| key.kind == "KafkaNodePool").filter(mine);
+        is_seen && self.change.verb == Verb::Delete && pools.next().is_none()
+    }
+
     /// Whether the target, asked beforehand, would not take it.
     fn is_refused(&self, found: &Found) -> bool {
-        let said = self.site.dry_runs.and_then(|runs| runs.get(&found.step.object));
-        matches!(said, Some(DryRun::Refused { .. }))
+        matches!(self.said(&found.step), Some(DryRun::Refused { .. }))
+    }
+
+    /// What the target said of a step; nothing where it was asked about what the other change does to the same object.
+    fn said(&self, step: &Step) -> Option<&DryRun> {
+        let other = self.change.steps.iter().find(|other| other.object == step.object);
+        let body = |step: &Step| step.after.as_ref().map(|after| after.body.clone());
+        if other.is_some_and(|other| body(other) != body(step)) {
+            return None;
+        }
+        self.site.dry_runs?.get(&step.object)
     }
 }
 

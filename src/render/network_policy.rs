@@ -18,6 +18,13 @@ pub const METRICS: (&str, &str) = ("streamfleet.io/metrics", "true");
 /// Where DNS is answered: its own port, and the one that it has behind its Service on OpenShift.
 const DNS_PORTS: [u16; 2] = [53, 5353];
 
+/// The pods that answer DNS, by the namespace and label that distributions give them: they may listen at any port behind their
+/// Service, and a policy sees the port of the pod.
+const DNS_PODS: [(&str, (&str, &str)); 2] = [
+    ("kube-system", ("k8s-app", "kube-dns")),
+    ("openshift-dns", ("dns.operator.openshift.io/daemonset-dns", "default")),
+];
+
 /// Where API servers listen, as distributions of Kubernetes have it. Brokers read their certificates there, and operators
 /// work on it.
 const API_SERVER_PORTS: [u16; 4] = [443, 6443, 8443, 16443];
@@ -94,6 +101,7 @@ fn egress(traffic: &Traffic) -> Vec<NetworkPolicyEgressRule> {
     let mut rules = vec![
         NetworkPolicyEgressRule { to: Some(vec![neighbours()]), ports: None },
         NetworkPolicyEgressRule { to: None, ports: Some(names.collect()) },
+        NetworkPolicyEgressRule { to: Some(DNS_PODS.map(dns).into()), ports: None },
         NetworkPolicyEgressRule { to: None, ports: Some(ports(&API_SERVER_PORTS)) },
     ];
     for call in &traffic.calls {
@@ -111,6 +119,14 @@ fn egress(traffic: &Traffic) -> Vec<NetworkPolicyEgressRule> {
         }));
     }
     rules
+}
+
+fn dns((namespace, (label, value)): (&str, (&str, &str))) -> NetworkPolicyPeer {
+    NetworkPolicyPeer {
+        namespace_selector: Some(named(namespace)),
+        pod_selector: Some(selector(&[(label, value.to_owned())])),
+        ..NetworkPolicyPeer::default()
+    }
 }
 
 /// The port that a URL leads to, and the namespace where it may be that of a Service: `https://name.namespace.svc:9000` and

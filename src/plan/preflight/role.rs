@@ -195,7 +195,7 @@ impl Role {
                  variables.name.endsWith('.strimzi.io'))"
                     .to_owned(),
             );
-            // Its rights are its own affair, but none of them leads to all others.
+            // Its rights are its own affair. Who can deploy it can do whatever it may.
             allowed.push(format!(
                 "(variables.kind == 'rbac.authorization.k8s.io/clusterroles' && variables.name in {names} && \
                  (!variables.writes || (!has(object.aggregationRule) && (!has(object.rules) || \

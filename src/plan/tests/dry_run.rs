@@ -109,9 +109,9 @@ fn what_is_left_to_others_is_shown_each_time_and_holds_nothing_back() {
     assert_eq!(orders.remarks, [Remark::Leaves { object: pool, contest: contest("autoscaler") }]);
 }
 
-/// There is one answer an object: what is put back first is asked about, and what would be refused isn't put back.
+/// There is one answer an object, to what the change does that waits. Where a repair writes something else, it isn't about that.
 #[test]
-fn of_what_is_put_back_while_a_change_waits_the_repair_is_asked_about() {
+fn what_would_be_refused_of_a_change_holds_up_no_repair() {
     let mut lab = Lab::with(&["orders"]);
     (lab.rendering, lab.policy.software) = (2, "0.2.0".into());
     let (kafka, policy) = (object("Kafka", "orders", "orders"), object("NetworkPolicy", "orders", "deny"));
@@ -125,6 +125,9 @@ fn of_what_is_put_back_while_a_change_waits_the_repair_is_asked_about() {
     };
     assert_eq!(repaired(&plan), [policy.clone(), kafka.clone()]);
     let refused = DryRun::Refused { reason: "403 no".to_owned(), hint: "ask".to_owned() };
-    let (plan, ..) = asked(&lab, &DryRuns::from([(kafka, refused)]));
-    assert_eq!(repaired(&plan), [policy]);
+    let (plan, ..) = asked(&lab, &DryRuns::from([(kafka.clone(), refused.clone())]));
+    assert_eq!(repaired(&plan), [policy.clone(), kafka.clone()]);
+    // Of the policy, both write the same.
+    let (plan, ..) = asked(&lab, &DryRuns::from([(policy, refused)]));
+    assert_eq!(repaired(&plan), [kafka]);
 }
