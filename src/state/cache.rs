@@ -163,12 +163,14 @@ impl Cache {
     /// Leaves a snapshot for readers. Without one, the next process that opens the cache makes it.
     pub(super) fn leave_snapshot(&self, registry_lines: usize) {
         let place = Place::of(&self.path);
-        let replaced = self.guarded("read", |sled| {
+        // The mark goes and is noted as gone in one turn: a write in between would leave none, and be in no snapshot.
+        let mut turn = locked(&self.turn);
+        let replaced = self.in_turn(&mut turn, "read", |sled| {
             Ok(place.replace(self.installation, registry_lines, |to| sled.copy_to(to)))
         });
         let failed = |why: &dyn std::fmt::Display| tracing::debug!(path = %self.path, %why, "no snapshot of the cache was left");
         match replaced {
-            Ok(Ok(())) => locked(&self.turn).is_ahead = false,
+            Ok(Ok(())) => turn.is_ahead = false,
             Ok(Err(error)) => failed(&error),
             Err(error) => failed(&error),
         }
@@ -336,9 +338,18 @@ impl Cache {
         action: impl FnOnce(&Sled) -> sled::Result<T>,
     ) -> Result<T, StateError> {
         // Nothing of ours is behind this lock that is ever half done, though somebody panicked.
-        let mut turn = locked(&self.turn);
+        self.in_turn(&mut locked(&self.turn), attempted, action)
+    }
+
+    /// The same for who has the turn already.
+    fn in_turn<T>(
+        &self,
+        turn: &mut Turn,
+        attempted: &'static str,
+        action: impl FnOnce(&Sled) -> sled::Result<T>,
+    ) -> Result<T, StateError> {
         if turn.sled.is_none() || (turn.is_refused && attempted == "write") {
-            self.open_again(&mut turn)?;
+            self.open_again(turn)?;
         }
         if attempted == "write" && !turn.is_ahead {
             Place::of(&self.path).mark().map_err(StateError::io("write the cache", &self.path))?;

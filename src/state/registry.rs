@@ -58,7 +58,7 @@ impl Registry {
         let path = dir.join(FILE);
         let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
         let (facts, count) = read(&path, &bytes)?;
-        refuse_cut_short(dir, &facts, count)?;
+        refuse_cut_short(dir, snapshot::registry_lines(dir), &facts, count)?;
         let mut mended: Vec<String> = Vec::new();
         mended.extend(entries::repair::<Entry>(&mut lines, &bytes)?);
         let mut registry = Registry { lines, facts, count };
@@ -76,9 +76,14 @@ impl Registry {
     /// is none.
     pub(super) fn read(dir: &Utf8Path) -> Result<Option<Registry>, StateError> {
         let path = dir.join(FILE);
+        // Another process may write meanwhile. What it adds after the lines were read is in no count from before that.
+        let known = snapshot::registry_lines(dir);
         let Some(bytes) = read_whole(&path)? else { return Ok(None) };
         let (facts, count) = read(&path, &bytes)?;
-        refuse_cut_short(dir, &facts, count)?;
+        if refuse_cut_short(dir, known, &facts, count).is_err() {
+            // It may also have written the file anew, shorter, and taken the snapshot away first. What is cut short stays so.
+            refuse_cut_short(dir, snapshot::registry_lines(dir), &facts, count)?;
+        }
         Ok(Some(Registry { lines: Lines::unopened(path), facts, count }))
     }
 
@@ -130,11 +135,16 @@ impl Registry {
 }
 
 /// A crash cuts no more than the last line. A registry that lacks others lost them otherwise, and going on without them would
-/// forget what is protected.
-fn refuse_cut_short(dir: &Utf8Path, facts: &Facts, count: usize) -> Result<(), StateError> {
-    let known = facts.installation.and_then(|installation| snapshot::registry_lines(dir, installation));
-    match known.filter(|known| count + 1 < *known) {
-        Some(known) => Err(StateError::CutShort { path: dir.join(FILE), lines: count, known }),
+/// forget what is protected. `known` is what a snapshot says of it.
+fn refuse_cut_short(
+    dir: &Utf8Path,
+    known: Option<(Uuid, usize)>,
+    facts: &Facts,
+    count: usize,
+) -> Result<(), StateError> {
+    let is_ours = |installation: Uuid| facts.installation == Some(installation);
+    match known.filter(|(installation, known)| is_ours(*installation) && count + 1 < *known) {
+        Some((_, known)) => Err(StateError::CutShort { path: dir.join(FILE), lines: count, known }),
         None => Ok(()),
     }
 }

@@ -66,16 +66,18 @@ impl Standing {
     }
 }
 
-/// How many lines the registry had when the snapshot of this installation was left: there is none with fewer, since lines
-/// are only added to it. None where there is no snapshot.
-pub(super) fn registry_lines(dir: &Utf8Path, installation: Uuid) -> Option<usize> {
+/// The installation of the snapshot, and how many lines the registry had when it was left: there is none with fewer, since
+/// lines are only added to it. None where there is no snapshot.
+pub(super) fn registry_lines(dir: &Utf8Path) -> Option<(Uuid, usize)> {
     let mut head = Vec::new();
     let length = HEAD.len() + size_of_val(&VERSION) + size_of::<Uuid>() + size_of::<u64>();
     let file = fs::File::open(dir.join(FOLDER).join(FILE)).ok()?;
     file.take(length as u64).read_to_end(&mut head).ok()?;
     let rest = head.strip_prefix(HEAD)?.strip_prefix(&VERSION.to_le_bytes())?;
-    let (lines, _) = rest.strip_prefix(installation.as_bytes())?.split_first_chunk::<8>()?;
-    usize::try_from(u64::from_le_bytes(*lines)).ok()
+    let (installation, rest) = rest.split_first_chunk::<16>()?;
+    let (lines, _) = rest.split_first_chunk::<8>()?;
+    let lines = usize::try_from(u64::from_le_bytes(*lines)).ok()?;
+    Some((Uuid::from_bytes(*installation), lines))
 }
 
 /// Takes the snapshot away before the registry is written anew, shorter.

@@ -52,6 +52,8 @@ pub(super) struct Api {
     secrets_everywhere: OnceCell<bool>,
     /// Who we are to the server.
     user: OnceCell<String>,
+    /// The namespaces in which giving ourselves rights for Secrets came to nothing, and when.
+    unhelped: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl Api {
@@ -64,6 +66,7 @@ impl Api {
             written: None,
             secrets_everywhere: OnceCell::new(),
             user: OnceCell::new(),
+            unhelped: Mutex::default(),
         }
     }
 
@@ -173,7 +176,12 @@ impl Api {
         };
         // Without the field nothing is said of any kind.
         let resources = list["resources"].as_array().ok_or_else(|| unasked(&attempted))?;
-        let kinds = resources.iter().take(MAX_KINDS).filter_map(|resource| {
+        // Objects of a kind that were left out would count as gone.
+        if resources.len() > MAX_KINDS {
+            let reason = format!("{api_version} has more than {MAX_KINDS} kinds");
+            return Err(KubeError::too_much(&attempted, reason));
+        }
+        let kinds = resources.iter().filter_map(|resource| {
             let text = |field: &str| resource.get(field).and_then(Value::as_str);
             // `pods/log` and the like are parts of others.
             let plural = text("name").filter(|name| !name.contains('/'))?;
@@ -232,7 +240,7 @@ impl Api {
         if let Err((failed, _)) = &answer
             && Box::pin(self.grants(path, failed)).await
         {
-            answer = self.once_granted(nature, &attempt).await;
+            answer = self.once_granted(nature, path, &attempt).await;
         }
         match &answer {
             Err((failed, _)) if failed.is_silence() => {

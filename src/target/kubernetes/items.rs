@@ -20,6 +20,8 @@ pub(super) struct Items {
     is_escaped: bool,
     /// Whether it is the objects that are being read.
     in_items: bool,
+    /// Whether a comma was read that another object has to follow.
+    is_object_due: bool,
 }
 
 /// What is wrong with a list.
@@ -62,12 +64,22 @@ impl Items {
                 b'}' | b']' => {
                     self.depth = self.depth.checked_sub(1).ok_or(Broken::NotJson)?;
                     if self.in_items && self.depth == 1 {
+                        if self.is_object_due && self.item.is_empty() {
+                            return Err(Broken::NotJson.into());
+                        }
                         self.end_object(&mut object)?;
-                        self.in_items = false;
+                        (self.in_items, self.is_object_due) = (false, false);
                     }
                     self.put(byte)?;
                 }
-                b',' if self.in_items && self.depth == 2 => self.end_object(&mut object)?,
+                b',' if self.in_items && self.depth == 2 => {
+                    // Something is missing before it.
+                    if self.item.is_empty() {
+                        return Err(Broken::NotJson.into());
+                    }
+                    self.end_object(&mut object)?;
+                    self.is_object_due = true;
+                }
                 byte if byte.is_ascii_whitespace() => {}
                 byte => self.put(byte)?,
             }
@@ -166,6 +178,8 @@ mod tests {
         let over = |longest: usize| Err(format!("TooLong({longest})"));
         assert_eq!(apart(&format!(r#"{{"items":["{long}"]}}"#), 4096), over(MAX_OBJECT));
         assert_eq!(apart(&format!(r#"{{"metadata":"{long}"#), 4096), over(MAX_ENVELOPE));
-        assert_eq!(apart("]", 1), Err("NotJson".to_owned()));
+        for broken in ["]", r#"{"items":[1,,2]}"#, r#"{"items":[,1]}"#, r#"{"items":[1,]}"#] {
+            assert_eq!(apart(broken, 1), Err("NotJson".to_owned()), "{broken}");
+        }
     }
 }

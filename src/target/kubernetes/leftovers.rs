@@ -14,7 +14,7 @@ use super::KubeError;
 use super::api::{Api, uid};
 use super::inventory::{Entry, Inventory, Written, namespace_key};
 use super::session::{INTERVAL, PATIENCE};
-use super::untrusted::outline;
+use super::untrusted::{TOKEN_OF, outline};
 use super::watch::signs::pick;
 use crate::catalog::RecordedResource;
 use crate::names::{Digest, ObjectKey, ResourceKey};
@@ -187,7 +187,7 @@ async fn others(
 
 /// Whether a Secret is the token of a service account, which goes with that. Of Secrets nothing but metadata is listed.
 fn is_token(live: &Value) -> bool {
-    live.pointer("/metadata/annotations/kubernetes.io~1service-account.name").is_some()
+    live.pointer("/metadata/annotations").is_some_and(|annotations| annotations.get(TOKEN_OF).is_some())
 }
 
 /// All claims of a namespace, and the binding of its cluster. Where they may not be read there are none to delete, and the
@@ -298,8 +298,29 @@ fn binding_key(namespace: &str, owner: &ResourceKey) -> ObjectKey {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::plan::preflight::NEEDS;
+
+    /// It is told by an annotation, and of what is listed only an outline is kept.
+    #[test]
+    fn the_token_of_a_service_account_is_known_by_its_outline() {
+        for (annotations, expected) in [
+            (json!({"kubernetes.io/service-account.name": "default", "a": "b"}), true),
+            (json!({"kubernetes.io/service-account.name": "\u{1b}[2J"}), false),
+            (json!({"kubernetes.io/service-account.name": 1}), false),
+            (json!({"a": "b"}), false),
+            (json!(null), false),
+        ] {
+            let secret = json!({"metadata": {"name": "a", "annotations": annotations}, "data": {"a": "b"}});
+            let kept = outline(secret).unwrap();
+            assert_eq!(is_token(&kept), expected, "{annotations}");
+            let metadata = kept["metadata"].as_object().unwrap();
+            assert!(kept.get("data").is_none() && metadata.len() == 1 + usize::from(expected), "{kept}");
+            assert!(kept.pointer("/metadata/annotations/a").is_none());
+        }
+    }
 
     #[test]
     fn the_role_that_is_printed_allows_to_find_and_delete_what_is_left() {

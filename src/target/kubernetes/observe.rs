@@ -31,6 +31,10 @@ const LIST_FROM: usize = 16;
 /// that are planned in the same round.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long all of a look may take in a process that runs on: it is made of many calls, each with a limit of its own, and
+/// other fleets wait until it ends. It is twice what the longest list may take meanwhile.
+const LONGEST_LOOK: Duration = Duration::from_secs(120);
+
 /// An object that is there.
 struct Found {
     live: Live,
@@ -60,7 +64,17 @@ impl KubernetesTarget {
         desired: Option<&Objects>,
         there: &BTreeMap<ResourceKey, RecordedResource>,
     ) -> ObservedFleet {
-        self.while_planning(self.look_at_all(recorded, desired, there)).await.unwrap_or_else(|error| {
+        let look = Box::pin(self.look_at_all(recorded, desired, there));
+        let look = async move {
+            if self.view.is_none() {
+                return look.await;
+            }
+            timeout(LONGEST_LOOK, look).await.unwrap_or_else(|_| {
+                let reason = format!("not everything was answered within {} s", LONGEST_LOOK.as_secs());
+                Err(KubeError::connection("read what is on the Kubernetes cluster", reason))
+            })
+        };
+        self.while_planning(look).await.unwrap_or_else(|error| {
             ObservedFleet::unknown(Reach::Unreachable {
                 reason: error.to_string(),
                 hint: error.hint().to_owned(),

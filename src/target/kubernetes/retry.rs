@@ -31,6 +31,11 @@ pub(super) fn is_hasty() -> bool {
     PATIENCE_OF_TASK.try_with(|_| ()).is_ok()
 }
 
+/// How long a call of this task may take.
+pub(super) fn longest() -> Duration {
+    PATIENCE_OF_TASK.try_with(|longest| *longest).unwrap_or(CALL_TIMEOUT)
+}
+
 /// How often a call is tried at most. The waits between five tries add up to 0.75 to 1.5 s: an API server's leader, or a
 /// balancer's choice of servers, changes in that time.
 const TRIES: u32 = 5;
@@ -120,7 +125,7 @@ pub(super) async fn persist<T, C: Future<Output = Result<T, Failed>>>(
             }
         }
     };
-    let longest = PATIENCE_OF_TASK.try_with(|longest| *longest).unwrap_or(CALL_TIMEOUT);
+    let longest = longest();
     let answer = timeout(longest, calls).await.unwrap_or(Err(Failed::Overdue(longest)));
     answer.map_err(|failed| (failed, tries))
 }

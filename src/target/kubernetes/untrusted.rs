@@ -228,13 +228,22 @@ pub(super) fn words(value: &mut Value) {
     }
 }
 
+/// The annotation of a Secret that is the token of a service account. It names that.
+pub(super) const TOKEN_OF: &str = "kubernetes.io/service-account.name";
+
 /// What of an object says which one it is and whose, of whatever kind.
 pub(super) fn outline(mut object: Value) -> Option<Value> {
     let fields = object.as_object_mut()?;
     fields.retain(|name, _| ["metadata", "type"].contains(&name.as_str()));
     let metadata = fields.get_mut("metadata")?.as_object_mut()?;
+    let account = metadata.get("annotations").and_then(|annotations| annotations.get(TOKEN_OF));
+    let account = account.filter(|account| account.as_str().is_some_and(is_dns)).cloned();
     let kept = ["name", "namespace", "uid", "labels", "ownerReferences"];
     metadata.retain(|name, _| kept.contains(&name.as_str()));
+    if let Some(account) = account {
+        let annotations = Map::from_iter([(TOKEN_OF.to_owned(), account)]);
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
+    }
     Some(object)
 }
 

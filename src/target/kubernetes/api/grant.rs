@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::super::answer::{Failed, attempt};
 use super::super::preflight::is_allowed;
-use super::super::retry::Nature;
+use super::super::retry::{Nature, longest};
 use super::{Api, KubeError, encoded, request};
 use crate::names::Digest;
+use crate::parallel::locked;
 use crate::plan::preflight::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Permission};
 
 /// How long a server may take to learn of a RoleBinding that it has stored.
@@ -23,7 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is asked meanwhile.
 const INTERVAL: Duration = Duration::from_millis(50);
 
+/// How long a namespace is left alone in which giving ourselves rights came to nothing. Each of its Secrets would take that
+/// time again, and other fleets would wait for all of them. It ends, since somebody may have mended what was in the way.
+const LEFT_ALONE: Duration = Duration::from_secs(60);
+
 const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// How it is told of.
+const GIVE_RIGHTS: &str = "give ourselves the rights for Secrets";
 
 impl Api {
     /// Gives ourselves the rights for Secrets in a namespace that was just made, unless we have them for all.
@@ -31,6 +39,8 @@ impl Api {
         if !namespace.starts_with(CLUSTER_NAMESPACES) {
             return;
         }
+        // What was tried in vain was so before the namespace was there as it is now.
+        locked(&self.unhelped).remove(namespace);
         let everywhere = self.secrets_everywhere.get_or_try_init(|| async {
             is_allowed(self, &Permission { group: "", resource: "secrets", verb: "get" }).await
         });
@@ -45,15 +55,28 @@ impl Api {
     /// Whether a call on Secrets was refused since we have no rights in their namespace, and we have given them to ourselves.
     pub(super) async fn grants(&self, path: &str, refused: &Failed) -> bool {
         match secrets_in(path).filter(|_| lacks_rights(refused)) {
-            Some(namespace) => self.grant(namespace).await,
-            None => false,
+            Some(namespace) if !self.is_left_alone(namespace) => self.grant(namespace).await,
+            _ => false,
         }
     }
 
-    /// Makes a call anew once the server has learned of the RoleBinding that it stored.
+    /// Whether giving ourselves rights in a namespace came to nothing a moment ago.
+    fn is_left_alone(&self, namespace: &str) -> bool {
+        locked(&self.unhelped).get(namespace).is_some_and(|since| since.elapsed() < LEFT_ALONE)
+    }
+
+    fn leave_alone(&self, namespace: &str) {
+        let mut unhelped = locked(&self.unhelped);
+        unhelped.retain(|_, since| since.elapsed() < LEFT_ALONE);
+        unhelped.insert(namespace.to_owned(), Instant::now());
+    }
+
+    /// Makes a call anew once the server has learned of the RoleBinding that it stored. Where it doesn't learn of it, the
+    /// namespace of the path is left alone for a while.
     pub(super) async fn once_granted<T, C: Future<Output = Result<T, Failed>>>(
         &self,
         nature: Nature,
+        path: &str,
         attempt: impl Fn() -> C,
     ) -> Result<T, (Failed, u32)> {
         let since = Instant::now();
@@ -62,16 +85,31 @@ impl Api {
                 Err((failed, _)) if lacks_rights(&failed) && since.elapsed() < PATIENCE => {
                     sleep(INTERVAL).await;
                 }
-                answer => return answer,
+                answer => {
+                    if let (Some(namespace), Err((failed, _))) = (secrets_in(path), &answer)
+                        && lacks_rights(failed)
+                    {
+                        self.leave_alone(namespace);
+                    }
+                    return answer;
+                }
             }
         }
     }
 
-    /// Makes the RoleBinding in a namespace of ours. Says whether it is there.
+    /// Makes the RoleBinding in a namespace of ours. Says whether it is there. All of it takes no longer than one call may:
+    /// who asks for a Secret waits for it, and whoever asks for another one waits until it is known who we are.
     async fn grant(&self, namespace: &str) -> bool {
-        let made = self.bind(namespace).await;
+        let made = timeout(longest(), self.bind(namespace)).await.unwrap_or_else(|_| {
+            let reason = format!("no whole answer came within {} s", longest().as_secs());
+            Err(KubeError::connection(GIVE_RIGHTS, reason))
+        });
         made.unwrap_or_else(|error| {
             tracing::debug!(%error, namespace, "no rights for Secrets");
+            // A refusal comes at once, and asking again costs little.
+            if matches!(error, KubeError::Connection { .. }) {
+                self.leave_alone(namespace);
+            }
             false
         })
     }
@@ -98,7 +136,7 @@ impl Api {
             "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
         });
         let path = format!("/apis/{RBAC}/v1/namespaces/{}/rolebindings", encoded(namespace));
-        match self.ask("give ourselves the rights for Secrets", Method::POST, &path, &binding).await {
+        match self.ask(GIVE_RIGHTS, Method::POST, &path, &binding).await {
             // Who made it a moment ago was another call of ours.
             Err(error) if !error.is_code(409) => Err(error),
             _ => Ok(true),
@@ -114,7 +152,8 @@ impl Api {
         name.map(str::to_owned).ok_or_else(|| super::unasked(attempted))
     }
 
-    /// Makes one call, outside of [`Api::send`], which comes here.
+    /// Makes one call, outside of [`Api::send`], which comes here. Each may be made twice: a second RoleBinding of the same
+    /// name is refused as one that is there.
     async fn ask(
         &self,
         attempted: &str,
@@ -124,8 +163,9 @@ impl Api {
     ) -> Result<Value, KubeError> {
         let content = (method == Method::POST).then_some("application/json");
         let request = request(attempted, method, path, content, body)?;
-        let answer = attempt(&self.client, &self.budget, request).await;
-        answer.map(|answer| answer.value).map_err(|failed| failed.told(attempted, 1))
+        let call = || attempt(&self.client, &self.budget, request.clone());
+        let answer = Box::pin(self.persistent(Nature::Repeatable, call)).await;
+        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.told(attempted, tries))
     }
 }
 

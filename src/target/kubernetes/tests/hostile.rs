@@ -81,6 +81,29 @@ async fn an_object_that_is_none_ends_the_list() {
     }
 }
 
+/// As an empty list it would say that everything is gone.
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_objects_stand_under_another_name_is_not_an_empty_one() {
+    for items in [r"\u0069tems", r"item\u0073"] {
+        let (api, _) = server(move |_| page(r#"{"metadata":{"name":"a"}}"#, "").replace("items", items));
+        assert_eq!(failure(&api).await, format!("{LIST}: the answer is not to what was asked"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_beyond_all_that_are_read_does_not_count_as_gone() {
+    let server = Server::new();
+    let kind =
+        |it: usize| json!({"name": format!("things{it}"), "kind": format!("Thing{it}"), "namespaced": true});
+    let kinds: Vec<Value> = (0..=2_000).map(kind).collect();
+    let kinds = json!({"kind": "APIResourceList", "groupVersion": "example.org/v1", "resources": kinds});
+    server.says("GET", "/apis/example.org/v1", [(200, kinds)]);
+    let error = server.api().is_served("example.org/v1", "Thing2000").await.unwrap_err().to_string();
+    let expected = "cannot read which kinds there are in example.org/v1: the server sends more than the largest fleet has: \
+                    example.org/v1 has more than 2000 kinds";
+    assert_eq!(error, expected);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_of_a_cluster_is_bounded() {
     let item = metadata_of(3 << 20);

@@ -158,8 +158,7 @@ impl Feed {
                 End::Broken(error @ KubeError::TooMuch { .. }) => {
                     let mut state = self.state();
                     state.shelf = Shelf::new(&self.topic, self.api.budget());
-                    drop(state);
-                    self.stands(Stand::Failing(error));
+                    self.changes(state, Stand::Failing(error));
                     TOO_MUCH.mul_f64(jitter(0.5))
                 }
                 // What was told still holds until it is known that the server is away: that is asked next.
@@ -236,9 +235,10 @@ impl Feed {
 
     /// Gives up what was told before, where there is no room for that and for what is listed anew. False where nothing was.
     fn make_room(&self) -> bool {
-        let had = self.state().shelf.clear();
+        let mut state = self.state();
+        let had = state.shelf.clear();
         if had {
-            self.stands(Stand::Starting);
+            self.changes(state, Stand::Starting);
         }
         had
     }
@@ -258,7 +258,11 @@ impl Feed {
                 Ok(happened) => happened,
                 Err(OverBudget(reason)) => {
                     let attempted = format!("watch objects of kind {}", self.topic.kind);
-                    return ControlFlow::Break(KubeError::too_much(&attempted, reason).into());
+                    let error = KubeError::too_much(&attempted, reason);
+                    // The object that there is no room for isn't there any more as it was before either.
+                    state.shelf = Shelf::new(&self.topic, self.api.budget());
+                    self.changes(state, Stand::Failing(error.clone()));
+                    return ControlFlow::Break(error.into());
                 }
             },
             ("DELETED", Some((name, _))) => shelf.remove(&name, position),
@@ -298,7 +302,12 @@ impl Feed {
     }
 
     fn stands(&self, stand: Stand) {
-        let mut state = self.state();
+        self.changes(self.state(), stand);
+    }
+
+    /// The same under the lock under which something of what is known was given up: nobody may meet what is left of it while
+    /// it still counts as all that there is.
+    fn changes(&self, mut state: MutexGuard<'_, State>, stand: Stand) {
         let before = std::mem::replace(&mut state.stand, stand);
         let (news, stand) = (before != state.stand, state.stand.clone());
         drop(state);
