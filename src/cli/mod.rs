@@ -151,6 +151,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match result {
         Ok(code) => ExitCode::from(code),
+        // Whoever reads the log reads objects, to the last line.
+        Err(failure) if format == Some(LogFormat::Json) => {
+            tracing::error!(hint = failure.hint.as_deref(), "{}", failure.chain.join(": "));
+            ExitCode::from(failure.code)
+        }
         Err(failure) => console.fail(&failure),
     }
 }

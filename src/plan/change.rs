@@ -8,7 +8,7 @@ use crate::plan::verdict::{Judgement, Permits, Refusal, judge};
 use crate::plan::world::{Current, World};
 use crate::plan::{
     Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, cause, dry_run, effects, field_effects,
-    guard, order, record, refusal, waiting,
+    guard, members, order, record, refusal, waiting,
 };
 use crate::problem::Origin;
 use crate::spec::Spec;
@@ -94,6 +94,9 @@ fn wanted(
         judgement.tell(&told);
     }
     let mut effects = sentences(&judgement, &cause, verb, &found);
+    if verb == Verb::Update {
+        effects.extend(members::changes(resource.key.kind, &current.fields));
+    }
     effects.extend(stage.filter(|_| differs).and_then(Stage::foresees));
     let mut remarks = unreadable(&found);
     if has_a_single_broker(world, resource) {

@@ -21,6 +21,7 @@ mod index;
 mod inputs;
 mod json;
 mod made_from;
+mod members;
 mod model;
 mod observed;
 mod on_target;

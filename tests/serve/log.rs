@@ -71,3 +71,13 @@ fn the_log_can_be_lines_of_json() {
     assert!(!log.contains("PRIVATE KEY"));
     assert_eq!(serve.stop(), Some(0));
 }
+
+#[test]
+fn what_ends_the_process_is_a_line_of_json_too() {
+    let tree = Tree::example("quickstart");
+    let ended = tree.run("serve --specs nosuch --log-format json").expect(1);
+    let lines: Vec<Value> = ended.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert_eq!(last["level"], "ERROR", "{}", ended.err);
+    assert!(last["message"].as_str().unwrap().contains("nosuch"), "{}", ended.err);
+}

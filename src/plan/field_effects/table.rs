@@ -127,7 +127,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     told(row(Fleet, "advanced_config.gateway.private", Off, InPlace, "the Gateway's load balancer becomes public, where the cloud's controller changes one that is there: whoever can reach it from outside of the private network can now try to log in to every cluster behind it; it may get another address, and what is reached through it has to say the same in `private_access`")),
     row(Fleet, "advanced_config.components.strimzi", Up, RollingRestart, "a new version of the operator restarts the brokers of every cluster; refused while a cluster has a Kafka that it doesn't run"),
     row(Fleet, "advanced_config.components.strimzi", Down, Refused, "an older operator doesn't know what a newer one left behind; put the version back"),
-    row(Fleet, "advanced_config.components.strimzi", Changes, InPlace, "the operator is installed, or goes so that another one can take over; clusters go on running"),
+    row(Fleet, "advanced_config.components.strimzi", Changes, RollingRestart, "the operator is installed, or goes so that another one can take over; clusters go on running until it restarts their brokers for the pod security that comes with it"),
     row(Fleet, "advanced_config.storage_class", Changes, Refused, "clusters that name no class have theirs from here, and it can't change; name the new class in new clusters"),
     row(Fleet, "advanced_config.path", Changes, Refused, NEW_FLEET),
 
@@ -179,5 +179,5 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Organization, "quotas.cloud_accounts", Off, NoOp, LIMIT_UP),
     row(Organization, "quotas.cloud_accounts", Changes, NoOp, LIMIT_DOWN),
     row(Organization, "domains", Changes, NoOp, "it says what base domains there may be; one that is applied and not named any more stays as it is"),
-    row(Organization, "members", Changes, NoOp, RECORDED),
+    row(Organization, "members", Changes, NoOp, "other people may read, write or approve through the API, as their roles say"),
 ];
