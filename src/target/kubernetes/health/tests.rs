@@ -1,0 +1,156 @@
+//! What is asked of a server to judge a fleet, and what is kept of its answers.
+
+use std::cell::RefCell;
+use std::future::ready;
+
+use serde_json::json;
+
+use super::*;
+use crate::plan::preflight::{Extras, Permission, permissions};
+
+/// What a server answers, by kind, and what it was asked for.
+struct Server {
+    objects: BTreeMap<&'static str, Vec<Value>>,
+    refused: BTreeMap<&'static str, u16>,
+    asked: RefCell<Vec<String>>,
+}
+
+impl Server {
+    fn list(&self, kind: &'static Kind) -> Listed {
+        self.asked.borrow_mut().push(format!("{} {}", kind.kind, kind.selector));
+        let attempted = format!("list objects of kind {}", kind.kind);
+        match self.refused.get(kind.kind) {
+            Some(&code) => Err(KubeError::Refused { attempted, code, reason: "no".to_owned() }),
+            None => {
+                let objects = self.objects.get(kind.kind).into_iter().flatten();
+                Ok(objects.filter_map(|object| kept(kind, object)).collect())
+            }
+        }
+    }
+
+    async fn see(&self, wanted: &Wanted) -> Result<FleetSeen, KubeError> {
+        self.asked.borrow_mut().clear();
+        let wanted = [(cluster(), wanted.clone())].into();
+        see(|kind| ready(self.list(kind)), &wanted).await
+    }
+}
+
+fn cluster() -> ResourceKey {
+    "Cluster/acme/orders".to_owned().try_into().unwrap()
+}
+
+fn object(name: &str, namespace: &str, status: &Value) -> Value {
+    let labels = json!({"strimzi.io/cluster": "orders", "app": "strimzi"});
+    json!({"metadata": {"name": name, "namespace": namespace, "labels": labels}, "status": status})
+}
+
+fn healthy() -> (Server, Wanted) {
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}], "readyReplicas": 1});
+    let of = |name| vec![object(name, "kafka-acme--orders", &ready), object(name, "theirs", &ready)];
+    let gateway = object("kafka", "streamfleet", &json!({"addresses": [{"value": "gw.example.net"}]}));
+    let objects = [
+        ("Deployment", vec![object("strimzi-cluster-operator", "ops", &ready)]),
+        ("Kafka", of("orders")),
+        ("KafkaNodePool", of("broker")),
+        ("Pod", of("orders-broker-0")),
+        ("Gateway", vec![gateway]),
+    ];
+    let server = Server { objects: objects.into(), refused: BTreeMap::new(), asked: RefCell::default() };
+    let wanted = Wanted {
+        namespace: "kafka-acme--orders".to_owned(),
+        cluster: "orders".to_owned(),
+        ..Wanted::default()
+    };
+    (server, wanted)
+}
+
+#[tokio::test]
+async fn no_more_is_asked_than_it_takes() {
+    let (mut server, mut wanted) = healthy();
+    let seen = server.see(&wanted).await.unwrap();
+    assert_eq!(server.asked.borrow().len(), 7, "{:?}", server.asked);
+    assert_eq!(
+        seen.operator,
+        Operator::Found { name: "ops/strimzi-cluster-operator".into(), wanted: 1, ready: 1 }
+    );
+    let of_ours = &seen.clusters[&cluster()];
+    assert_eq!((of_ours.objects.len(), of_ours.pods.as_ref().unwrap().len()), (3, 1));
+    assert_eq!(of_ours.storage_classes, None);
+
+    wanted.gateway = Some(("streamfleet".to_owned(), "kafka".to_owned()));
+    server.objects.insert("Pod", vec![object("orders-broker-0", "kafka-acme--orders", &json!({}))]);
+    let seen = server.see(&wanted).await.unwrap();
+    assert_eq!(seen.gateway.as_deref(), Some("gw.example.net"));
+    assert_eq!(seen.unserved, None);
+    assert!(seen.clusters[&cluster()].storage_classes.is_some());
+    assert_eq!(server.asked.borrow().len(), 7 + 3, "why a pod isn't ready, and the Gateway");
+
+    server.objects.remove("Deployment");
+    wanted.deleting = true;
+    assert_eq!(server.see(&wanted).await.unwrap().operator, Operator::Missing);
+    assert_eq!(
+        server.asked.borrow().len(),
+        7 + 3 + 1 + LEFT.len(),
+        "an operator elsewhere, and what is left"
+    );
+}
+
+#[tokio::test]
+async fn a_gateway_without_an_address_is_seen_with_what_its_controller_says() {
+    let (mut server, mut wanted) = healthy();
+    wanted.gateway = Some(("streamfleet".to_owned(), "kafka".to_owned()));
+    let conditions = json!([{"type": "Accepted", "status": "True", "message": "fine"},
+        {"type": "Programmed", "status": "False", "message": "no address is left"}]);
+    let mut gateway = object("kafka", "streamfleet", &json!({"conditions": conditions}));
+    gateway["metadata"]["creationTimestamp"] = "2026-11-21T11:00:00Z".into();
+    server.objects.insert("Gateway", vec![gateway]);
+    let seen = server.see(&wanted).await.unwrap();
+    let unserved = Unserved {
+        gateway: "streamfleet/kafka".to_owned(),
+        made: Some("2026-11-21T11:00:00Z".parse().unwrap()),
+        says: Some("no address is left".to_owned()),
+    };
+    assert_eq!((seen.gateway, seen.unserved), (None, Some(unserved)));
+}
+
+#[test]
+fn every_kind_may_be_listed_with_the_role_that_is_printed() {
+    let some = [&OPERATOR, &ANY_OPERATOR, &EVENT, &CLASS, &GATEWAY];
+    for Kind { kind, resource, .. } in ALWAYS.into_iter().chain(some).chain(&LEFT) {
+        let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let is_it = |it: Permission| (it.group, it.resource, it.verb) == (group, plural, "list");
+        assert!(permissions(Extras::default()).into_iter().any(is_it), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_server_does_not_show_is_unknown_and_said() {
+    let (mut server, wanted) = healthy();
+    let partly = "how clusters are can't be told in full";
+    for (refused, clusters, message) in [
+        (
+            vec![("Pod", 403)],
+            1,
+            "the user of the fleet's `kubeconfig` may not list Pod objects; allow it `list` on `pods` by a ClusterRole",
+        ),
+        (
+            vec![("Pod", 403), ("StrimziPodSet", 403)],
+            0,
+            "the user of the fleet's `kubeconfig` may not list StrimziPodSet objects; allow it `list` on `strimzipodsets.core.strimzi.io` by a ClusterRole",
+        ),
+        (
+            vec![("Kafka", 500)],
+            0,
+            "cannot list objects of kind Kafka: the server refused it with 500 no; see to what the server says, then do it again",
+        ),
+    ] {
+        server.refused = refused.iter().copied().collect();
+        let seen = server.see(&wanted).await.unwrap();
+        assert_eq!((seen.clusters.len(), seen.hidden.len()), (clusters, refused.len()));
+        assert_eq!(seen.hidden[0].message, format!("{partly}: {message}"));
+    }
+    server.refused = [("Deployment", 403)].into();
+    assert_eq!(server.see(&wanted).await.unwrap().operator, Operator::Unknown);
+    server.refused = [("User", 403), ("Kafka", 401)].into();
+    assert!(server.see(&wanted).await.unwrap_err().is_code(401), "who isn't known sees nothing");
+}
