@@ -99,11 +99,14 @@ fn same_secret(before: &Value, after: &Value) -> bool {
     }
 }
 
-/// How much a value is: a number, a size as Kubernetes writes it, or a version.
+/// How much a value is: a number, a size as Kubernetes writes it, a version, or a level of pod security.
 fn magnitude(value: &Value) -> Option<Vec<f64>> {
     match value {
         Value::Number(number) => Some(vec![number.as_f64()?]),
-        Value::String(text) => quantity(text).map(|size| vec![size]).or_else(|| version(text)),
+        Value::String(text) => {
+            let size = || quantity(text).map(|size| vec![size]);
+            size().or_else(|| version(text)).or_else(|| pod_security(text).map(|level| vec![level]))
+        }
         _ => None,
     }
 }
@@ -114,6 +117,13 @@ fn quantity(text: &str) -> Option<f64> {
     let (number, suffix) = text.split_at(end);
     let (_, factor) = QUANTITY_SUFFIXES.iter().find(|(name, _)| *name == suffix)?;
     Some(number.parse::<f64>().ok()? * factor)
+}
+
+/// How strict a level of Kubernetes' pod security is.
+fn pod_security(text: &str) -> Option<f64> {
+    [("privileged", 0.0), ("baseline", 1.0), ("restricted", 2.0)]
+        .into_iter()
+        .find_map(|(name, level)| (name == text).then_some(level))
 }
 
 /// The numbers of a version, such as `4.3.1` or `4.3-IV0`.

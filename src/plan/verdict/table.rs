@@ -311,7 +311,7 @@ pub(super) const TABLE: &[Row] = &[
     row("Namespace", "/metadata/annotations/**", CHANGES, NoOp, ""),
     // Pods that are made by an operator which doesn't know of it yet would be refused: so it waits as a restart does, for whatever
     // the operator restarts first.
-    row("Namespace", "/metadata/labels/pod-security.kubernetes.io~1enforce", CHANGES, RollingRestart, "pods that are made from now on have to fit pod security `{after}`"),
+    row("Namespace", "/metadata/labels/pod-security.kubernetes.io~1enforce", UP, RollingRestart, "pods that are made from now on have to fit pod security `{after}`"),
     row("Namespace", "/metadata/**", CHANGES, InPlace, ""),
     row("*", "/metadata/**", CHANGES, NoOp, ""),
 ];
