@@ -20,13 +20,16 @@ pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> Recor
         Some(_) => now,
         None => born,
     };
+    // A call that wrote what was there already changed nothing.
+    let is_as_before = || before.is_some_and(|before| is_current(world, resource, current, before));
+    let told = announced.changed.filter(|_| !is_as_before());
     // What was first applied stays; a field that an older version didn't know as one of them is added.
     let mut immutable = BTreeMap::clone(&current.immutable);
     immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
     RecordedResource {
         id: world.recorded.id_of(&resource.key),
         created_at: before.map_or(born, |before| before.created_at),
-        updated_at: announced.changed.unwrap_or(changed_at),
+        updated_at: told.unwrap_or(changed_at),
         protected: Safeguards::of(&resource.spec).protected,
         immutable,
         last_good: Some(LastGood::new(current.spec.clone(), resource.origin.clone())),

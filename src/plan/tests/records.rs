@@ -182,3 +182,13 @@ fn a_pool_that_is_gone_from_the_target_comes_back_with_no_smaller_disks() {
     };
     assert!(why.contains("200Gi") && why.contains("100Gi"), "{why}");
 }
+
+#[test]
+fn a_call_that_changed_nothing_leaves_the_record_as_it_is() {
+    let mut lab = Lab::with(&["orders"]);
+    let key: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
+    let told = crate::plan::Announced { made: None, changed: Some(lab.policy.now) };
+    lab.policy.announced.insert(key.clone(), told);
+    let plan = lab.plan();
+    assert_eq!((plan.remember.get(&key), plan.exit_code()), (None, 0));
+}
