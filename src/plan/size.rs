@@ -90,14 +90,12 @@ const OPERATORS: [&str; 4] = [
 /// The sizes on a fleet; none where no size changes.
 pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Option<Sizes> {
     let size = |step: &Step, body: Option<&Json>| body.map(|body| Size::of_object(&step.object.kind, body));
+    let (deletions, others): (Vec<_>, Vec<_>) = changes.iter().partition(|it| it.verb == Verb::Delete);
     // Nothing goes while a deletion waits. Of a resource that is repaired while its change waits, the change tells.
-    let goes = |change: &&Change| change.verb == Verb::Delete && change.waiting.is_empty();
-    let counts = |change: &&Change| goes(change) || change.verb != Verb::Delete;
-    let is_first = |(at, change): &(usize, &Change)| {
-        !changes.iter().take(*at).any(|before| before.resource == change.resource && counts(&before))
-    };
-    let counted = changes.iter().enumerate().filter(is_first).map(|(_, change)| change).filter(counts);
-    let resized = counted.filter_map(|change| {
+    let (going, staying): (Vec<_>, Vec<_>) = deletions.into_iter().partition(|it| it.waiting.is_empty());
+    let mut counted = BTreeSet::new();
+    let once = going.iter().chain(&others).copied().filter(|change| counted.insert(&change.resource));
+    let resized = once.filter_map(|change| {
         let steps = || change.steps.iter();
         let before = steps().filter_map(|step| size(step, step.before.as_ref())).sum();
         let after = steps().filter_map(|step| size(step, step.after.as_ref().map(|it| &it.body))).sum();
@@ -109,11 +107,13 @@ pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Opti
     }
     let mut desired = by_owner(site);
     // What goes may be rendered still, as it was last applied, and what stays though nothing names it may not be.
-    for waits in changes.iter().filter(|change| !counts(change) && !change.repair) {
-        let there = || waits.steps.iter().filter_map(|step| size(step, step.before.as_ref())).sum();
-        desired.entry(&waits.resource).or_insert_with(there);
+    for change in staying {
+        let there = || change.steps.iter().filter_map(|step| size(step, step.before.as_ref())).sum();
+        desired.entry(&change.resource).or_insert_with(there);
     }
-    desired.retain(|owner, _| !changes.iter().filter(goes).any(|change| change.resource == **owner));
+    for change in going {
+        desired.remove(&change.resource);
+    }
     // What a step doesn't touch is as it should be already.
     let cluster = |(change, part): &(&Change, SizeChange)| {
         let wanted = desired.get(&change.resource).copied().unwrap_or_default();
