@@ -4,7 +4,7 @@
 //! rendered into manifests, compared with what is recorded and observed into a plan, and executed. Everything
 //! between the snapshot and the plan is pure. `ARCHITECTURE.md` is the map.
 
-#![warn(missing_docs, unused, clippy::all)]
+#![warn(unused, clippy::all)]
 #![deny(unsafe_code)]
 
 // The pure core. clippy.toml bans disk, clock, environment and network here.
