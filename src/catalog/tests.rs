@@ -11,6 +11,7 @@ mod operators;
 mod properties;
 mod references;
 mod secrets;
+mod suspicion;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

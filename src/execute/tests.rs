@@ -3,6 +3,7 @@
 mod crash;
 mod outcome;
 mod planner;
+mod records;
 mod turn;
 
 use camino::{Utf8Path, Utf8PathBuf};

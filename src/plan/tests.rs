@@ -7,6 +7,7 @@ mod disruption;
 mod dry_run;
 mod foresee;
 mod gateway;
+mod guarded;
 mod index;
 mod look;
 mod modes;

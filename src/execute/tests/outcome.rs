@@ -7,11 +7,11 @@ use crate::catalog::{Approval, OpenedSecret, SecretMark};
 use crate::plan::Verb;
 use crate::spec::SourceId;
 
-fn texts(report: &Report) -> Vec<String> {
+pub fn texts(report: &Report) -> Vec<String> {
     report.failed.iter().map(|failure| format!("{failure}; {}", failure.hint)).collect()
 }
 
-fn done(report: &Report) -> Vec<(Verb, String)> {
+pub fn done(report: &Report) -> Vec<(Verb, String)> {
     report.done.iter().map(|done| (done.verb, done.resource.name.to_string())).collect()
 }
 

@@ -283,3 +283,29 @@ fn where_it_was_forgotten_what_ails_a_cluster_the_next_takes_the_certificate_whe
     lab.judged("c01", Status::Degraded);
     assert_eq!(running(&lab.plan()), [""; 0]);
 }
+
+/// A cluster that has never worked has nothing that a restart could disrupt.
+#[test]
+fn a_cluster_that_never_worked_takes_the_certificate_out_of_turn() {
+    let mut lab = behind_one_domain(&[10, 10]);
+    lab.domain("hmac:0000000000000002");
+    lab.judged("c15", Status::Failed);
+    let plan = lab.plan();
+    assert_eq!(running(&plan), ["acme/k.example.com", "acme/c00", "acme/c15"]);
+    assert_eq!(change(&plan, "Cluster/acme/c15").waiting, []);
+}
+
+/// One that is made gets the certificate from its beginning.
+#[test]
+fn a_cluster_that_is_made_meanwhile_takes_no_new_certificate() {
+    let mut lab = Lab { infra_type: "byok", ..Lab::new() };
+    lab.domain("hmac:0000000000000001");
+    lab.cluster("a", json!({}));
+    lab.settle();
+    lab.judged("a", Status::Healthy);
+    lab.domain("hmac:0000000000000002");
+    lab.cluster("new", json!({}));
+    let plan = lab.plan();
+    assert_eq!(change(&plan, "BaseDomain/acme/k.example.com").effects, [""; 0]);
+    assert_eq!(running(&plan), ["acme/k.example.com", "acme/a", "acme/new"]);
+}
