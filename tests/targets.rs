@@ -168,8 +168,8 @@ fn the_log_says_what_is_done_and_how_when_asked() {
     assert!(!quiet.err.contains("planned"), "{}", quiet.err);
     tree.run("apply tree --yes -vv").expect(0).says(&[
         "planned plan=",
-        "step fleet=acme/main resource=cluster acme/events verb=create object=Kafka",
-        "done fleet=\"acme/main\" resource=cluster acme/events verb=create",
+        "step fleet=acme/main resource=\"cluster acme/events\" verb=create object=\"Kafka",
+        "done fleet=\"acme/main\" resource=\"cluster acme/events\" verb=create",
     ]);
     let audit = tree.read(".streamfleet/state/audit.jsonl");
     assert!(audit.contains("created cluster acme/events"), "{audit}");

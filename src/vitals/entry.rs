@@ -82,11 +82,19 @@ impl Entry {
             let _ = match value {
                 _ if is_told => Ok(()),
                 Value::Text(value) => write!(line, " {faint}{name}={end}{value:?}"),
+                Value::Other(value) if is_several_words(value) => {
+                    write!(line, " {faint}{name}={end}{value:?}")
+                }
                 Value::Other(value) => write!(line, " {faint}{name}={end}{}", plain(value)),
             };
         }
         line
     }
+}
+
+/// Whether a value would not be read as one without quotes. One that brings its own is left as it is.
+fn is_several_words(value: &str) -> bool {
+    value.contains(char::is_whitespace) && !value.starts_with('"')
 }
 
 #[cfg(test)]
@@ -108,12 +116,12 @@ mod tests {
             ],
         };
         let said = "decided to update cluster acme/a: x 1 → 2 (acme/a.yaml:9)\\u{1b}[2J fleet=\"acme/eu\" \
-                    resource=cluster acme/a verb=update";
+                    resource=\"cluster acme/a\" verb=update";
         let author = r#"author="\u{202e}Ada \"A\"\u{7}""#;
         assert_eq!(entry.line(false), format!("{said} {author}"));
         entry.message = "waits: deletion_protection is on".to_owned();
         entry.fields.truncate(5);
-        let line = "waits: deletion_protection is on fleet=\"acme/eu\" resource=cluster acme/a verb=update \
+        let line = "waits: deletion_protection is on fleet=\"acme/eu\" resource=\"cluster acme/a\" verb=update \
                     file=\"acme/a.yaml\" line=9";
         assert_eq!(entry.line(false), line);
         entry.fields.truncate(1);

@@ -134,7 +134,7 @@ mod tests {
         let length = journald.recv(&mut bytes).unwrap();
         let heard = fields(&bytes[..length]);
         let expected = [
-            ("MESSAGE", "waits: a\\nb fleet=\"acme/eu\" resource=cluster acme/a plan=7"),
+            ("MESSAGE", "waits: a\\nb fleet=\"acme/eu\" resource=\"cluster acme/a\" plan=7"),
             ("PRIORITY", "4"),
             ("SYSLOG_IDENTIFIER", "streamfleet"),
             ("STREAMFLEET_TARGET", "streamfleet::vitals::journal::tests"),

@@ -32,7 +32,7 @@ fn a_fleet_loses_one_cluster_an_hour_in_however_many_rounds_and_processes() {
         |name: &str| specs.target().iter().any(|(path, _)| path.contains(&format!("kafka-acme--{name}/")));
     let is_gone = |serve: &Serve<'_>, name: &str| {
         serve.until(&format!("{name} is gone"), || (!is_there(name)).then_some(()));
-        serve.says(&["done", &format!("cluster acme/{name} "), "verb=delete"]);
+        serve.says(&["done", &format!("resource=\"cluster acme/{name}\" "), "verb=delete"]);
     };
     let serve = Serve::start(&specs.tree, SERVE);
     serve.says(&["done", "cluster acme/two"]);

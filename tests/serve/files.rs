@@ -133,7 +133,7 @@ fn many_files_at_once_are_all_seen() {
         .unwrap();
     }
     for number in [0, 7, 99, 100, 199] {
-        serve.says(&["done", &format!("resource=organization many-{number} ")]);
+        serve.says(&["done", &format!("resource=\"organization many-{number}\" ")]);
     }
     assert_eq!(serve.stop(), Some(0));
 }
