@@ -31,6 +31,16 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
     for (words, message, hint) in [
         ("explain clustre", "nothing to explain is called `clustre`", "did you mean `cluster`?"),
         (
+            "explain kafka_units",
+            "`kafka_units` doesn't say what it is a field of",
+            "did you mean `cluster.kafka_units`?",
+        ),
+        (
+            "explain storage.size_gib",
+            "`storage.size_gib` doesn't say what it is a field of",
+            "did you mean `cluster.advanced_config.storage.size_gib`?",
+        ),
+        (
             "explain topic",
             "nothing to explain is called `topic`",
             "there are: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config",

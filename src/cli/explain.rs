@@ -27,7 +27,7 @@ pub fn run(verb: &Explain, console: &mut Console) -> Result<u8, Failure> {
     let root = match kind {
         Some(kind) => describe::document(kind, kind.singular()),
         None if first == schema::CONFIG => crate::config::describe(schema::CONFIG),
-        None => return Err(unknown_root(first)),
+        None => return Err(unknown_root(&verb.field)),
     };
     let names: Vec<&str> = names.collect();
     let field = root.find(&names).map_err(|unknown| unknown_field(&unknown))?;
@@ -36,7 +36,23 @@ pub fn run(verb: &Explain, console: &mut Console) -> Result<u8, Failure> {
 }
 
 /// A plan is made by us and not by people, so its fields are only in its schema.
-fn unknown_root(name: &str) -> Failure {
+fn unknown_root(asked: &str) -> Failure {
+    let names: Vec<&str> = asked.split('.').collect();
+    let name = asked.split('.').next().unwrap_or_default();
+    let documents = Kind::ALL.map(|kind| describe::document(kind, kind.singular()));
+    let described = documents.into_iter().chain([crate::config::describe(schema::CONFIG)]);
+    let meant: Vec<Description> = described.filter_map(|root| root.meant_by(&names)).collect();
+    // The others are parts of something else, such as a quota.
+    let nearest = meant.iter().map(|field| field.path.len()).min();
+    let meant: Vec<String> = meant
+        .iter()
+        .filter(|field| Some(field.path.len()) == nearest)
+        .map(|field| format!("`{}`", field.path.join(".")))
+        .collect();
+    if !meant.is_empty() {
+        let failure = Failure::usage(format!("`{asked}` doesn't say what it is a field of"));
+        return failure.hint(format!("did you mean {}?", meant.join(" or ")));
+    }
     let roots = Kind::ALL.into_iter().map(Kind::singular).chain([schema::CONFIG]);
     schema::unknown_name("nothing to explain is called", name, roots)
 }

@@ -68,6 +68,12 @@ impl Description {
         }
     }
 
+    /// The field that somebody means who leaves out what it is in, and names it to the letter.
+    pub fn meant_by(&self, names: &[&str]) -> Option<Description> {
+        let (first, rest) = names.split_first()?;
+        self.below(first)?.find(rest).ok()
+    }
+
     fn unknown(&self, name: &str, fields: &[Description]) -> UnknownField {
         let near = || {
             let near = nearest(name, fields.iter().map(Description::name))?;
