@@ -59,7 +59,7 @@ pub use contest::{Contest, take_out};
 pub use display::{Reader, display, markdown, plain, plain_lines, reason, way_out};
 pub use dry_run::{DryRun, DryRuns, Questions};
 pub use fleet::{FleetPart, Quiet};
-pub use guard::DELETIONS_WINDOW;
+pub use guard::{DELETIONS_WINDOW, is_approval_id};
 pub use index::Index;
 pub use json::{InvalidPlan, schema};
 pub use model::{

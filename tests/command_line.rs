@@ -18,6 +18,23 @@ fn usage_mistakes_exit_with_64() {
 }
 
 #[test]
+fn what_is_no_approval_id_is_told_where_ids_are() {
+    let run = Tree::empty().run("approve k").expect(64);
+    let expected = "error: `k` is no id of steps that wait for approval\n  help: give the 12 hexadecimal digits that the plan \
+                    prints after `streamfleet approve`, then the tree: streamfleet plan shows what waits\n";
+    assert_eq!((run.out.as_str(), run.err.as_str()), ("", expected));
+}
+
+#[test]
+fn an_empty_folder_is_left_empty() {
+    let tree = Tree::empty();
+    for words in ["apply tree", "apply tree --yes"] {
+        tree.run(words).expect(0).says(&["Nothing to do: there are no resources."]);
+        assert_eq!(std::fs::read_dir(tree.path()).unwrap().count(), 0, "{words}");
+    }
+}
+
+#[test]
 fn every_verb_explains_itself() {
     let tree = Tree::empty();
     let mut all = String::new();

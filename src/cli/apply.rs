@@ -46,7 +46,7 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
         used.refuse()?;
     }
     // Whoever says no leaves nothing behind.
-    let access = match State::exists(&settings.state_dir) || verb.yes {
+    let access = match State::exists(&settings.state_dir) || (verb.yes && !is_empty(&settings)) {
         true => Access::Write,
         false => Access::ReadOnly,
     };
@@ -62,13 +62,18 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     }
     let look = match look.installation.state {
         Some(_) => look,
-        None if !ask => return Ok(exit_code(&look.round.plan, &Report::default())),
+        None if !look.round.plan.has_work() => return Ok(exit_code(&look.round.plan, &Report::default())),
         None => begin(&look, console)?,
     };
     used.remember(ask)?;
     let outcome = execute(&look)?;
     tell_outcome(&outcome, &look, console)?;
     Ok(exit_code(&look.round.plan, &outcome))
+}
+
+/// Whether a tree has no file at all, so that nothing of it is worth remembering. What can't be read says so later.
+fn is_empty(settings: &Settings) -> bool {
+    !settings.from_git && round::read(settings).is_ok_and(|documents| documents.files.is_empty())
 }
 
 /// A running `serve` has the state and applies by itself: its plan is shown, and nothing is done beside it.

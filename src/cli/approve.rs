@@ -9,6 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::round::{self, Access};
 use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
+use crate::plan::is_approval_id;
 use crate::round::Approved;
 
 /// Approve the guarded steps of one fleet, by the id that the plan prints beside them.
@@ -26,6 +27,13 @@ pub struct Approve {
 
 /// Runs the verb.
 pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
+    if !is_approval_id(&verb.id) {
+        let failure = Failure::usage(format!("`{}` is no id of steps that wait for approval", verb.id));
+        return Err(failure.hint(
+            "give the 12 hexadecimal digits that the plan prints after `streamfleet approve`, then the tree: streamfleet plan \
+             shows what waits",
+        ));
+    }
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
     let (approved, then) = match Running::of(&settings)? {

@@ -21,6 +21,11 @@ const SLACK: SignedDuration = SignedDuration::from_mins(5);
 /// How much of a digest names a guard: 48 bits, for a person to copy.
 const ID_LENGTH: usize = 12;
 
+/// Whether a text has the form of what a person gives to approve something.
+pub fn is_approval_id(text: &str) -> bool {
+    text.len() == ID_LENGTH && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// Makes the guarded changes that are more than the policy allows wait for approval, and says which.
 ///
 /// Changes that wait for something else are no part of it: an approval covers exactly what then runs. One for anything else
