@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use super::{Unshown, find_cluster};
-use crate::catalog::{Hold, Status};
+use crate::catalog::{Absence, Hold, Status};
 use crate::health::objects::{self, Drifted, Objects};
 use crate::interface::{self, Standing};
 use crate::names::{FleetKey, ResourceKey};
@@ -69,8 +69,11 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
     let fleet = round.fleet_of(&cluster);
     let drifted = drifted(change);
     let objects = round.sight(&cluster, runtime).map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
+    let absence = checked.catalog.absent.get(&cluster);
+    let is_named = !matches!(absence, Some(Absence::Removed | Absence::Suspicious { .. }));
+    let spec = change.and_then(|it| it.origin.clone()).or(resource.map(|it| it.origin.clone())).or_else(good);
     let mut page = Page {
-        spec: change.and_then(|it| it.origin.clone()).or(resource.map(|it| it.origin.clone())).or_else(good),
+        spec: spec.filter(|_| is_named),
         status,
         reason,
         since: since.map(interface::timestamp),

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 
-use super::{ORDERS, SERVE, brokers, pool, units};
+use super::{ORDERS, SANDBOX, SERVE, brokers, pool, units};
 use crate::support::Tree;
 use crate::support::serve::Serve;
 
@@ -189,5 +189,32 @@ fn what_there_is_at_first_is_told_and_what_is_mended() {
     fs::create_dir(tree.beside("empty")).unwrap();
     let serve = Serve::start(&tree, "serve --specs empty --state-dir other --output-dir elsewhere");
     serve.says(&["there are no specs in ", "/empty", "name the folder of the specs by `--specs`"]);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_file_that_was_removed_can_be_put_back_before_its_cluster_goes() {
+    let tree = Tree::example("quickstart");
+    let serve = Serve::start(&tree, SERVE);
+    serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
+    tree.remove(SANDBOX);
+    serve.says(&["cluster acme/sandbox", "no file names it any more"]);
+    let page = tree.run("why sandbox tree --state-dir state --output-dir output").expect(0).out;
+    // The times, of which only the moment isn't known.
+    let words = |line: &str| -> String {
+        let of = |word: &str| {
+            if word.ends_with('Z') && word.contains('T') { "…".to_owned() } else { word.to_owned() }
+        };
+        line.split_whitespace().map(of).collect::<Vec<_>>().join(" ")
+    };
+    let lines: Vec<String> = page.lines().map(words).collect();
+    for expected in [
+        "spec no file names it",
+        "plan would delete it",
+        "waits: no file names it any more, which counts from … on, should it last",
+        "next to keep it: put its spec file back; otherwise it is deleted from … on",
+    ] {
+        assert!(lines.iter().any(|line| line == expected), "{expected}\n{page}");
+    }
     assert_eq!(serve.stop(), Some(0));
 }

@@ -278,6 +278,10 @@ pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String>
         Waiting::Flapping { .. } => {
             "to end it: make whoever changes it stop, or change the spec to what it should be".to_owned()
         }
+        Waiting::Absence { until } if change.verb == Verb::Delete && change.waiting.len() == 1 => {
+            format!("to keep it: put its spec file back; otherwise it is deleted from {until:.0} on")
+        }
+        Waiting::Absence { .. } if change.verb == Verb::Delete => "to keep it: put its spec file back".to_owned(),
         Waiting::Held(
             Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. } | Hold::Dependency { .. },
         )

@@ -207,3 +207,18 @@ fn every_wait_says_for_what_and_the_way_out() {
       to have it as the spec says: make autoscaler leave it alone
     "#);
 }
+
+#[test]
+fn what_is_missing_for_a_moment_is_kept_by_its_file() {
+    let until: jiff::Timestamp = "2026-11-21T12:00:30Z".parse().unwrap();
+    let cluster: ResourceKey = "Cluster/acme/sandbox".to_owned().try_into().unwrap();
+    let mut change = mention(&cluster, None);
+    change.verb = Verb::Delete;
+    change.waiting = vec![Waiting::Absence { until }];
+    let told = |change: &Change| way_out(change, &Waiting::Absence { until }, "specs");
+    let expected = "to keep it: put its spec file back; otherwise it is deleted from 2026-11-21T12:00:30Z on";
+    assert_eq!(told(&change).as_deref(), Some(expected));
+    // Where it waits for something else, too, nobody knows when.
+    change.waiting.push(Waiting::Protected);
+    assert_eq!(told(&change).as_deref(), Some("to keep it: put its spec file back"));
+}
