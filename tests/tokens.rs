@@ -282,6 +282,33 @@ fn a_daemon_refuses_what_is_no_order_and_answers_others() {
     assert_eq!(serve.stop(), Some(0));
 }
 
+/// Beside `serve` and without it alike.
+fn refuses_acne(tree: &Tree) {
+    let before = listed(tree, "").len();
+    let create = |organization: &str| {
+        let words =
+            format!("token create tree --name ci --owner ada@example.com --organization {organization}");
+        tree.run(&words).expect(64)
+    };
+    let run = create("acne");
+    let expected = "error: there is no organization `acne` in the specs\n  help: did you mean `acme`?\n";
+    assert_eq!((run.out.as_str(), run.err.as_str()), ("", expected));
+    let expected = "error: there is no organization `somebody-else` in the specs\n  help: describe the organization first; \
+                    `streamfleet get organizations` lists those that there are\n";
+    assert_eq!(create("somebody-else").err, expected);
+    assert_eq!(listed(tree, "").len(), before, "none was made");
+}
+
+#[test]
+fn a_token_for_an_organization_that_there_is_not_is_refused() {
+    let tree = Tree::example("quickstart");
+    tree.run(CREATE).expect(0);
+    refuses_acne(&tree);
+    // What can't be read may describe it.
+    tree.write("broken.yaml", "kind: [\n");
+    tree.run("token create tree --name ci --owner ada@example.com --organization acne").expect(0);
+}
+
 #[test]
 fn who_makes_a_token_that_is_good_for_less_is_told() {
     let tree = Tree::example("quickstart");
@@ -344,7 +371,8 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
             format!("token create tree --name ci --owner ada@example.com --organization {organization}");
         tree.run(&words).expect(0).err.contains("warning: ada@example.com is no member of organization")
     };
-    assert_eq!([told("one"), told("two"), told("three")], [false, true, true]);
+    assert_eq!([told("one"), told("two")], [false, true]);
+    refuses_acne(&tree);
     // Who is taken out is out with the next plan.
     tree.write(file, text.replace("viewer@", "another@"));
     serve.until("the members are others", || knows("acme", "another@"));

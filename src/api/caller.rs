@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,11 +14,12 @@ use uuid::Uuid;
 
 use super::Made;
 use super::writing::Written;
-use crate::catalog::{Catalog, Resource};
+use crate::catalog::{Catalog, Recorded, Resource};
 use crate::interface;
-use crate::names::{Identifier, ResourceKey};
+use crate::names::{Identifier, Kind, ResourceKey};
 use crate::source::Author;
-use crate::spec::{Organization, Role, Spec};
+use crate::spec::describe::nearest;
+use crate::spec::{Documents, Organization, Role, Spec};
 use crate::state::{Reach, TOKEN_DAYS, Token, TokenOrder, is_same_email};
 
 pub use crate::state::Access;
@@ -416,6 +417,32 @@ pub fn shortfall_by_plan(
     let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
     let organizations = organizations(&round.checked.catalog, token);
     shortfall(token, &super_users, with_pending(organizations, pending))
+}
+
+/// Why a token for an organization that there is not is refused, and what to do next; none where there is such a one, or was.
+pub fn missing_organization(
+    reach: &Reach,
+    documents: &Documents,
+    recorded: &Recorded,
+) -> Option<(String, String)> {
+    let Reach::Organization(named) = reach else { return None };
+    let files = || documents.files.values();
+    let described = documents.documents().map(|document| &document.key);
+    let invalid = files().flat_map(|file| &file.invalid).map(|document| &document.key);
+    let known = described.chain(invalid).chain(recorded.resources.keys());
+    let known: BTreeSet<&Identifier> =
+        known.filter(|key| key.kind == Kind::Organization).map(|key| &key.organization).collect();
+    // What can't be read may describe it.
+    let is_hidden = files().any(|file| !file.unreadable.is_empty());
+    if named.as_str() == Identifier::ROOT || known.contains(named) || is_hidden {
+        return None;
+    }
+    let hint = match nearest(named.as_str(), known.iter().map(|known| known.as_str())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "describe the organization first; `streamfleet get organizations` lists those that there are"
+            .to_owned(),
+    };
+    Some((format!("there is no organization `{named}` in the specs"), hint))
 }
 
 /// What somebody should know who made a token that is good for less than it was asked for; none where it is good for all of

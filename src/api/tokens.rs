@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::answer::{Answer, Problem};
-use super::caller::shortfall_by_plan;
+use super::caller::{missing_organization, shortfall_by_plan};
 use super::commands::{Answered, Words, blocking, unknown};
 use super::desk::{Desk, Made};
 use super::socket::Peer;
@@ -58,6 +58,13 @@ async fn create(
         )
     })?;
     blocking(move || {
+        let planned = desk.made();
+        let missing = planned.and_then(|plan| {
+            missing_organization(&order.organization, &plan.documents, &plan.round.checked.recorded)
+        });
+        if let Some((why, hint)) = missing {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, why).hint(hint));
+        }
         let made = state.add_token(order, &by, Timestamp::now())?;
         // Where nothing was planned yet, nobody knows.
         let lacks = |plan: Made| shortfall_by_plan(&made.token, &plan, &BTreeMap::new());

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::api::caller::{SuperUsers, organizations, shortfall};
+use crate::api::caller::{SuperUsers, missing_organization, organizations, shortfall};
 use crate::api::tokens::Shown;
 use crate::cli::console::Console;
 use crate::cli::exit;
@@ -17,7 +17,8 @@ use crate::cli::settings::{Settings, TreeArgs};
 use crate::cli::{command, why};
 use crate::interface;
 use crate::names::Identifier;
-use crate::round::Installation;
+use crate::round::{Checked, Installation};
+use crate::spec::Documents;
 use crate::state::{Access, MOST_TOKEN_DAYS, NotAdded, Reach, Revoked, State, TOKEN_DAYS, Token, TokenOrder};
 
 /// Make, list and revoke the tokens that callers of the API show.
@@ -103,10 +104,17 @@ fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
         }
         None => {
             let installation = round::open(&settings, round::Access::Write, console)?;
+            let checked = check(&installation, &settings);
+            let missing = checked.as_ref().and_then(|(documents, checked)| {
+                missing_organization(&order.organization, documents, &checked.recorded)
+            });
+            if let Some((why, hint)) = missing {
+                return Err(Failure::usage(why).hint(hint));
+            }
             let shown = made(&installation, order)?;
             verb.show(&shown, &settings, console)?;
-            // It takes a while, and whoever doesn't wait has the token.
-            lacks(&installation, &settings, &shown.kept).iter().for_each(|lacks| console.warn(lacks));
+            let lacks = checked.and_then(|(_, checked)| lacks(&checked, &settings, &shown.kept));
+            lacks.iter().for_each(|lacks| console.warn(lacks));
         }
     }
     Ok(exit::OK)
@@ -124,10 +132,15 @@ fn made(installation: &Installation, order: TokenOrder) -> Result<Shown, Failure
     Ok(made.into())
 }
 
-/// What a token lacks by the specs, where they can be read.
-fn lacks(installation: &Installation, settings: &Settings, token: &Token) -> Option<String> {
+/// The specs, where they can be read.
+fn check(installation: &Installation, settings: &Settings) -> Option<(Documents, Checked)> {
     let documents = round::read(settings).ok()?;
     let checked = installation.check(&documents, Timestamp::now()).ok()?;
+    Some((documents, checked))
+}
+
+/// What a token lacks by the specs.
+fn lacks(checked: &Checked, settings: &Settings, token: &Token) -> Option<String> {
     let super_users = SuperUsers::of(&settings.config.api.super_user_emails);
     shortfall(token, &super_users, organizations(&checked.catalog, token))
 }
