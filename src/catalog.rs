@@ -152,8 +152,7 @@ pub enum Absence {
     /// Its file was removed or no longer contains it, every file that could contain it is readable, and
     /// nothing hints at a mistake, now or when it was first missing.
     Removed,
-    /// It may be in a file that can't be read, or its document can't be typed and the record has no spec of
-    /// it.
+    /// It may be in a file that can't be read; or its document can't be typed and the record has no spec.
     Unknown { unreadable: Origin },
     /// Something hints at a mistake, or did when it was first missing: its file is empty, a new resource may
     /// be what it became, or an error may be about it. Deleting it needs approval.
@@ -257,8 +256,7 @@ pub struct ClusterDomain {
 
 impl ClusterDomain {
     /// Returns the host name of a broker, with Strimzi's placeholder `{nodeId}` for its number:
-    /// `broker-{nodeId}--<cluster>.<domain>`. It is one label deep so that one wildcard certificate covers
-    /// all brokers.
+    /// `broker-{nodeId}--<cluster>.<domain>`. It is one label deep, so one wildcard certificate is enough.
     pub fn broker_host_template(&self, cluster: &Identifier) -> String {
         format!("broker-{{nodeId}}--{cluster}.{}", self.domain)
     }

@@ -45,8 +45,8 @@ fn is_gone(draft: &Draft, key: &ResourceKey) -> bool {
 /// Checks the removed resources again, once all problems of the tree are known.
 ///
 /// An error isn't always reported where its cause is: half of a rename, a typo in the name in a file that was
-/// moved. So while there is an error in a file that may contain an organization's documents, none of its
-/// deletions is clean.
+/// moved. So while a file that may contain an organization's documents has an error, none of its deletions is
+/// clean.
 pub(super) fn reconsider(draft: &mut Draft) {
     let removed = draft.absent.iter().filter(|(key, absence)| {
         let is_going = draft.record(key).is_some_and(|record| record.deleting);

@@ -47,8 +47,7 @@ fn not_made(bucket: Option<&str>, region: Option<&str>, account: Option<&CloudAc
     Finding::new(CREATE, "not made here", problem)
 }
 
-/// Returns the AWS CLI command that creates a bucket. `us-east-1` is the one region that AWS refuses as a
-/// `LocationConstraint`.
+/// Returns the AWS CLI command that creates a bucket. AWS refuses `us-east-1` as a `LocationConstraint`.
 fn command(bucket: &str, region: Option<&str>, account: Option<&CloudAccount>) -> String {
     let region = region.filter(|region| is_word(region)).unwrap_or("REGION");
     let create = format!("aws s3api create-bucket --bucket {bucket} --region {region}");

@@ -228,8 +228,7 @@ fn growing(
     growing
 }
 
-/// Returns a cluster under the same limits whose units are unknown. Until they are known, nothing may grow
-/// beside it.
+/// Returns a cluster of unknown units under the same limits. Until they are known, nothing may grow there.
 fn unknown_neighbour(
     draft: &Draft,
     unknown: &[(&ResourceKey, &Applied)],
@@ -323,8 +322,7 @@ impl Use {
     }
 }
 
-/// Returns whether a resource without a document stays: it may be missing by mistake, or is protected or
-/// suspended.
+/// Returns whether a resource without a document stays: missing by mistake, protected or suspended.
 fn stays(draft: &Draft, key: &ResourceKey) -> bool {
     match draft.absent.get(key) {
         Some(Absence::Removed) => {

@@ -1,5 +1,4 @@
-//! Checks that the certificates of base domains are well-formed, currently valid and cover the hosts of their
-//! clusters.
+//! Checks that certificates of base domains are well-formed, valid now and cover the hosts of their clusters.
 
 use std::collections::BTreeMap;
 
@@ -56,8 +55,7 @@ fn parse(draft: &Draft, document: &Document, spec: &BaseDomain) -> Result<Certif
     })
 }
 
-/// Returns whether the certificate differs from the applied one. If the record of that is lost, it counts as
-/// unchanged.
+/// Returns whether the certificate differs from the applied one. If that is lost, it counts as unchanged.
 fn is_changed(draft: &Draft, key: &ResourceKey, spec: &BaseDomain) -> bool {
     match (draft.record(key), draft.last_good(key)) {
         (None, _) => true,

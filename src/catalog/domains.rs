@@ -55,8 +55,7 @@ pub(super) fn check(draft: &mut Draft) {
             owned.insert(key.clone());
             continue;
         };
-        // It stays as it was applied, with its host names, so other organizations may not have it or anything
-        // below it.
+        // It stays as it was applied, with its host names, so others may not have it or anything below it.
         if draft.record(key).is_some() {
             held.push(key.clone());
         }
@@ -111,8 +110,7 @@ fn only_organization<'d>(draft: &'d Draft<'_>) -> Option<&'d Identifier> {
     others.all(|other| other == first).then_some(first)
 }
 
-/// The granted domains, with reversed labels, and the organizations that each is granted to. A grant includes
-/// everything below.
+/// The granted domains, which include all below them, with reversed labels; and their organizations.
 struct Grants(BTreeMap<String, BTreeSet<Identifier>>);
 
 impl Grants {
@@ -130,8 +128,7 @@ impl Grants {
         Grants(grants)
     }
 
-    /// Returns the grants that cover a domain, longest first: the length of the granted name, and its
-    /// organizations.
+    /// Returns the grants that cover a domain, longest first: the length of the name, and its organizations.
     fn covering(&self, domain: &Domain) -> impl Iterator<Item = (usize, &BTreeSet<Identifier>)> {
         let own = reversed(domain.as_str());
         let ends: Vec<usize> = own.match_indices('.').map(|(end, _)| end + 1).collect();

@@ -1,5 +1,4 @@
-//! The catalog under construction: the document of each resource, its problems, and the spec that is finally
-//! used.
+//! The catalog under construction: the document of each resource, its problems, and the spec that is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -220,8 +219,8 @@ impl<'a> Draft<'a> {
         self.recorded.resources.get(key)
     }
 
-    /// Returns the spec that was last applied; none if nothing was, or if the record of it is lost or too old
-    /// to read.
+    /// Returns the spec that was last applied; none if there is none or its record is lost or too old to
+    /// read.
     pub fn last_good(&self, key: &ResourceKey) -> Option<&Spec> {
         self.last_good.get(key)?.spec.as_ref()
     }

@@ -54,6 +54,8 @@ impl Owners {
     }
 }
 
+/// Returns the organizations that own the top folders of their names.
+///
 /// An Organization document counts only in an administrator's file; otherwise the owners of one folder could
 /// claim another. Names that occur only in documents in doubtful folders are included too, so that doubt
 /// closes a folder and never opens it. So are the names of deleted organizations: their folders still have

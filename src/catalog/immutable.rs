@@ -15,8 +15,7 @@ const INFRASTRUCTURE: &str = "/infrastructure";
 const TENANCY_MODE: &str = "/tenancy_mode";
 const CLUSTER_TYPE: &str = "/cluster_type";
 const INFRA_TYPE: &str = "/infra_type";
-/// Whatever applies a fleet's folder deletes manifests that are no longer in it, so moving them would delete
-/// the clusters.
+/// Whatever applies a fleet's folder deletes manifests that are no longer in it, so a move deletes clusters.
 const PATH: &str = "/advanced_config/path";
 const PROFILE: &str = "/advanced_config/profile";
 const STORAGE_CLASS: &str = "/advanced_config/storage/class";
@@ -31,8 +30,7 @@ pub const CLUSTER_UID: &str = "/cluster_uid";
 const NEW_CLUSTER: &str =
     "describe a new cluster beside it, move the data with MirrorMaker 2, then remove this one";
 
-/// Returns the immutable fields of a kind. The identifying ones are not included: another name makes another
-/// resource.
+/// Returns the immutable fields of a kind. Identifying fields aren't included: they make another resource.
 pub fn immutable_pointers(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Cluster => &[INFRASTRUCTURE, TENANCY_MODE, CLUSTER_TYPE, PROFILE, STORAGE_CLASS],
@@ -211,8 +209,7 @@ fn domain_in_use(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) 
 /// A private Gateway that becomes public exposes every cluster behind it, so each cluster has to agree.
 fn opened_gateway(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
     let is_private = |fleet: &Fleet| fleet.advanced_config.gateway.as_ref().map(|gateway| gateway.private);
-    // A Gateway that was already public is no change. One that wasn't configured before may still exist and
-    // be private.
+    // A Gateway that was already public is no change. One that wasn't configured may still exist, as private.
     if is_private(before) == Some(false) || is_private(now) != Some(false) {
         return None;
     }

@@ -28,8 +28,7 @@ pub struct Recorded {
     pub generations: BTreeMap<ResourceKey, u32>,
     /// Ids found on targets for resources that aren't recorded, as after the registry was lost.
     pub remembered_ids: BTreeMap<ResourceKey, Uuid>,
-    /// The resources that an API call removed from the specs: their absence is no mistake. Kept in memory
-    /// only.
+    /// The resources that an API call removed from the specs, so their absence is no mistake. In memory only.
     pub removed: BTreeSet<ResourceKey>,
     pub fleets: BTreeMap<FleetKey, RecordedFleet>,
     pub approvals: Vec<Approval>,
@@ -49,7 +48,7 @@ struct Shared {
 }
 
 impl Records {
-    /// Returns the digest of the records and `other`, computed on first use. `make` must depend on these two
+    /// Returns the digest of the records and `other`, computed on first use. `make` must depend on these
     /// alone.
     pub fn digest_with(&self, other: Vec<u8>, make: impl FnOnce(&[u8]) -> Digest) -> Digest {
         // A poisoned lock is safe to use: only whole values are assigned.
@@ -227,8 +226,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Returns a resource's spec as it would be recorded. It is cached for specs that equal the last applied
-    /// one, which most do.
+    /// Returns a resource's spec as it would be recorded; cached for specs that equal the last applied one.
     pub fn of(key: &ResourceKey, spec: &Spec, recorded: Option<&RecordedResource>) -> Self {
         let write = || {
             let value = spec.redacted();
@@ -333,8 +331,7 @@ impl Recorded {
         if let Some(resource) = self.resources.get(key) {
             return resource.id;
         }
-        // A resource that was deleted and is recreated gets a new id, even if its retained namespace still
-        // carries the old one.
+        // A recreated resource gets a new id, even if its retained namespace still carries the old one.
         if let (Some(id), None) = (self.remembered_ids.get(key), self.generations.get(key)) {
             return *id;
         }

@@ -43,8 +43,8 @@ impl Outcome {
         self.waits.get_or_insert(hold);
     }
 
-    /// Follows one reference. A target that is named and can't be used adds no finding: its own problem is
-    /// reported already.
+    /// Follows one reference. A target that can't be used yet adds no finding: its problem is reported
+    /// already.
     fn follow<'d>(
         &mut self,
         draft: &'d Draft,
@@ -269,8 +269,7 @@ fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &Re
 }
 
 /// Returns a mismatch between a cluster's `private_access` and its fleet's Gateway: the cluster's value, and
-/// the problem. One Gateway can't be both private and public, and a change of one cluster's document must not
-/// make it public.
+/// the problem. One Gateway can't be both, and one cluster's document must not make it public.
 fn gateway_mismatch(cluster: &Cluster, fleet: &Fleet) -> Option<(bool, Problem)> {
     let config = &cluster.advanced_config;
     let gateway = fleet.advanced_config.gateway.as_ref()?;
@@ -307,8 +306,8 @@ fn unknown_version(version: &str) -> Option<Finding> {
     Some(Finding::new("/advanced_config/version", "not a supported version", problem))
 }
 
-/// If every copy had to be in sync, no broker could be away: each restart would stop all writes, so Strimzi
-/// would restart none.
+/// If every copy had to be in sync, each restart of a broker would stop all writes, and Strimzi restarts
+/// none.
 fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
     let config = &cluster.advanced_config;
     let wanted = config.config.number("min.insync.replicas")?;

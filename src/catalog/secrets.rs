@@ -29,7 +29,7 @@ pub enum OpenedSecret {
         /// The reason, as the end of a sentence: `no identity here opens it`.
         reason: String,
     },
-    /// It was opened and must not be used here: it was sealed for another field, or is a link out of the
+    /// It was opened and must not be used here: it was sealed for another field, or its link leaves the
     /// folder.
     Refused(Problem),
 }

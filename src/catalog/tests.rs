@@ -244,8 +244,7 @@ fn opened(value: Option<String>) -> OpenedSecret {
     }
 }
 
-/// Parses a file's text. A document that begins with `INVALID` has only an identity; one that begins with
-/// `UNREADABLE` has none.
+/// Parses a file. A document that begins with `INVALID` has only an identity, `UNREADABLE` not even that.
 fn parse(path: &SpecPath, text: &str) -> ParsedFile {
     let mut file = ParsedFile::default();
     let mut line = 1;

@@ -5,8 +5,7 @@ use std::cmp::Ordering;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KafkaVersion {
     pub version: &'static str,
-    /// The metadata version in its long form. It can't be lowered: brokers refuse metadata newer than their
-    /// own.
+    /// The metadata version in its long form. It can't be lowered: brokers refuse metadata newer than theirs.
     pub metadata: &'static str,
 }
 

@@ -47,8 +47,7 @@ impl Binding {
 pub enum NotOpened {
     /// It was sealed to an identity that is not in the keyring.
     NoIdentity,
-    /// It was sealed for another field or resource. Which one is not disclosed: it may be another
-    /// organization's.
+    /// It was sealed for another field or resource, which is not disclosed: it may be another organization's.
     Elsewhere,
     /// It is not a whole block of armour, or not in the format of `streamfleet secret encrypt`: the reason,
     /// as the end of a sentence.

@@ -15,6 +15,8 @@ pub fn is_sealed(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(envelope::BEGIN.as_bytes())
 }
 
+/// Seals a file to an age recipient.
+///
 /// # Errors
 /// If the recipient is no age recipient.
 pub fn seal_file(recipient: &str, bytes: &[u8]) -> Result<Vec<u8>, SecretError> {

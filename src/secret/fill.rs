@@ -9,8 +9,7 @@ use crate::names::Identifier;
 use crate::render::{Manifest, SecretEncoding, SecretSlot};
 use crate::spec::certificate::to_pkcs8_pem;
 
-/// Returns the object with its secrets filled in, in base64 as Kubernetes expects. It must be sent to the
-/// target only.
+/// Returns the object with its secrets, in base64 as Kubernetes expects. Send it to the target only.
 ///
 /// # Errors
 /// If a secret is unavailable, is not the one that was planned, or is a key that can't be converted. Then

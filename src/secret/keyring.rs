@@ -118,8 +118,7 @@ impl Keyring {
         Self::load(dir)?.ok_or_else(|| both_missing(dir))
     }
 
-    /// Creates keys in memory only, for checks that only plan. What is sealed to them is lost with the
-    /// process.
+    /// Creates keys in memory, for checks that only plan. What is sealed to them is lost with the process.
     ///
     /// # Errors
     /// If the system provides no randomness.
@@ -146,8 +145,7 @@ impl Keyring {
         }
     }
 
-    /// Returns the recipient of sealed secrets, `age1…`: the public half of the newest identity. It is no
-    /// secret.
+    /// Returns the public recipient of sealed secrets, `age1…`, of the newest identity.
     pub fn recipient(&self) -> String {
         self.identities[0].to_public().to_string()
     }
@@ -205,12 +203,11 @@ impl Keyring {
         SecretMark { fingerprint: Some(format!("hmac:{digest}")), sealed }
     }
 
-    /// Returns the public id of an event. The event's number would disclose how many events exist that the
-    /// caller may not see.
+    /// Returns the public id of an event. Its number would disclose how many events the caller may not see.
     pub fn event_id(&self, number: u64) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.fingerprint_key.as_slice());
         let mut mac = hmac::Context::with_key(&key);
-        // No secret reference starts like this.
+        // Domain separation: no secret reference starts like this.
         mac.update(b"event\0");
         mac.update(&number.to_be_bytes());
         let mut id = hex::encode(mac.sign());
@@ -218,8 +215,7 @@ impl Keyring {
         id
     }
 
-    /// Opens a block that was sealed to an older identity, for any field; none if it is sealed to the newest
-    /// one.
+    /// Opens a block that was sealed to an older identity, for any field; none for the newest identity.
     pub(super) fn open_old(&self, armour: &str) -> Result<Option<Zeroizing<String>>, NotOpened> {
         let (newest, older) = self.identities.split_at(1);
         match envelope::decrypt(newest, armour) {
@@ -249,8 +245,7 @@ impl Keyring {
     }
 }
 
-/// Parses the identities of a file, in its order. Returns none if there are none, or a line is something
-/// else.
+/// Parses the identities of a file, in its order; none if it has none, or anything else in a line.
 pub(super) fn parse_identities(text: &str) -> Option<Vec<Identity>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let identities: Vec<Identity> = lines.map(|line| Identity::from_str(line).ok()).collect::<Option<_>>()?;
@@ -300,8 +295,7 @@ fn both_missing(dir: &Utf8Path) -> SecretError {
     )
 }
 
-/// Returns instructions to replace a lost file. It is never done automatically: perhaps a disk is just not
-/// mounted.
+/// Returns how to replace a lost file. It is never done automatically: perhaps a disk is just not mounted.
 fn make_anew(dir: &Utf8Path, file: &str) -> String {
     match file {
         IDENTITIES => format!("make a new one with `age-keygen -o {dir}/{file}` and seal every secret again"),

@@ -45,22 +45,19 @@ pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
     scan_anew(root, &Known::new()).map(|(snapshot, _)| snapshot)
 }
 
-/// Scans without reading files again whose content is known. Also returns the metadata that reveals later
-/// changes.
+/// Scans without reading files of known content. Also returns the metadata that reveals later changes.
 fn scan_anew(root: &Utf8Path, known: &Known) -> Result<(Snapshot, Seen), SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
-    // Searched between the two listings, so that a file moved back from a skipped place is seen in one of
-    // them.
+    // Searched between the two listings, so that a file moved back from there is seen in one of them.
     let mut skipped = BTreeMap::new();
     let (entries, seen) = still_entries(&real, known, &mut || skipped = aside::find(&real))
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     let revision = revision(&entries);
-    // The source is the path as given. If the path is a link that is switched to another folder, it remains
-    // the same source.
+    // The source is the path as given: a link that is switched to another folder remains the same source.
     Ok((Snapshot { source: SourceId(root.to_string()), revision, commit: None, skipped, entries }, seen))
 }
 
@@ -221,8 +218,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Adds one name. `place` is within the real path of its folder, so that a link back to a folder is
-    /// detected.
+    /// Adds one name. `place` is within its folder's real path, so that a link back to a folder is detected.
     fn visit(&mut self, path: SpecPath, place: Utf8PathBuf) {
         let (real, data) = match self.resolve(&place) {
             Ok(real) => real,

@@ -60,8 +60,8 @@ pub struct Mirror {
     signed_by: Option<Utf8PathBuf>,
     signing_key: Option<Utf8PathBuf>,
     webhook_secret_file: Option<Utf8PathBuf>,
-    /// The last commit that was read completely from the current clone, to avoid reading all of it at each
-    /// fetch.
+    /// The last commit that was read completely from the current clone, so that a fetch needn't read it
+    /// again.
     whole: Mutex<Option<Oid>>,
 }
 
@@ -165,8 +165,7 @@ impl Mirror {
             Ok(fetched) if fetched.is_new && self.is_crowded() => anew().or(Ok(fetched)),
             done => done,
         }?;
-        // If this fails, the record is kept for longer. A branch that contains the lost commit is not
-        // doubted.
+        // If this fails, the record just stays longer: a branch with the lost commit isn't doubted anyway.
         let _ = self.in_order_again();
         Ok(fetched)
     }
@@ -253,8 +252,7 @@ impl Mirror {
         Ok(fetched)
     }
 
-    /// Restores a clone that a killed process left beside its place. If that fails, everything is fetched
-    /// again.
+    /// Restores a clone that a killed process left beside its place. If that fails, everything is fetched.
     fn adopt(&self) {
         let Ok(_nobody_reads) = locks::swapping(&self.place) else { return };
         let is_whole = |clone: &Utf8PathBuf| {

@@ -44,8 +44,7 @@ impl Found {
         }
     }
 
-    /// Counts one more entry, and adds one problem once the limit is exceeded. Other top folders are not
-    /// affected.
+    /// Counts one more entry. The first one above the limit is reported. Other top folders are not affected.
     pub(super) fn counts(&mut self, path: &SpecPath) -> bool {
         self.count += 1;
         if self.count == MAX_FILES + 1 {

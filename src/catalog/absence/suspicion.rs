@@ -34,7 +34,7 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
     let Some(path) = record.stood_in() else {
         return Some("where it stood was no longer known".to_owned());
     };
-    // A deletion that has begun is finished.
+    // A deletion that has begun is completed.
     if record.deleting {
         return None;
     }
@@ -78,8 +78,7 @@ fn set_aside(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String
     if let Some((file, _)) = draft.documents.files.iter().find(in_comments) {
         return Some(format!("{file} described it in a comment"));
     }
-    // The content of a skipped file isn't always known, for example during a merge, so the file name is
-    // compared too.
+    // A skipped file can't always be parsed, as in the middle of a merge, so its name is compared too.
     let is_copy = |other: &SpecPath| other.as_str().starts_with(path.as_str());
     let is_meant = |(other, keys): &(&SpecPath, &BTreeSet<ResourceKey>)| keys.contains(key) || is_copy(other);
     let (other, _) = draft.documents.skipped.iter().find(is_meant)?;
@@ -158,8 +157,7 @@ fn says_the_same(record: &RecordedResource, claim: &Claim) -> bool {
     }
 }
 
-/// Returns an error in a file that may contain a resource's document: any but those in other organizations'
-/// folders.
+/// Returns an error that may concern a resource: any but those in other organizations' folders.
 pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
     let may_stand_in = |path: &SpecPath| {
         let owner = path.top_folder().filter(|folder| draft.organizations.contains(*folder));
@@ -171,7 +169,7 @@ pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
     Some(format!("the error at {path}:{line} may be about it"))
 }
 
-/// Counts of missing clusters, without those that an unreadable file may describe.
+/// The numbers of missing clusters, without those that an unreadable file may describe.
 pub(super) struct Gone<'d> {
     /// By organization.
     own: BTreeMap<&'d Identifier, usize>,
@@ -198,8 +196,7 @@ impl<'d> Gone<'d> {
     }
 
     /// Returns how many clusters of an organization are missing, and that number plus the newly missing ones
-    /// of others. Absences of others that already await approval don't count: they must not block this
-    /// organization.
+    /// of others. Those of others that already await approval don't count: they must not block this one.
     fn with(&self, organization: &Identifier) -> (usize, usize) {
         let own = self.own.get(organization).copied().unwrap_or(0);
         let others = self.new.iter().filter(|(other, _)| **other != organization);
@@ -207,8 +204,7 @@ impl<'d> Gone<'d> {
     }
 }
 
-/// More clusters are gone at once than the policy allows in an hour. The whole change is then taken for a
-/// mistake.
+/// More clusters are gone at once than the policy allows in an hour: taken as a whole for a mistake.
 fn too_many(draft: &Draft, key: &ResourceKey, gone: &Gone) -> Option<String> {
     let allowed = draft.config.policy.cluster_deletions_per_hour;
     let are_too_many = |gone: usize| gone > 1 && u32::try_from(gone).is_ok_and(|gone| gone > allowed);

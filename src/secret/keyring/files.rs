@@ -40,8 +40,7 @@ impl KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // Closing the file isn't enough: a child process that is just being started holds it open for a
-        // moment.
+        // Closing the file isn't enough: a child process that is just starting holds it open for a moment.
         drop(self.0.as_ref().map(File::unlock));
     }
 }

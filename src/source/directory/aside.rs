@@ -44,8 +44,7 @@ impl Search {
             // Links are not followed: their targets are either visited anyway or outside of the tree.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && is_entered => {
-                    // Each top folder and each hidden folder has its own limit, so that a full one doesn't
-                    // use up that of others.
+                    // Each top folder and each hidden folder has a limit of its own.
                     let left = self.left;
                     if begins_hidden {
                         self.left = MAX_HIDDEN;

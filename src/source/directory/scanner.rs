@@ -12,8 +12,7 @@ use crate::spec::{Entry, Snapshot};
 /// systems has ticks of two seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// How long the contents of files are cached. On a network file system, a change may show in the metadata
-/// late.
+/// How long contents are cached. On a network file system, a change may show late in the metadata.
 const KNOWN: Duration = Duration::from_secs(300);
 
 pub struct Scanner {

@@ -31,8 +31,7 @@ use crate::parallel::locked;
 
 pub use heard::Heard;
 
-/// The debounce: how long the tree must be quiet before a change is reported, since saves often come in
-/// groups.
+/// The debounce: how long the tree must be quiet before a change is reported. Saves often come in groups.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// The limit of that wait.
@@ -184,8 +183,7 @@ impl Watch {
         self.heard.clone()
     }
 
-    /// Waits until something may have changed and the tree is quiet again. When it returns, everything in the
-    /// tree is watched.
+    /// Waits until something may have changed and the tree is quiet again. By then, all of it is watched.
     pub fn changed(&mut self) {
         let mut covered = Instant::now();
         loop {

@@ -51,7 +51,8 @@ pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWrit
 /// Makes an edit of a file whose content was `before`, and waits until it is durable.
 ///
 /// # Errors
-/// If the file was changed since, or the system refuses the edit. The error says if the edit is not undone.
+/// If the file was changed since, or the system refuses the edit. Then the file is unchanged, except with
+/// [`NotWritten::Unsure`] and [`NotWritten::Kept`].
 pub fn write(root: &Utf8Path, edit: &Edit, before: Option<&[u8]>) -> Result<(), NotWritten> {
     write_with(root, edit, before, &sync)
 }
@@ -162,8 +163,7 @@ impl Of<'_> {
         if now.as_deref() == before { Ok(()) } else { Err(self.changed()) }
     }
 
-    /// Writes a temporary file and moves it into place. If that can't be made durable, the old state is
-    /// restored.
+    /// Writes a temporary file and moves it into place. If that can't be made durable, it is undone.
     fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), NotWritten> {
         let made = Folders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
         let folder = self.folder();
@@ -196,8 +196,7 @@ impl Of<'_> {
         Err(self.taken_back(back, made, error))
     }
 
-    /// Returns the error of an edit that couldn't be made durable, depending on whether the old state is
-    /// restored.
+    /// Returns the error of an edit that couldn't be made durable, by whether it was undone.
     fn taken_back(&self, back: Result<(), NotBack>, made: Folders, error: io::Error) -> NotWritten {
         match back {
             Ok(()) => {
@@ -253,7 +252,7 @@ impl Of<'_> {
         back.map_err(|error| self.keep(error.path, without_place(error.error)))
     }
 
-    /// Keeps a file that must not be lost under a name that is reported.
+    /// Renames a file that must not be lost, and reports its new name.
     fn keep(&self, mut aside: TempPath, error: io::Error) -> NotWritten {
         aside.disable_cleanup(true);
         let name = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -279,8 +278,8 @@ impl Of<'_> {
         if let Some(data) = &self.place.data {
             let own = file.as_file().metadata()?;
             if (own.uid(), own.gid()) != (data.uid(), data.gid()) {
-                // Only root may change the owner. Otherwise the file belongs to this user from now on, as
-                // with most editors.
+                // Only root may change the owner. Otherwise this user owns the file now, as with most
+                // editors.
                 let _ = std::os::unix::fs::fchown(file.as_file(), Some(data.uid()), Some(data.gid()));
             }
             file.as_file().set_permissions(Permissions::from_mode(data.mode() & 0o7777))?;
@@ -323,8 +322,8 @@ impl Of<'_> {
         if saved == before {
             return Ok(Some(prepared));
         }
-        // Until an exchange returns what was put in place, the file is being saved repeatedly, and its last
-        // version has to stay.
+        // Until an exchange returns what was put in place, the file is being saved, and the last version must
+        // stay.
         let mut put = content.to_vec();
         for _ in 0..SWAPS {
             if let Err(error) = self.swap(&prepared) {

@@ -71,8 +71,7 @@ impl Mirror {
         if kept.lost.is_none() { Ok(()) } else { Kept { lost: None, ..kept }.write(&self.place) }
     }
 
-    /// Settles a rewrite if the branch contains the lost commit again. Called only once the active commit is
-    /// set.
+    /// Settles a rewrite if the branch contains the lost commit again. Call it once the active commit is set.
     pub(super) fn in_order_again(&self) -> Result<(), GitError> {
         let Some(kept) = self.kept()? else { return Ok(()) };
         let failed = |error: &dyn std::error::Error| clone(&self.place, error);

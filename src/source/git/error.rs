@@ -7,8 +7,10 @@ pub enum GitError {
     Remote { url: String, error: git2::Error },
     #[error("could not push to {url}: {}", error.message())]
     Push { url: String, error: git2::Error },
+    /// The host key of the ssh server is not trusted.
     #[error("could not fetch {url}: {why}")]
     Distrusted { url: String, why: String },
+    /// The last commit isn't signed by an allowed signer.
     #[error("could not take commit {commit} of {url}: it {why}")]
     Untrusted { url: String, commit: String, why: String },
     #[error("could not fetch {url}: it is a SHA-256 repository, and only SHA-1 ones can be read")]

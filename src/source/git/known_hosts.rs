@@ -33,8 +33,7 @@ pub(super) fn judge(file: &str, host: &str, port: u16, key: &[u8]) -> Judgement 
         let is_it = STANDARD.decode(known).is_ok_and(|known| known == key);
         match (marker, is_it) {
             (Some("@revoked"), true) => return Judgement::Revoked,
-            // A `@cert-authority` line is for keys that sign host keys; it doesn't make its own key a host
-            // key.
+            // A `@cert-authority` key signs host keys; it isn't one itself.
             (Some(_), _) => {}
             (None, true) => judgement = Judgement::Known,
             (None, false) if judgement == Judgement::Unknown => judgement = Judgement::Other,

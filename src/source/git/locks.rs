@@ -19,8 +19,7 @@ pub(super) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file isn't enough: a child process that is just being started holds it open for a
-        // moment.
+        // Closing the file isn't enough: a child process that is just starting holds it open for a moment.
         drop(self.0.unlock());
     }
 }

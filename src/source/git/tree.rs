@@ -21,8 +21,7 @@ const LINK: i32 = 0o120_000;
 /// The limit of hidden folders that are searched in one top folder.
 const MAX_HIDDEN_FOLDERS: u32 = 10_000;
 
-/// The limit of specs in one top folder, in bytes: a spec has about 1 KiB, and this is twice a hundred
-/// thousand of them.
+/// The limit of specs in one top folder, in bytes: twice a hundred thousand specs of about 1 KiB.
 const MAX_TOP_BYTES: u64 = 256 << 20;
 
 pub(super) struct Reader<'a> {
@@ -86,8 +85,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the commit that a folder is a checkout of; none if the folder is in no git repository, or in one
-/// without commits.
+/// Returns the commit that a folder is a checkout of; none outside of a repository, or without commits.
 ///
 /// # Errors
 /// If the repository can't be read, for example since it belongs to another user.
@@ -146,8 +144,8 @@ impl Walk<'_> {
         for entry in tree {
             let name = String::from_utf8_lossy(entry.name_bytes());
             let inner = if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
-            // Git allows no name that is empty, `.` or `..`. A name with a slash would pass for a file in
-            // another folder.
+            // Git allows no name that is empty, `.` or `..`. A name with a slash would pass for another
+            // folder's.
             let Some(inner) = SpecPath::try_from(inner).ok().filter(|_| !name.contains('/')) else {
                 continue;
             };

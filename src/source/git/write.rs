@@ -17,12 +17,10 @@ use crate::spec::Snapshot;
 
 /// The number of attempts when others push at the same time.
 const TRIES: u32 = 5;
-/// The range of the random pause between attempts, in milliseconds: two writers that collided shouldn't
-/// collide again.
+/// The random pause between attempts, in milliseconds, so that two writers don't collide again.
 const PAUSE: std::ops::Range<u64> = 20..200;
 
-/// How often the branch is fetched to see whether a commit arrived after the connection failed: a slow server
-/// may still accept it.
+/// How often to check whether a commit arrived after the connection failed: a slow server may still take it.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 

@@ -2,8 +2,7 @@ use std::io::{self, ErrorKind};
 
 use crate::names::SpecPath;
 
-/// An error in writing a file. The file is unchanged, except with [`NotWritten::Unsure`] and
-/// [`NotWritten::Kept`].
+/// Why a file was not written. It is unchanged, except after [`NotWritten::Unsure`] and [`NotWritten::Kept`].
 #[derive(Debug, thiserror::Error)]
 pub enum NotWritten {
     #[error("`{path}` is left as it is: {why}")]

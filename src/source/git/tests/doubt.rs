@@ -22,8 +22,7 @@ fn a_commit_stays_doubted_while_another_is_about_to_take_its_place() {
     let mirror = place.mirror(None);
     place.push(first);
     mirror.fetch().unwrap();
-    // The process ends before the next commit is active: one that follows, and one that contains the lost
-    // commit.
+    // The process ends before the next commit is active: one that follows, or one with the lost commit.
     let repository = Repository::open_bare(&mirror.place).unwrap();
     let third = place.commit(Some(first), &[("c.yaml", Put::File("c"))]);
     for next in [third, second] {
