@@ -1,5 +1,5 @@
-//! What to think of a recorded resource that no document names. Only one answer lets it be deleted, and that one has to
-//! be clean: whatever hints at a mistake makes the absence suspicious.
+//! Classifies recorded resources that no document names. Only `Absence::Removed` allows deletion without
+//! approval: any hint of a mistake makes the absence suspicious.
 
 mod suspicion;
 
@@ -10,7 +10,7 @@ use crate::catalog::{Absence, Hold, RecordedResource};
 use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::Problem;
 
-/// Says of every recorded resource that no document names why that is, and keeps those that may only be missing.
+/// Classifies every absence, and keeps the resources that may be missing by mistake.
 pub(super) fn classify(draft: &mut Draft) {
     let (renamed, gone) = (renames(draft), suspicion::Gone::from(draft));
     let recorded = draft.recorded;
@@ -36,16 +36,17 @@ pub(super) fn classify(draft: &mut Draft) {
     }
 }
 
-/// Whether no document names a resource. `root` exists without one.
+/// Returns whether no document names a resource. `root` needs none.
 fn is_gone(draft: &Draft, key: &ResourceKey) -> bool {
     let is_root = key.kind == Kind::Organization && key.name == Identifier::ROOT;
     !is_root && !draft.claims.contains_key(key)
 }
 
-/// Looks again at what seemed removed, once everything that is wrong with the tree is known.
+/// Checks the removed resources again, once all problems of the tree are known.
 ///
-/// What an error is about is not always where it is reported: half of a rename, a name with a typo in a file that was
-/// moved. So as long as there is an error where an organization's documents may stand, none of its deletions is clean.
+/// An error isn't always reported where its cause is: half of a rename, a typo in the name in a file that was
+/// moved. So while a file that may contain an organization's documents has an error, none of its deletions is
+/// clean.
 pub(super) fn reconsider(draft: &mut Draft) {
     let removed = draft.absent.iter().filter(|(key, absence)| {
         let is_going = draft.record(key).is_some_and(|record| record.deleting);
@@ -70,7 +71,7 @@ fn judge(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: &sus
     }
 }
 
-/// The resources in whose file a new one has appeared, each with that new one.
+/// Returns each resource whose file has a new resource that may be its renamed form, with that new one.
 fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
     if suspicion::changed_source(draft).is_some() {
         return BTreeMap::new();
@@ -79,7 +80,7 @@ fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
     let may_be_renamed =
         |(key, record): &(&ResourceKey, &RecordedResource)| !record.deleting && !draft.is_removed(key);
     for (key, record) in draft.recorded.resources.iter().filter(may_be_renamed) {
-        // Without the cache the line isn't known, and neither is the order.
+        // Without the cache, neither the line nor the order is known.
         let line = record.last_good.as_ref().map_or(0, |last_good| last_good.origin.line);
         if let Some(path) = record.stood_in() {
             before.entry(path).or_default().push((line, key));
@@ -97,8 +98,8 @@ fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
     pairs.map(|(old, new)| (old.clone(), new.clone())).collect()
 }
 
-/// What each resource that is gone from a file may have become: the new one at its place, or else any new one of its
-/// kind. Each counts, or else removing one document and renaming another would hide the rename.
+/// The successor of a resource is the new one at the same position, or else any new one of its kind. All are
+/// considered, since otherwise removing one document and renaming another would hide the rename.
 fn renames_in_file<'k>(
     draft: &Draft,
     before: &[(u32, &'k ResourceKey)],

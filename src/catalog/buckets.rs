@@ -1,4 +1,4 @@
-//! The bucket of a cluster's tiered storage, and the cloud account that may use it.
+//! Checks of tiered storage: the bucket, and the cloud account that may use it.
 
 use crate::catalog::draft::Finding;
 use crate::problem::Problem;
@@ -6,7 +6,7 @@ use crate::spec::{CloudAccount, CloudProvider, Cluster};
 
 const CREATE: &str = "/advanced_config/tiered_storage_create_bucket";
 
-/// What is wrong with a cluster's tiered storage. The account is none where it can't be used yet.
+/// `account` is none if it can't be used yet.
 pub(super) fn check(cluster: &Cluster, account: Option<&CloudAccount>) -> Vec<Finding> {
     let config = &cluster.advanced_config;
     let provider = config.tiered_storage_provider.as_ref();
@@ -47,7 +47,7 @@ fn not_made(bucket: Option<&str>, region: Option<&str>, account: Option<&CloudAc
     Finding::new(CREATE, "not made here", problem)
 }
 
-/// The command of AWS's own tool that makes a bucket. Amazon's first region is the one that it doesn't take as a location.
+/// Returns the AWS CLI command that creates a bucket. AWS refuses `us-east-1` as a `LocationConstraint`.
 fn command(bucket: &str, region: Option<&str>, account: Option<&CloudAccount>) -> String {
     let region = region.filter(|region| is_word(region)).unwrap_or("REGION");
     let create = format!("aws s3api create-bucket --bucket {bucket} --region {region}");
@@ -61,7 +61,7 @@ fn command(bucket: &str, region: Option<&str>, account: Option<&CloudAccount>) -
     }
 }
 
-/// Regions and endpoints are free text that a person would paste into a shell with the rest of the command.
+/// Regions and endpoints are free text that users would paste into a shell with the rest of the command.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:/".contains(&b))
 }

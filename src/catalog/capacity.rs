@@ -1,5 +1,6 @@
-//! Who has a place. What is applied keeps its own; what is new or grows gets one in the order of age, as long as the
-//! limits allow, and waits otherwise. What is being deleted counts until it is gone.
+//! Capacity limits of fleets and organizations. Applied resources keep their capacity. New and growing ones
+//! get some in order of age while the limits allow, and wait otherwise. A resource that is being deleted
+//! counts until it is gone.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,6 @@ use crate::catalog::{Absence, Condition, Gauge, Hold, OrganizationCapacity, Reco
 use crate::names::{FleetKey, Identifier, Kind, ResourceKey};
 use crate::spec::{Cluster, Profile, Quotas, Spec};
 
-/// The units that a cluster counts.
 pub(super) fn units(cluster: &Cluster) -> u32 {
     match cluster.advanced_config.profile {
         Profile::Dev => 1,
@@ -16,7 +16,7 @@ pub(super) fn units(cluster: &Cluster) -> u32 {
     }
 }
 
-/// What is limited, as Hold and messages name it.
+/// A limit, as `Hold` and messages name it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Tenants,
@@ -43,8 +43,8 @@ impl What {
         }
     }
 
-    /// What limits how many resources of a kind an organization has; none for organizations, and for clusters, which have
-    /// other limits as well.
+    /// Returns the limit on the number of resources of a kind; none for organizations, and for clusters,
+    /// which have several limits.
     fn of(kind: Kind) -> Option<What> {
         match kind {
             Kind::Fleet => Some(What::Fleets),
@@ -55,7 +55,7 @@ impl What {
         }
     }
 
-    /// The limit that an organization has; none where it has none, and for the limits of fleets.
+    /// Returns the quota; none if it is unset or this is a limit of fleets.
     fn limit(self, quotas: &Quotas) -> Option<u32> {
         match self {
             What::Tenants | What::FleetUnits => None,
@@ -69,20 +69,18 @@ impl What {
     }
 }
 
-/// The place that an applied cluster keeps.
 struct Applied {
     fleet: Option<FleetKey>,
-    /// None where the record of its units is lost.
+    /// None if the record of its units is lost.
     units: Option<u32>,
 }
 
-/// How much of each limit is used.
 #[derive(Default)]
 struct Ledger(BTreeMap<ResourceKey, BTreeMap<What, u32>>);
 
 impl Ledger {
     fn add(&mut self, limiter: &ResourceKey, what: What, amount: u32) {
-        // Most are there, and a key is copied only for one that isn't.
+        // Avoids copying the key in the common case that it is already there.
         let used = match self.0.get_mut(limiter) {
             Some(used) => used,
             None => self.0.entry(limiter.clone()).or_default(),
@@ -106,7 +104,7 @@ impl Ledger {
     }
 }
 
-/// Lets new resources of a kind wait that their organization has no room for. Clusters have rules of their own.
+/// Holds new resources of a kind that exceed their organization's quota. Clusters have rules of their own.
 pub(super) fn place_new(draft: &mut Draft, kind: Kind) {
     let Some(what) = What::of(kind) else { return };
     let mut ledger = Ledger::default();
@@ -123,7 +121,7 @@ pub(super) fn place_new(draft: &mut Draft, kind: Kind) {
     }
 }
 
-/// Lets clusters wait that there is no room for.
+/// Holds new and growing clusters that exceed a limit.
 pub(super) fn place_clusters(draft: &mut Draft) {
     let applied = applied_clusters(draft);
     let mut ledger = Ledger::default();
@@ -142,7 +140,6 @@ pub(super) fn place_clusters(draft: &mut Draft) {
     }
 }
 
-/// How much of one limit something wants.
 struct Demand {
     limiter: ResourceKey,
     what: What,
@@ -164,7 +161,7 @@ fn demands(draft: &Draft, key: &ResourceKey, fleet: &FleetKey, clusters: u32, un
     ]
 }
 
-/// Takes what is wanted, or lets the resource wait for the first limit that is in the way.
+/// Reserves what is demanded, or holds the resource for the first limit that it would exceed.
 fn grant<const N: usize>(draft: &mut Draft, ledger: &mut Ledger, key: &ResourceKey, demands: [Demand; N]) {
     let is_over = |demand: &&Demand| {
         let used = ledger.used(&demand.limiter, demand.what);
@@ -190,7 +187,6 @@ fn quotas(draft: &Draft, organization: &Identifier) -> Quotas {
     draft.organization(organization).map(|found| found.quotas.clone()).unwrap_or_default()
 }
 
-/// Every recorded cluster with the place that it has.
 fn applied_clusters(draft: &Draft) -> BTreeMap<ResourceKey, Applied> {
     let recorded = draft.recorded.resources.iter().filter(|(key, _)| key.kind == Kind::Cluster);
     recorded.map(|(key, record)| (key.clone(), applied(draft, key, record))).collect()
@@ -201,14 +197,14 @@ fn applied(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Appli
     if let Some(Spec::Cluster(cluster)) = draft.last_good(key) {
         return Applied { fleet: Some(place(cluster.infrastructure.clone())), units: Some(units(cluster)) };
     }
-    // The fields that can't change outlive the cache.
+    // The immutable fields outlive the cache.
     let text = |pointer: &str| record.immutable.get(pointer).and_then(serde_json::Value::as_str);
     let fleet = text("/infrastructure").and_then(|name| name.parse().ok()).map(place);
     Applied { fleet, units: (text("/advanced_config/profile") == Some("dev")).then_some(1) }
 }
 
-/// The clusters that want more than they have, those that came first in front: their fleet, the units that they have
-/// (none for a new one) and those that they want.
+/// Returns the clusters that demand more than they have, oldest first: their fleet, their current units (none
+/// for a new cluster) and the units of their spec.
 fn growing(
     draft: &Draft,
     applied: &BTreeMap<ResourceKey, Applied>,
@@ -220,7 +216,7 @@ fn growing(
             let fleet =
                 FleetKey { organization: key.organization.clone(), fleet: cluster.infrastructure.clone() };
             let before = match applied.get(key) {
-                // Units that nobody knows keep their place; the next apply records them again.
+                // A cluster with unknown units keeps its capacity; the next apply records them again.
                 Some(place) => Some(place.units?),
                 None => None,
             };
@@ -232,7 +228,7 @@ fn growing(
     growing
 }
 
-/// A cluster under the same limits whose units nobody knows: until they are known, nothing grows beside it.
+/// Returns a cluster of unknown units under the same limits. Until they are known, nothing may grow there.
 fn unknown_neighbour(
     draft: &Draft,
     unknown: &[(&ResourceKey, &Applied)],
@@ -249,14 +245,13 @@ fn unknown_neighbour(
         .map(|(other, _)| (*other).clone())
 }
 
-/// The limits and use of every fleet and organization.
 pub(super) struct Use {
     before: Ledger,
     after: Ledger,
 }
 
 impl Use {
-    /// Counts what is applied and what will be when everything that doesn't wait is done.
+    /// Counts what is applied now, and what will be once everything that doesn't wait is done.
     pub fn count(draft: &Draft) -> Self {
         let (mut before, mut after) = (Ledger::default(), Ledger::default());
         let applied = applied_clusters(draft);
@@ -298,7 +293,6 @@ impl Use {
         Gauge { before: self.before.used(limiter, what), after: self.after.used(limiter, what), limit }
     }
 
-    /// The clusters and the units of a fleet.
     pub fn of_fleet(&self, fleet: &FleetKey, max_tenants: u32, max_kafka_units: u32) -> (Gauge, Gauge) {
         let key = fleet.resource();
         (
@@ -307,7 +301,6 @@ impl Use {
         )
     }
 
-    /// The limits and use of every organization that there is.
     pub fn of_organizations(&self, draft: &Draft) -> BTreeMap<Identifier, OrganizationCapacity> {
         let keys = draft.settled.keys().chain(draft.recorded.resources.keys());
         let mut organizations: Vec<_> = keys.map(|key| &key.organization).collect();
@@ -329,7 +322,7 @@ impl Use {
     }
 }
 
-/// Whether a resource that nothing describes stays nevertheless: it may only be missing, or it is protected or suspended.
+/// Returns whether a resource without a document stays: missing by mistake, protected or suspended.
 fn stays(draft: &Draft, key: &ResourceKey) -> bool {
     match draft.absent.get(key) {
         Some(Absence::Removed) => {
@@ -340,7 +333,7 @@ fn stays(draft: &Draft, key: &ResourceKey) -> bool {
     }
 }
 
-/// What a person should know when a limit was lowered below what is in use.
+/// Warns if a limit was lowered below what is in use.
 pub(super) fn over_committed(clusters: Gauge, kafka_units: Gauge) -> Vec<Condition> {
     let condition = |gauge: Gauge, what: &str, field: &str| {
         let (used, limit) = (gauge.before.max(gauge.after), gauge.limit?);

@@ -1,4 +1,4 @@
-//! The certificates of base domains: that they are sound, cover the hosts of their clusters and are in time.
+//! Checks that certificates of base domains are well-formed, valid now and cover the hosts of their clusters.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::spec::certificate::Certificate;
 use crate::spec::material::Part;
 use crate::spec::{BaseDomain, Cluster, Document, Spec};
 
-/// How long before its end a certificate is warned of.
+/// How long before its expiry a certificate causes a warning.
 const WARNING: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 const TLS_CERT: &str = "/tls_cert";
 
-/// Checks the certificate of every base domain's document. What is in time and in names is asked only of one that is
-/// new or changed: an applied one can't be taken back by refusing it.
+/// Checks the certificate of every base domain's document. Validity and names are checked only if the
+/// certificate is new or changed: refusing one that is already applied wouldn't take it back.
 pub(super) fn check_domains(draft: &mut Draft) {
     let served = clusters_by_domain(draft);
     for document in draft.documents_of(Kind::BaseDomain) {
@@ -37,11 +37,10 @@ pub(super) fn check_domains(draft: &mut Draft) {
     }
 }
 
-/// Parses the certificate with its key, where that is at hand.
 fn parse(draft: &Draft, document: &Document, spec: &BaseDomain) -> Result<Certificate, Vec<Finding>> {
     let reference = SecretRef { resource: document.key.clone(), field: "tls_key".to_owned() };
     let key = match draft.secrets.opened.get(&reference) {
-        // An empty one is reported as that.
+        // An empty key is reported by the check of secrets.
         Some(OpenedSecret::Value { value, .. }) if !value.expose_secret().trim().is_empty() => {
             Some(value.expose_secret())
         }
@@ -56,7 +55,7 @@ fn parse(draft: &Draft, document: &Document, spec: &BaseDomain) -> Result<Certif
     })
 }
 
-/// Whether a certificate is another than the applied one. Where the record of that is lost, it is taken for the same.
+/// Returns whether the certificate differs from the applied one. If that is lost, it counts as unchanged.
 fn is_changed(draft: &Draft, key: &ResourceKey, spec: &BaseDomain) -> bool {
     match (draft.record(key), draft.last_good(key)) {
         (None, _) => true,
@@ -84,7 +83,7 @@ fn day(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// The clusters that are to be reached under each base domain, as far as documents and the record say so.
+/// Returns the externally reachable clusters of each base domain, as far as documents and the record tell.
 fn clusters_by_domain(draft: &Draft) -> BTreeMap<ResourceKey, Vec<Identifier>> {
     let spec_of = |key: &ResourceKey| {
         let document = draft.claims.get(key).and_then(|claim| claim.document).map(|document| &document.spec);
@@ -106,7 +105,6 @@ fn clusters_by_domain(draft: &Draft) -> BTreeMap<ResourceKey, Vec<Identifier>> {
     by_domain
 }
 
-/// A host of a cluster that a certificate doesn't cover.
 fn uncovered_host(certificate: &Certificate, cluster: &Identifier, domain: &Domain) -> Option<String> {
     let hosts = [hosts::bootstrap(cluster, domain), hosts::broker(cluster, domain, 0)];
     hosts.into_iter().find(|host| !certificate.covers(host))
@@ -135,7 +133,6 @@ fn covered_names(certificate: &Certificate) -> String {
     }
 }
 
-/// The certificates that count, parsed, by base domain.
 pub(super) fn of_usable_domains(draft: &Draft) -> BTreeMap<ResourceKey, Certificate> {
     let usable = draft.settled_of(Kind::BaseDomain).filter(|(_, settled)| settled.is_usable());
     usable
@@ -146,7 +143,6 @@ pub(super) fn of_usable_domains(draft: &Draft) -> BTreeMap<ResourceKey, Certific
         .collect()
 }
 
-/// Refuses clusters that the certificate of their domain doesn't cover.
 pub(super) fn check_clusters(draft: &mut Draft, certificates: &BTreeMap<ResourceKey, Certificate>) {
     let finding = |draft: &Draft, cluster: &Cluster| {
         let (key, domain) = hosts::domain_of(draft, cluster)?;
@@ -161,7 +157,6 @@ pub(super) fn check_clusters(draft: &mut Draft, certificates: &BTreeMap<Resource
     }
 }
 
-/// Warns of every certificate that ends soon or has ended.
 pub(super) fn warn(draft: &mut Draft, certificates: &BTreeMap<ResourceKey, Certificate>) {
     for (key, certificate) in certificates {
         let Some(condition) = condition(certificate, key, draft.now) else { continue };
@@ -177,7 +172,6 @@ pub(super) fn warn(draft: &mut Draft, certificates: &BTreeMap<ResourceKey, Certi
     }
 }
 
-/// What a certificate's end means for the fleets that show it.
 pub(super) fn condition(certificate: &Certificate, key: &ResourceKey, now: Timestamp) -> Option<Condition> {
     let (domain, end) = (&key.name, certificate.not_after);
     if end <= now {

@@ -1,4 +1,4 @@
-//! The secrets of documents: whether they may be given as they are, whether they are at hand and what they hold.
+//! Checks the secrets of documents: whether they may be used, are available and are well-formed.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,10 @@ use crate::problem::Problem;
 use crate::spec::kubeconfig::KubeAccess;
 use crate::spec::{Document, SecretValue, secret_pointer};
 
-/// Why a secret that only the record knows can't be applied.
 const ONLY_RECORDED: &str = "only its trace is recorded";
 
-/// The trace of a secret of which nothing is known.
 const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
 
-/// Looks up every secret of every document and refuses those that may not be used.
 pub(super) fn check(draft: &mut Draft) {
     draft.problems.extend(draft.secrets.warnings.iter().cloned());
     for document in draft.claimed_documents() {
@@ -73,12 +70,12 @@ fn faults_of_value(field: &'static str, value: &str) -> Vec<Finding> {
             let faults = KubeAccess::parse(value).err().unwrap_or_default();
             faults.into_iter().map(|fault| Finding::new(pointer, "", fault.problem())).collect()
         }
-        // A key is checked with its certificate. Credentials have no form that could be checked here.
+        // A TLS key is checked with its certificate. Credentials have no format to check.
         _ => Vec::new(),
     }
 }
 
-/// Said of a secret that is new or changed, as far as anybody can tell without opening it.
+/// Warns of a secret that can't be opened and, as far as its sealed form shows, is new or changed.
 fn not_at_hand(document: &Document, field: &'static str, reason: &str) -> Problem {
     let message = format!("`{field}` can't be opened here, so it isn't checked: {reason}");
     Problem::warning("secret-not-at-hand", message)
@@ -95,7 +92,8 @@ fn plain_in_git(reference: &SecretRef) -> Finding {
     Finding::new(secret_pointer(field), "readable by everybody who reads the repository", problem)
 }
 
-/// The trace of a secret that can't be opened here: while its sealed form is as it was, so is its value.
+/// Returns the trace of a secret that can't be opened here. If its sealed form is unchanged, its value is
+/// too, and the recorded trace is valid.
 fn recall(record: Option<&RecordedResource>, field: &str, mark: &SecretMark) -> SecretMark {
     let recorded = record.and_then(|record| record.secrets.get(field));
     match recorded {
@@ -104,8 +102,8 @@ fn recall(record: Option<&RecordedResource>, field: &str, mark: &SecretMark) -> 
     }
 }
 
-/// The secrets that go with the spec that counts. For one from the record these are the recorded ones, at hand only
-/// where a document still gives the same value.
+/// Returns the secrets of the settled spec. For a spec from the record these are the recorded ones; they are
+/// available only if a document still gives the same value.
 pub(super) fn for_settled(
     draft: &Draft,
     key: &ResourceKey,

@@ -1,9 +1,10 @@
-//! Whose a base domain is.
+//! Which organization owns a base domain.
 //!
-//! An organization's `domains` name what it may have, with everything below. An administrator's file that describes a base
-//! domain names that one. Where several organizations may have a domain, the one with the longest name for it has it, so that a
-//! part of a domain can be given to another organization; where these are the same, who came first. An organization that has no
-//! `domains` may have any domain as long as it is the only one beside `root`, which may have any: there is nobody to take from.
+//! An organization's `domains` grant it these domains and everything below them. An administrator's file that
+//! describes a base domain grants that one. If several organizations are granted a domain, the longest
+//! matching grant wins, so that a part of a domain can be given to another organization; among equal grants,
+//! the first applied resource wins. `root` may have any domain. So may an organization without `domains` if
+//! it is the only one beside `root`: there is no other to take it from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,6 @@ use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::Document;
 
-/// Refuses base domains that their organization may not have.
 pub(super) fn check(draft: &mut Draft) {
     let mut documents: Vec<&Document> = sound_documents(draft);
     documents.sort_by_cached_key(|document| (draft.seniority(&document.key), document.key.clone()));
@@ -32,7 +32,7 @@ pub(super) fn check(draft: &mut Draft) {
         let Ok(domain) = key.name.parse::<Domain>() else { continue };
         let of_root = key.organization.as_str() == Identifier::ROOT;
         let spec = draft.organization(&key.organization);
-        // It waits for its organization, which may name the domain.
+        // The base domain waits for its organization, which may grant the domain.
         if spec.is_none() && !of_root {
             owned.insert(key.clone());
             continue;
@@ -55,7 +55,7 @@ pub(super) fn check(draft: &mut Draft) {
             owned.insert(key.clone());
             continue;
         };
-        // It stays as it was applied, with its host names, so that nobody else may have it or what is below it.
+        // It stays as it was applied, with its host names, so others may not have it or anything below it.
         if draft.record(key).is_some() {
             held.push(key.clone());
         }
@@ -75,7 +75,7 @@ fn public_suffix(organization: &Identifier, domain: &Domain) -> Finding {
     Finding::new("/domain", "a public suffix", problem)
 }
 
-/// Nothing is said of others: whether a domain is free is no answer to who may not have it.
+/// The message says nothing about other organizations: it must not disclose whether the domain is free.
 fn not_named(organization: &Identifier, domain: &Domain, has_some: bool) -> Finding {
     let add = match has_some {
         true => format!("add `{domain}` to the `domains` of organization `{organization}`"),
@@ -100,7 +100,7 @@ fn taken(organization: &Identifier, domain: &Domain) -> Finding {
     Finding::new("/domain", "not this organization's", problem)
 }
 
-/// The organization beside `root`, where there is one alone. One that is being deleted counts.
+/// Returns the only organization beside `root`. One that is being deleted counts too.
 fn only_organization<'d>(draft: &'d Draft<'_>) -> Option<&'d Identifier> {
     let named = draft.claims.keys().chain(draft.recorded.resources.keys());
     let mut others = named
@@ -110,7 +110,7 @@ fn only_organization<'d>(draft: &'d Draft<'_>) -> Option<&'d Identifier> {
     others.all(|other| other == first).then_some(first)
 }
 
-/// What organizations may have: domains under their reversed labels, each with those to whom it is given, and all below.
+/// The granted domains, which include all below them, with reversed labels; and their organizations.
 struct Grants(BTreeMap<String, BTreeSet<Identifier>>);
 
 impl Grants {
@@ -128,26 +128,25 @@ impl Grants {
         Grants(grants)
     }
 
-    /// What covers a domain: how long each name is, with those to whom it is given; the longest first.
+    /// Returns the grants that cover a domain, longest first: the length of the name, and its organizations.
     fn covering(&self, domain: &Domain) -> impl Iterator<Item = (usize, &BTreeSet<Identifier>)> {
         let own = reversed(domain.as_str());
         let ends: Vec<usize> = own.match_indices('.').map(|(end, _)| end + 1).collect();
         ends.into_iter().rev().filter_map(move |end| Some((end, self.0.get(&own[..end])?)))
     }
 
-    /// How long the longest name is by which an organization may have a domain; 0 where there is none.
+    /// Returns the length of the longest grant that gives a domain to an organization; 0 if there is none.
     fn length(&self, organization: &Identifier, domain: &Domain) -> usize {
         let own = self.covering(domain).find(|(_, given)| given.contains(organization));
         own.map_or(0, |(length, _)| length)
     }
 
-    /// Whether the longest name for a domain is given to others alone.
     fn of_another(&self, organization: &Identifier, domain: &Domain) -> bool {
         self.covering(domain).next().is_some_and(|(_, given)| !given.contains(organization))
     }
 }
 
-/// The domains that are spoken for, under their reversed labels, so that those within one lie next to each other.
+/// The domains in use, with reversed labels, so that domains within one sort next to it.
 #[derive(Default)]
 struct Owned(BTreeMap<String, Vec<ResourceKey>>);
 
@@ -156,8 +155,8 @@ impl Owned {
         self.0.entry(reversed(&key.name)).or_default().push(key);
     }
 
-    /// Whether a domain lies within another organization's, or has one within itself, and what lies within was not given to its
-    /// organization by a longer name than to the other.
+    /// Returns whether a domain lies within another organization's domain or contains one. An inner domain
+    /// that its organization was granted by a longer name than the other's doesn't count.
     fn by_another(&self, key: &ResourceKey, domain: &Domain, grants: &Grants) -> bool {
         let own = reversed(domain.as_str());
         let is_foreign = |owner: &&ResourceKey| owner.organization != key.organization;
@@ -181,7 +180,7 @@ impl Owned {
     }
 }
 
-/// `com.example.k.` for `k.example.com`.
+/// `k.example.com` becomes `com.example.k.`.
 fn reversed(domain: &str) -> String {
     domain.split('.').rev().map(|label| format!("{label}.")).collect()
 }
@@ -192,7 +191,7 @@ fn sound_documents<'a>(draft: &Draft<'a>) -> Vec<&'a Document> {
     draft.documents_of(Kind::BaseDomain).into_iter().filter(is_sound).collect()
 }
 
-/// What stays as it was applied, since no sound document describes it.
+/// Base domains without a sound document stay as they were applied.
 fn kept<'a>(draft: &Draft<'a>, sound: &[&Document]) -> Vec<&'a ResourceKey> {
     let judged = |key: &ResourceKey| sound.iter().any(|document| document.key == *key);
     let recorded = draft.recorded;

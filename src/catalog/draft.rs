@@ -1,5 +1,4 @@
-//! The catalog while it is being made: which document speaks for which resource, what is wrong with it, and what
-//! counts for the resource in the end.
+//! The catalog under construction: the document of each resource, its problems, and the spec that is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,46 +12,41 @@ use crate::parallel;
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{Document, Documents, Fleet, Organization, Safeguards, Spec};
 
-/// The catalog while it is being made.
 pub(super) struct Draft<'a> {
     pub documents: &'a Documents,
     pub recorded: &'a Recorded,
     pub secrets: &'a Secrets,
     pub config: &'a Config,
     pub now: Timestamp,
-    /// Every name that a top folder may have as an organization's own.
+    /// Every name whose top folder belongs to an organization.
     pub organizations: BTreeSet<Identifier>,
-    /// Which document speaks for each resource that documents name.
     pub claims: BTreeMap<ResourceKey, Claim<'a>>,
-    /// Those of them that were never applied, in the order of keys.
+    /// The claimed resources that were never applied, sorted by key.
     pub newcomers: Vec<ResourceKey>,
-    /// The resources that a refused document names in a file that its organization doesn't own.
+    /// The resources named by documents that were refused for being in a folder that may not contain them.
     pub displaced: BTreeSet<(ResourceKey, Origin)>,
-    /// The recorded resources that no document names.
     pub absent: BTreeMap<ResourceKey, Absence>,
-    /// What counts for each resource, as far as it is decided.
     pub settled: BTreeMap<ResourceKey, Settled>,
-    /// The secrets of the documents, by field.
+    /// Secrets of the documents, by resource and field.
     pub marks: BTreeMap<ResourceKey, BTreeMap<String, ResolvedSecret>>,
     pub problems: Vec<Problem>,
-    /// What was last applied, where the record of it can be read.
+    /// The specs that were last applied, where the record can be read.
     last_good: BTreeMap<&'a ResourceKey, Arc<TypedSpec>>,
 }
 
-/// What documents say about one resource.
+/// The documents' claim to a resource. If several documents claim it, the first one's.
 pub(super) struct Claim<'a> {
     pub origin: &'a Origin,
-    /// The document; none where it has problems of its own and was not typed.
+    /// None if the document has problems of its own and was not typed.
     pub document: Option<&'a Document>,
-    /// What it asks for against being deleted.
     pub safeguards: Safeguards,
-    /// How many problems keep the document from counting.
+    /// The number of problems that keep the document from being used.
     pub faults: u32,
-    /// Why it waits although nothing is wrong with it.
+    /// Why a document without problems waits.
     pub waits: Option<Hold>,
 }
 
-/// What counts for one resource.
+/// The spec that is used for a resource: its document's, or the recorded one.
 pub(super) struct Settled {
     pub spec: Spec,
     pub origin: Origin,
@@ -60,22 +54,19 @@ pub(super) struct Settled {
     pub hold: Option<Hold>,
 }
 
-/// Where the spec that counts comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis {
-    /// The document, which is to be applied.
     Document,
-    /// The record: it stays as it was applied.
+    /// The record: the resource stays as it was applied.
     Record,
-    /// A document that waits and nothing applied to go by. Nothing may be built on it.
+    /// A document that waits, with nothing applied before. Other resources must not build on it.
     Unapplied,
 }
 
-/// Something wrong with a field of a document.
 pub(super) struct Finding {
-    /// The field, as a JSON pointer.
+    /// A JSON pointer.
     pub pointer: &'static str,
-    /// A few words for the underline.
+    /// A few words for the underline in the printed source line.
     pub label: String,
     pub problem: Problem,
 }
@@ -86,10 +77,10 @@ impl Finding {
     }
 }
 
-/// What a reference leads to.
+/// The result of resolving a reference.
 pub(super) enum Target<'d> {
     Found(&'d Settled),
-    /// It is named somewhere and can't be used yet.
+    /// The resource is named somewhere and can't be used yet.
     NotUsable(Hold),
     Missing,
 }
@@ -131,7 +122,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The typed documents that speak for a resource of this kind, in the order of keys.
     pub fn documents_of(&self, kind: Kind) -> Vec<&'a Document> {
         self.claims
             .iter()
@@ -140,17 +130,15 @@ impl<'a> Draft<'a> {
             .collect()
     }
 
-    /// Every typed document that speaks for a resource, in the order of keys.
     pub fn claimed_documents(&self) -> Vec<&'a Document> {
         self.claims.values().filter_map(|claim| claim.document).collect()
     }
 
-    /// What is settled for a kind, usable or not, in the order of keys.
+    /// Returns the settled resources of a kind, sorted by key. They may be unusable.
     pub fn settled_of(&self, kind: Kind) -> impl Iterator<Item = (&ResourceKey, &Settled)> {
         self.settled.iter().filter(move |(key, _)| key.kind == kind)
     }
 
-    /// Refuses a document for what was found in it; without findings it stays.
     pub fn refuse(&mut self, document: &Document, findings: impl IntoIterator<Item = Finding>) {
         for Finding { pointer, label, problem } in findings {
             self.problems.push(problem.at(document.locate(pointer), label));
@@ -158,7 +146,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Counts a problem against the document that speaks for a resource.
+    /// Counts a problem against the document of a resource.
     pub fn fault(&mut self, key: &ResourceKey) {
         if let Some(claim) = self.claims.get_mut(key) {
             claim.faults += 1;
@@ -166,7 +154,7 @@ impl<'a> Draft<'a> {
         self.settle_again(key);
     }
 
-    /// Lets a document wait though nothing is wrong with it. The first reason stays.
+    /// Makes a sound document wait. The first reason stays.
     pub fn wait(&mut self, key: &ResourceKey, hold: Hold) {
         if let Some(claim) = self.claims.get_mut(key) {
             claim.waits.get_or_insert(hold);
@@ -174,7 +162,6 @@ impl<'a> Draft<'a> {
         self.settle_again(key);
     }
 
-    /// Decides what counts for every resource of a kind that documents name.
     pub fn settle(&mut self, kind: Kind) {
         let keys: Vec<_> = self.claims.keys().filter(|key| key.kind == kind).cloned().collect();
         for key in &keys {
@@ -202,7 +189,7 @@ impl<'a> Draft<'a> {
         };
         match settled {
             Some(settled) => drop(self.settled.insert(key.clone(), settled)),
-            // Neither document nor record says what it is. It is named, so it is not gone either.
+            // Neither document nor record has its spec. A document names it, so it isn't gone either.
             None if self.recorded.resources.contains_key(key) => {
                 self.absent.insert(key.clone(), Absence::Unknown { unreadable: origin.clone() });
             }
@@ -210,7 +197,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Keeps a resource that no document names as it was applied, where the record can tell.
+    /// Keeps a resource that no document names as it was applied, if the record has its spec.
     pub fn keep(&mut self, key: &ResourceKey, hold: Hold) {
         if let Some(settled) = self.as_recorded(key, hold) {
             self.settled.insert(key.clone(), settled);
@@ -223,27 +210,27 @@ impl<'a> Draft<'a> {
         Some(Settled { spec, origin: last_good.origin.clone(), basis: Basis::Record, hold: Some(hold) })
     }
 
-    /// Whether a call removed a resource from the specs, so that its absence is no mistake.
+    /// Returns whether an API call removed a resource from the specs, so that its absence is intended.
     pub fn is_removed(&self, key: &ResourceKey) -> bool {
         self.recorded.removed.contains(key) && !self.claims.contains_key(key)
     }
 
-    /// The record of a resource.
     pub fn record(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
         self.recorded.resources.get(key)
     }
 
-    /// The spec that was last applied; none where nothing was, or where the record of it is lost or too old to read.
+    /// Returns the spec that was last applied; none if there is none or its record is lost or too old to
+    /// read.
     pub fn last_good(&self, key: &ResourceKey) -> Option<&Spec> {
         self.last_good.get(key)?.spec.as_ref()
     }
 
-    /// The order in which resources are served: those that were applied by when that was first, then new ones.
+    /// The order in which resources get capacity and names: applied ones by age, then new ones.
     pub fn seniority(&self, key: &ResourceKey) -> (bool, Timestamp) {
         self.record(key).map_or((true, self.now), |record| (false, record.created_at))
     }
 
-    /// What a key leads to, once its kind is settled.
+    /// Resolves a reference. The kind of the key must be settled before.
     pub fn target(&self, key: &ResourceKey) -> Target<'_> {
         match self.settled.get(key) {
             Some(settled) if settled.is_usable() => Target::Found(settled),
@@ -260,12 +247,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What counts for a key, where that can be built upon.
+    /// Returns the settled resource if others may build on it.
     pub fn usable(&self, key: &ResourceKey) -> Option<&Settled> {
         self.settled.get(key).filter(|settled| settled.is_usable())
     }
 
-    /// The organization's spec, where there is one; `root` needs none.
+    /// Returns the spec of an organization. `root` may have none.
     pub fn organization(&self, organization: &Identifier) -> Option<&Organization> {
         match &self.usable(&ResourceKey::organization(organization))?.spec {
             Spec::Organization(spec) => Some(spec),
@@ -273,7 +260,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A fleet's spec, where it can be built upon.
     pub fn fleet(&self, key: &ResourceKey) -> Option<&Fleet> {
         match &self.usable(key)?.spec {
             Spec::Fleet(fleet) => Some(fleet),
@@ -281,7 +267,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The base domain of an organization that a fleet means by a name: the derived domain, or else the submitted one.
+    /// Returns the base domain that a fleet's `domain` means: the derived domain, or else the submitted one.
     pub fn find_domain(&self, organization: &Identifier, domain: &Domain) -> Option<ResourceKey> {
         let derived = ResourceKey::new(Kind::BaseDomain, organization, domain.as_str());
         if self.is_named(&derived) {
@@ -294,7 +280,8 @@ impl<'a> Draft<'a> {
             .map(|(key, _)| key.clone())
     }
 
-    /// What documents or the record name of a kind in an organization, with what they say. Some come twice.
+    /// Returns the resources of a kind in an organization that documents or the record name, with their
+    /// specs. Some occur twice.
     pub fn named(
         &self,
         organization: &Identifier,
@@ -313,14 +300,13 @@ impl<'a> Draft<'a> {
             .chain(settled.take_while(move |(key, _)| of_kind(key, &owner)))
     }
 
-    /// Whether anything says that this resource is there, usable or not.
     fn is_named(&self, key: &ResourceKey) -> bool {
         self.claims.contains_key(key)
             || self.settled.contains_key(key)
             || self.absent.get(key).is_some_and(|absence| *absence != Absence::Removed)
     }
 
-    /// The first place that can't be read and may hold something of an organization.
+    /// Returns the first unreadable file that may contain documents of an organization.
     pub fn unreadable_for(&self, organization: &Identifier) -> Option<&'a Origin> {
         let mut unreadable = self.documents.files.values().flat_map(|file| &file.unreadable);
         unreadable
@@ -341,7 +327,7 @@ impl Settled {
     }
 }
 
-/// The beginning of a document of which only that is known.
+/// Returns the beginning of a document whose other positions are unknown.
 pub(super) fn place(origin: &Origin) -> Location {
     Location { path: origin.path.clone(), line: origin.line, column: 1, width: 1, text: String::new() }
 }

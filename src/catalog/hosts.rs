@@ -1,4 +1,4 @@
-//! The host names of clusters: that they can exist, and that each means one thing.
+//! Checks that the host names of clusters are valid and unique.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,19 @@ use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{Cluster, Spec};
 
-/// The highest number that a broker gets. Node pools are given the numbers 0 to 999 for brokers.
+/// The highest broker number. Node pools assign the numbers 0 to 999 to brokers.
 const LAST_BROKER: u32 = 999;
 
-/// The address that clients of a cluster start from.
 pub(super) fn bootstrap(cluster: &Identifier, domain: &Domain) -> String {
     format!("{cluster}.{domain}")
 }
 
-/// The address of one broker of a cluster.
 pub(super) fn broker(cluster: &Identifier, domain: &Domain, number: u32) -> String {
     format!("broker-{number}--{cluster}.{domain}")
 }
 
-/// The base domain that a cluster is reached under; none where it is reached from inside only, or where its fleet or
-/// the domain can't be built upon.
+/// Returns the base domain of a cluster's addresses; none if the cluster is reachable only from inside, or if
+/// its fleet or the domain can't be used.
 pub(super) fn domain_of(draft: &Draft, cluster: &Cluster) -> Option<(ResourceKey, Domain)> {
     if !cluster.advanced_config.cluster_access.is_external() {
         return None;
@@ -33,8 +31,8 @@ pub(super) fn domain_of(draft: &Draft, cluster: &Cluster) -> Option<(ResourceKey
     Some((key, domain))
 }
 
-/// Refuses clusters whose host names can't exist or mean something else already. Those that are reached already keep
-/// theirs; then who came first is served first.
+/// Refuses clusters whose host names are invalid or already in use. Clusters that are reachable already keep
+/// their names; then the oldest comes first.
 pub(super) fn check(draft: &mut Draft) {
     let mut clusters: Vec<_> = draft
         .settled_of(Kind::Cluster)
@@ -73,12 +71,10 @@ pub(super) fn check(draft: &mut Draft) {
     }
 }
 
-/// Whether the cluster was reached from outside when it was last applied.
 fn is_reached(draft: &Draft, key: &ResourceKey) -> bool {
     matches!(draft.last_good(key), Some(Spec::Cluster(cluster)) if cluster.advanced_config.cluster_access.is_external())
 }
 
-/// The organizations that have each base domain.
 fn domain_owners(draft: &Draft) -> BTreeMap<String, Vec<Identifier>> {
     let mut owners: BTreeMap<String, Vec<Identifier>> = BTreeMap::new();
     for (key, _) in draft.settled_of(Kind::BaseDomain).filter(|(_, settled)| settled.is_usable()) {

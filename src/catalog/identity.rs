@@ -1,8 +1,9 @@
-//! Which document speaks for which resource.
+//! Decides which document describes which resource.
 //!
-//! Organizations don't trust each other, and the owners of a top folder are not the owners of the rest of the tree.
-//! So a document where it may not be is refused before anything else looks at it: it can't double or delete
-//! what it names. All that it does is make a removal of that need approval, since it may be the very document, misplaced.
+//! Organizations don't trust each other, and the owners of a top folder don't own the rest of the tree. So a
+//! document in a folder that may not contain it is refused before any other check: it can't duplicate or
+//! delete the resource that it names. Its only effect is that removing that resource needs approval, since
+//! the document may be the misplaced original.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +13,15 @@ use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{Document, Documents, ParsedFile, Safeguards};
 
-/// One document that may speak for a resource.
 struct Claimant<'a> {
     origin: &'a Origin,
     document: Option<&'a Document>,
     safeguards: Safeguards,
-    /// The problems that reading found in it.
+    /// The number of problems that reading found in it.
     faults: u32,
 }
 
-/// Finds the document that speaks for each resource, and refuses those that may not.
+/// Finds the document of each resource, and refuses those in a folder that may not contain them.
 pub(super) fn claim(draft: &mut Draft) {
     draft.organizations = known_organizations(draft.documents, draft.recorded);
     for (key, mut claimants) in claimants(draft) {
@@ -41,28 +41,25 @@ pub(super) fn claim(draft: &mut Draft) {
     draft.newcomers = draft.claims.keys().filter(is_new).cloned().collect();
 }
 
-/// Whose the top folders of a tree are.
 pub struct Owners(BTreeSet<Identifier>);
 
 impl Owners {
-    /// Of a tree, and of what was applied before it.
     pub fn of(documents: &Documents, recorded: &Recorded) -> Self {
         Self(known_organizations(documents, recorded))
     }
 
-    /// Whether a document of a resource counts in a file.
     pub fn may_hold(&self, path: &SpecPath, key: &ResourceKey) -> bool {
         let owner = path.top_folder().and_then(|folder| self.0.get(folder));
         owner.is_none_or(|owner| may_hold(owner, key))
     }
 }
 
-/// Every name whose top folder is an organization's own.
+/// Returns the organizations that own the top folders of their names.
 ///
-/// An Organization document counts only in an administrator's file, or else the owners of one folder could make
-/// another folder theirs. Names that only documents in such doubtful folders give are kept as well, so that doubt
-/// closes a folder and never opens it, and so are the names of organizations that are gone: their folders still
-/// have their old owners.
+/// An Organization document counts only in an administrator's file; otherwise the owners of one folder could
+/// claim another. Names that occur only in documents in doubtful folders are included too, so that doubt
+/// closes a folder and never opens it. So are the names of deleted organizations: their folders still have
+/// their old owners.
 fn known_organizations(documents: &Documents, recorded: &Recorded) -> BTreeSet<Identifier> {
     let claims = || {
         documents.files.iter().flat_map(|(path, file)| {
@@ -84,7 +81,7 @@ fn known_organizations(documents: &Documents, recorded: &Recorded) -> BTreeSet<I
     known
 }
 
-/// The documents that are where they may be, by what they name. The others are reported.
+/// Returns the documents in permitted folders, by key, and reports the others.
 fn claimants<'a>(draft: &mut Draft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a>>> {
     let mut by_key: BTreeMap<ResourceKey, Vec<Claimant>> = BTreeMap::new();
     for (path, file) in &draft.documents.files {
@@ -119,7 +116,6 @@ fn claimants<'a>(draft: &mut Draft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a
     by_key
 }
 
-/// Whether an organization's folder may hold a resource.
 fn may_hold(owner: &Identifier, key: &ResourceKey) -> bool {
     key.kind != Kind::Organization && key.organization == *owner
 }
@@ -148,7 +144,7 @@ fn trespass(owner: &Identifier, document: &Document) -> Option<Problem> {
     })
 }
 
-/// How many errors reading found in the document that begins at a line, at least one.
+/// Counts the errors that reading found in the document that begins at a line; at least one.
 fn problems_within(path: &SpecPath, file: &ParsedFile, line: u32) -> u32 {
     let beginnings = file.documents.iter().map(|found| found.origin.line);
     let beginnings = beginnings.chain(file.invalid.iter().map(|found| found.origin.line));
@@ -163,7 +159,7 @@ fn problems_within(path: &SpecPath, file: &ParsedFile, line: u32) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).max(1)
 }
 
-/// Reports every document but the first, and says how many there are.
+/// Reports every document but the first, and returns how many there are.
 fn report_duplicates(draft: &mut Draft, key: &ResourceKey, claimants: &[Claimant]) -> u32 {
     let Some((first, others)) = claimants.split_first() else { return 0 };
     let name = match key.kind {

@@ -1,4 +1,4 @@
-//! Changes that are never made: to fields that can't change, and to those that only go one way.
+//! Refuses changes of immutable fields, and of fields that may change in one direction only.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,22 @@ const INFRASTRUCTURE: &str = "/infrastructure";
 const TENANCY_MODE: &str = "/tenancy_mode";
 const CLUSTER_TYPE: &str = "/cluster_type";
 const INFRA_TYPE: &str = "/infra_type";
-/// What applies a fleet's folder deletes what is no longer in it, so manifests that move are clusters that go.
+/// Whatever applies a fleet's folder deletes manifests that are no longer in it, so a move deletes clusters.
 const PATH: &str = "/advanced_config/path";
 const PROFILE: &str = "/advanced_config/profile";
 const STORAGE_CLASS: &str = "/advanced_config/storage/class";
 const STORAGE_SIZE: &str = "/advanced_config/storage/size_gib";
 const BUCKET: &str = "/advanced_config/tiered_storage_bucket_name";
 
-/// The Kubernetes cluster that a fleet was first applied to, by the uid of its `kube-system`. It is kept with the fields that
-/// can't change though no spec has it: a kubeconfig may change, and must lead to the same cluster.
+/// The Kubernetes cluster that a fleet was first applied to, by the uid of its `kube-system` namespace. It is
+/// recorded with the immutable fields though no spec contains it: a kubeconfig may change but must lead to
+/// the same cluster.
 pub const CLUSTER_UID: &str = "/cluster_uid";
 
-/// How to get what a change to a cluster would have given.
 const NEW_CLUSTER: &str =
     "describe a new cluster beside it, move the data with MirrorMaker 2, then remove this one";
 
-/// The fields of a kind that can't change after they were first applied, by JSON pointer. What identifies a resource is
-/// not among them: with another name it is another resource.
+/// Returns the immutable fields of a kind. Identifying fields aren't included: they make another resource.
 pub fn immutable_pointers(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Cluster => &[INFRASTRUCTURE, TENANCY_MODE, CLUSTER_TYPE, PROFILE, STORAGE_CLASS],
@@ -40,13 +39,11 @@ pub fn immutable_pointers(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// What a spec of a kind, as a record has it, says in the fields that can't change, by JSON pointer.
 pub fn immutable_fields(kind: Kind, spec: &Value) -> BTreeMap<String, Value> {
     let value = |pointer: &&str| spec.pointer(pointer).cloned().unwrap_or_default();
     immutable_pointers(kind).iter().map(|pointer| ((*pointer).to_owned(), value(pointer))).collect()
 }
 
-/// Refuses every document that would change what can't change.
 pub(super) fn check(draft: &mut Draft) {
     for document in draft.claimed_documents() {
         let mut findings = changed_fields(draft, document);
@@ -102,7 +99,6 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// Changes of a cluster that only go one way.
 fn one_way_changes(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Vec<Finding> {
     [fewer_units(before, now, units), smaller_disks(before, now, units), less_tiering(before, now)]
         .into_iter()
@@ -110,7 +106,7 @@ fn one_way_changes(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Ve
         .collect()
 }
 
-/// Brokers go only where that is confirmed, and no more of them at a time than the cluster's quota has room for.
+/// Removing brokers must be confirmed, and takes at most half of them at a time.
 fn fewer_units(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
     let (from, to) = (before.kafka_units, now.kafka_units);
     if to >= from {
@@ -150,7 +146,6 @@ fn smaller_disks(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Opti
     })
 }
 
-/// The disk of a broker: as the spec says, or as follows from its units.
 fn disk_gib(cluster: &Cluster, units: &UnitCatalogue) -> u32 {
     let config = &cluster.advanced_config;
     let sizes = units.sizes(config.profile);
@@ -170,7 +165,7 @@ fn less_tiering(before: &Cluster, now: &Cluster) -> Option<Finding> {
     Some(Finding::new(BUCKET, format!("was `{from}`"), problem))
 }
 
-/// A fleet's storage class is that of every cluster that names none, and theirs can't change.
+/// Clusters that name no storage class inherit the fleet's, and theirs is immutable.
 fn inherited_class(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
     let (from, to) = (&before.advanced_config.storage_class, &now.advanced_config.storage_class);
     if from == to {
@@ -188,7 +183,8 @@ fn inherited_class(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet
     Some(Finding::new("/advanced_config/storage_class", format!("was {}", show(&json!(from))), problem))
 }
 
-/// A fleet's base domain is in the addresses of every cluster that is reached from outside, which would be gone at once.
+/// The addresses of all externally reachable clusters contain the fleet's base domain. Changing it would
+/// break them all at once.
 fn domain_in_use(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
     let from = before.domain.as_ref()?;
     let base = |domain: &Domain| match draft.find_domain(&key.organization, domain) {
@@ -210,10 +206,10 @@ fn domain_in_use(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) 
     Some(Finding::new("/domain", format!("was `{from}`"), problem))
 }
 
-/// A private Gateway that becomes public opens every cluster behind it, so each has to say so too.
+/// A private Gateway that becomes public exposes every cluster behind it, so each cluster has to agree.
 fn opened_gateway(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
     let is_private = |fleet: &Fleet| fleet.advanced_config.gateway.as_ref().map(|gateway| gateway.private);
-    // One that was public before is no news, and one that wasn't named before may still be there.
+    // A Gateway that was already public is no change. One that wasn't configured may still exist, as private.
     if is_private(before) == Some(false) || is_private(now) != Some(false) {
         return None;
     }
@@ -242,7 +238,6 @@ fn opened_gateway(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet)
     Some(Finding::new("/advanced_config/gateway/private", "was true", problem))
 }
 
-/// A cluster of a fleet, as it was last applied, of which something holds.
 fn cluster_of<'a>(
     draft: &'a Draft,
     fleet: &ResourceKey,

@@ -1,9 +1,10 @@
-//! The part of a tree that can matter to what one organization has: so that whoever looks at that alone need not resolve what
-//! all the others have.
+//! The part of a tree that can affect one organization, so that a request about that organization needn't
+//! resolve everything.
 //!
-//! Organizations don't trust each other, so nearly nothing of one reaches into another. What does is what gives addresses: base
-//! domains overlap, and two organizations may both have been given one. So everything is kept but the clusters of those that
-//! share no domain with this one, where each of them stands in its organization's own folder and nothing is wrong with its file.
+//! Organizations don't trust each other, so hardly anything crosses between them. The exception is addresses:
+//! base domains overlap, and two organizations may have been granted the same one. So everything is kept
+//! except the clusters of organizations that share no domain with this one, and those only if each is in its
+//! organization's own folder and its file has no problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +17,8 @@ use crate::spec::{Documents, ParsedFile};
 pub struct Neighbours(BTreeSet<Identifier>);
 
 impl Neighbours {
-    /// Of an organization, in a tree and in what was applied before it; none where something is missing that was applied: why
-    /// that is depends on the whole tree.
+    /// Collects them from a tree and from what was applied before. Returns none if an applied resource is
+    /// missing: the reason for that depends on the whole tree.
     pub fn of(organization: &Identifier, documents: &Documents, recorded: &Recorded) -> Option<Self> {
         if recorded.resources.iter().any(|(key, record)| !is_where_it_stood(documents, key, record)) {
             return None;
@@ -32,13 +33,13 @@ impl Neighbours {
         Some(Self(sharing.chain([organization.clone()]).collect()))
     }
 
-    /// A tree without the clusters of all others. For clusters, identity providers and cloud accounts of the organization, it
-    /// resolves to the same as all of it does, with [`Neighbours::recorded`].
+    /// Returns the tree without the clusters of unrelated organizations. Together with `recorded` it resolves
+    /// the organization's clusters, identity providers and cloud accounts as the whole tree does.
     pub fn documents(&self, documents: &Documents) -> Documents {
         let (others, kept): (Vec<_>, Vec<_>) =
             documents.files.iter().partition(|(path, file)| self.is_anothers(path, file));
         let known: BTreeSet<&ResourceKey> = kept.iter().flat_map(|(_, file)| keys(file)).collect();
-        // Two descriptions of one cluster are kept or left out together.
+        // Duplicate descriptions of a cluster are kept or left out together.
         let doubles = others.into_iter().filter(|(_, file)| keys(file).any(|key| known.contains(key)));
         let files = kept.iter().copied().chain(doubles);
         Documents {
@@ -50,14 +51,14 @@ impl Neighbours {
         }
     }
 
-    /// What was applied, without the clusters that a tree's part leaves out.
+    /// Returns the record without the clusters that the partial tree leaves out.
     pub fn recorded(documents: &Documents, part: &Documents, recorded: &Recorded) -> Recorded {
         let is_left_out =
             |path: &SpecPath| documents.files.contains_key(path) && !part.files.contains_key(path);
         let others = recorded.resources.keys().filter(|key| key.kind != Kind::Cluster);
         let known: BTreeSet<&Identifier> = others.map(|key| &key.organization).collect();
         let is_kept = |key: &ResourceKey, record: &RecordedResource| {
-            // It may be all that says that there is an organization, whose folder nobody else writes in.
+            // A cluster's record may be the only evidence of its organization, which reserves a folder.
             !known.contains(&key.organization) || !record.stood_in().is_some_and(is_left_out)
         };
         let resources = recorded.resources.iter().filter(|(key, record)| is_kept(key, record));
@@ -66,7 +67,8 @@ impl Neighbours {
         Recorded { resources: resources.into(), ..recorded.clone() }
     }
 
-    /// Whether a file holds sound clusters of another organization in that one's folder, and nothing else.
+    /// Returns whether a file is in an unrelated organization's folder and has only sound clusters of that
+    /// one.
     fn is_anothers(&self, path: &SpecPath, file: &ParsedFile) -> bool {
         let Some(folder) = path.top_folder().filter(|folder| !self.0.contains(*folder)) else {
             return false;
@@ -79,14 +81,13 @@ impl Neighbours {
     }
 }
 
-/// Whether the file that a resource stood in still describes it. `root` needs no description.
+/// Returns whether a resource's recorded file still describes it. `root` needs no description.
 fn is_where_it_stood(documents: &Documents, key: &ResourceKey, record: &RecordedResource) -> bool {
     let file = record.stood_in().and_then(|path| documents.files.get(path));
     file.is_some_and(|file| keys(file).any(|described| described == key))
         || key.kind == Kind::Organization && key.name == Identifier::ROOT
 }
 
-/// What a file describes.
 fn keys(file: &ParsedFile) -> impl Iterator<Item = &ResourceKey> {
     let documents = file.documents.iter().map(|document| &document.key);
     documents.chain(file.invalid.iter().map(|document| &document.key))

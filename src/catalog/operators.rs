@@ -1,4 +1,4 @@
-//! The Strimzi operator that a fleet asks for.
+//! Checks of a fleet's Strimzi version.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,10 @@ use crate::spec::{Document, Fleet, Spec};
 
 const STRIMZI: &str = "/advanced_config/components/strimzi";
 
-/// How many clusters are named.
 const NAMES: usize = 6;
 
-/// Refuses every fleet whose operator can't be installed from the settings, would go back to an older version, or would leave
-/// a cluster without an operator that runs its Kafka.
+/// Refuses fleets whose operator can't be installed from the settings, would be downgraded, or doesn't
+/// support the Kafka version of one of the fleet's clusters.
 pub(super) fn check(draft: &mut Draft) {
     for document in draft.documents_of(Kind::Fleet) {
         let Spec::Fleet(fleet) = &document.spec else { continue };
@@ -41,8 +40,8 @@ fn older(draft: &Draft, document: &Document, fleet: &Fleet) -> Option<Finding> {
     Some(Finding::new(STRIMZI, format!("was {was}"), problem))
 }
 
-/// An operator that changes nothing any more of a cluster whose Kafka it doesn't know. What clusters run is what was last
-/// applied: what is edited along with the operator comes after it.
+/// An operator no longer changes a cluster whose Kafka version it doesn't support. The last applied specs are
+/// compared, since an edit in the same change is applied only after the operator.
 fn stranding(draft: &Draft, document: &Document, fleet: &Fleet) -> Option<Finding> {
     let Some(Spec::Fleet(before)) = draft.last_good(&document.key) else { return None };
     let version = fleet.advanced_config.components.installs()?;

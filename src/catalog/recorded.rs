@@ -1,4 +1,4 @@
-//! What is remembered of earlier rounds, as plain data. The state store reads and writes it in records of its own.
+//! The record of earlier rounds, as plain data. The state store has record types of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,45 +16,42 @@ use crate::names::{Digest, FleetKey, Identifier, Json, Kind, ObjectKey, Resource
 use crate::problem::Origin;
 use crate::spec::{SourceId, Spec};
 
-/// Everything that is remembered. The default is an installation that has never applied anything.
+/// Everything that is recorded. The default is an installation that has never applied anything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recorded {
-    /// The installation, from which the ids of resources are derived; nil before the first apply.
+    /// The id of the installation, from which the ids of resources are derived; nil before the first apply.
     pub installation: Uuid,
-    /// The tree that was applied last.
     pub source: Option<SourceId>,
     /// The resources that were applied and not yet deleted.
     pub resources: Records,
-    /// How often a resource of this key was deleted, so that one made anew gets an id of its own.
+    /// How often a resource with this key was deleted, so that a recreated one gets a new id.
     pub generations: BTreeMap<ResourceKey, u32>,
-    /// The ids that targets remember of resources that are on them and not recorded, as after the registry was lost.
+    /// Ids found on targets for resources that aren't recorded, as after the registry was lost.
     pub remembered_ids: BTreeMap<ResourceKey, Uuid>,
-    /// The resources that a call removed from the specs: that none names them any more is no mistake. A running process knows of them,
-    /// and nobody writes it down.
+    /// The resources that an API call removed from the specs, so their absence is no mistake. In memory only.
     pub removed: BTreeSet<ResourceKey>,
-    /// What each fleet's target holds of ours.
     pub fleets: BTreeMap<FleetKey, RecordedFleet>,
-    /// Approvals that were given and not used.
     pub approvals: Vec<Approval>,
-    /// Clusters that were deleted lately, for the limit on how many a fleet may lose in an hour.
+    /// Clusters deleted lately, for the limit on deletions per fleet and hour.
     pub deletions: Vec<Deletion>,
 }
 
-/// Resources as they were last applied, by key. Clones share them until one of them is changed.
+/// The records of resources, by key. Clones share them until one is changed.
 #[derive(Clone, Default)]
 pub struct Records(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     records: BTreeMap<ResourceKey, RecordedResource>,
-    /// A digest that was made of them, with what else went into it.
+    /// The cached digest, with the other input it was computed from.
     digest: Mutex<Option<(Vec<u8>, Digest)>>,
 }
 
 impl Records {
-    /// The digest of the records with something else, made when it is first asked for. It must follow from both alone.
+    /// Returns the digest of the records and `other`, computed on first use. `make` must depend on these
+    /// alone.
     pub fn digest_with(&self, other: Vec<u8>, make: impl FnOnce(&[u8]) -> Digest) -> Digest {
-        // Only whole values are put in.
+        // A poisoned lock is safe to use: only whole values are assigned.
         let mut known = self.0.digest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, digest)) = known.as_ref().filter(|(of, _)| *of == other) {
             return digest.clone();
@@ -75,7 +72,6 @@ impl Deref for Records {
 impl DerefMut for Records {
     fn deref_mut(&mut self) -> &mut Self::Target {
         let shared = Arc::make_mut(&mut self.0);
-        // It was that of the records as they were.
         *shared.digest.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         &mut shared.records
     }
@@ -113,89 +109,87 @@ impl fmt::Debug for Records {
     }
 }
 
-/// A resource as it was when it was last applied.
+/// A resource as it was last applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedResource {
-    /// Its id, for life.
+    /// Its id, which never changes.
     pub id: Uuid,
     /// When it was first applied.
     pub created_at: Timestamp,
-    /// When its spec was last applied with a change.
+    /// When a change of its spec was last applied.
     pub updated_at: Timestamp,
-    /// Whether it may be deleted: the protection that was last applied. What is unknown is protected.
+    /// The `deletion_protection` that was last applied; true if unknown.
     pub protected: bool,
-    /// The fields that can't change, by JSON pointer, as they were first applied.
+    /// Its immutable fields, by JSON pointer, as first applied.
     pub immutable: BTreeMap<String, Value>,
-    /// The spec that was last applied; none when the cache was lost.
+    /// The spec that was last applied; none if the cache was lost.
     pub last_good: Option<LastGood>,
-    /// The file that it stood in, which outlives a lost cache; none in records of versions that didn't keep it.
+    /// The file of its document, which outlives a lost cache; none in older records, which didn't store it.
     #[serde(default)]
     pub path: Option<SpecPath>,
-    /// Whether `suspend` was last true in its document. What is suspended isn't deleted.
+    /// Whether `suspend` was last true in its document. A suspended resource isn't deleted.
     #[serde(default)]
     pub suspended: bool,
-    /// Its secrets, by field, as they were last applied.
+    /// Its secrets, by field, as last applied.
     pub secrets: BTreeMap<String, SecretMark>,
-    /// What its objects were made from when all of them were last as they should be; none where it has none, or where
-    /// that isn't known.
+    /// The inputs of its objects when all of them were last up to date; none if it has no objects or that
+    /// isn't known.
     #[serde(default)]
     pub made_from: Option<MadeFrom>,
-    /// Its creation has begun, and not all of its objects are known to be there. It is recorded all the same, so that
-    /// what was made of it is deleted by the rules that hold for everything.
+    /// Its creation has begun, and not all of its objects are known to exist. It is recorded already, so that
+    /// its objects are deleted by the usual rules.
     #[serde(default)]
     pub creating: bool,
     /// Its deletion has begun.
     pub deleting: bool,
-    /// Why it looked like a mistake when documents ceased to name it, as the end of a sentence. It stays until they name
-    /// it again or its deletion is approved: what was seen once may not be there to be seen in the next round.
+    /// Why its absence looked like a mistake when it began, as the end of a sentence. Kept until a document
+    /// names it again or its deletion is approved: the cause may not be visible in the next round.
     #[serde(default)]
     pub suspicion: Option<String>,
 }
 
-/// What the objects of a resource follow from beside its own spec, so that the cause of a change can be told.
+/// The inputs of a resource's objects beside its own spec, to tell the cause of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MadeFrom {
-    /// The version of the software that rendered them.
+    /// The version of Streamfleet that rendered them.
     pub software: String,
-    /// The digest of the installation's settings that manifests depend on.
+    /// The digest of the installation's settings that affect manifests.
     pub settings: Digest,
-    /// What the resource refers to, directly or not, each with the digest of its spec and secrets.
+    /// Everything that the resource refers to, directly or not, with the digest of its spec and secrets.
     pub references: BTreeMap<ResourceKey, Digest>,
 }
 
-/// A spec that was applied.
+/// The spec that was last applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LastGood {
-    /// The spec, with secrets reduced to a trace.
+    /// The spec, with traces in place of secrets.
     pub spec: Json,
-    /// Where it stood.
+    /// The position of its document.
     pub origin: Origin,
-    /// What follows from the spec, once somebody asked.
+    /// The parsed spec, cached on first use.
     #[serde(skip)]
     #[schemars(skip)]
     typed: Typed,
 }
 
 impl LastGood {
-    /// A spec as a record has it, and where it stood.
     pub fn new(spec: Json, origin: Origin) -> Self {
         Self { spec, origin, typed: Typed::default() }
     }
 
-    /// The spec as a type, which is read once for all clones of a record.
+    /// Returns the parsed spec. All clones of a record share one parse.
     pub fn typed(&self, kind: Kind) -> Arc<TypedSpec> {
         let typed = self.typed.0.get_or_init(|| Arc::new(TypedSpec::read(kind, &self.spec)));
-        // Somebody may have put another spec here.
+        // `spec` is public and may have been replaced since the parse.
         let is_of_this = typed.kind == kind && typed.text == self.spec;
         if is_of_this { Arc::clone(typed) } else { Arc::new(TypedSpec::read(kind, &self.spec)) }
     }
 }
 
-/// What follows from a spec that was applied.
 #[derive(Clone, Default)]
 struct Typed(Arc<OnceLock<Arc<TypedSpec>>>);
 
-/// It follows from the rest.
+/// It is derived from the other fields.
 impl PartialEq for Typed {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -208,12 +202,10 @@ impl fmt::Debug for Typed {
     }
 }
 
-/// A recorded spec as a type.
 pub struct TypedSpec {
     kind: Kind,
-    /// As it is recorded.
     text: Json,
-    /// None where this version can't read it.
+    /// None if this version can't read it.
     pub spec: Option<Spec>,
     written: OnceLock<Written>,
 }
@@ -228,14 +220,13 @@ impl TypedSpec {
 /// A spec as this version records it.
 #[derive(Clone)]
 pub struct Written {
-    /// All of it, with secrets reduced to a trace.
+    /// With traces in place of secrets.
     pub spec: Json,
-    /// What it says in the fields that can't change, by JSON pointer.
     pub immutable: Arc<BTreeMap<String, Value>>,
 }
 
 impl Written {
-    /// A resource's spec as it would be recorded. Most specs are as they were last applied, and of those it is known.
+    /// Returns a resource's spec as it would be recorded; cached for specs that equal the last applied one.
     pub fn of(key: &ResourceKey, spec: &Spec, recorded: Option<&RecordedResource>) -> Self {
         let write = || {
             let value = spec.redacted();
@@ -246,7 +237,7 @@ impl Written {
             Some(applied) => {
                 let written = applied.written.get_or_init(|| {
                     let written = write();
-                    // Usually it is the very text, which is shared then.
+                    // Share the recorded text if it is the same, as it usually is.
                     let is_text = written.spec == applied.text;
                     if is_text { Self { spec: applied.text.clone(), ..written } } else { written }
                 });
@@ -257,54 +248,54 @@ impl Written {
     }
 }
 
-/// The trace of a secret: enough to see that it changed, not enough to learn it.
+/// The trace of a secret: shows that it changed and doesn't reveal it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretMark {
-    /// The keyed fingerprint of the value; none where it could not be opened.
+    /// The keyed fingerprint of the value; none if it could not be opened.
     pub fingerprint: Option<String>,
-    /// The digest of the sealed form; none where the secret was not sealed.
+    /// The digest of the sealed form; none if the secret was not sealed.
     pub sealed: Option<Digest>,
 }
 
-/// What a fleet's target holds of ours, as it was last seen.
+/// Streamfleet's objects on a fleet's target, as last observed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecordedFleet {
-    /// When the target was last seen; none when it never was.
+    /// When the target was last observed; none if never.
     pub observed_at: Option<Timestamp>,
-    /// The objects that we made or began to make there.
+    /// The objects that Streamfleet created or began to create.
     pub objects: BTreeMap<ObjectKey, RecordedObject>,
 }
 
-/// An object that we made or began to make.
+/// An object that Streamfleet created or began to create.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedObject {
-    /// The resource that it was made for.
+    /// The resource that it belongs to.
     pub owner: ResourceKey,
-    /// The target's own name for this very object; none while its making is only intended.
+    /// The target's UID of this object; none while its creation is only intended.
     pub uid: Option<String>,
-    /// The digest of the manifest that was applied, with secrets as references.
+    /// The digest of the applied manifest, with references in place of secrets.
     pub applied: Digest,
-    /// That manifest; none when the cache was lost.
+    /// The applied manifest; none if the cache was lost.
     pub manifest: Option<Json>,
 }
 
-/// A person's word that one fleet's guarded steps may run.
+/// The approval of one fleet's guarded steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
     /// The fleet.
     pub fleet: FleetKey,
-    /// The hash of the steps, as the plan printed it.
+    /// The plan id, as printed: the hash of the guarded steps.
     pub id: String,
-    /// Who said so.
+    /// The approver.
     pub by: String,
-    /// When.
+    /// When it was approved.
     pub at: Timestamp,
 }
 
 /// A cluster that was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deletion {
-    /// The fleet that lost it.
+    /// The fleet that it was on.
     pub fleet: FleetKey,
     /// The cluster.
     pub cluster: ResourceKey,
@@ -313,13 +304,12 @@ pub struct Deletion {
 }
 
 impl RecordedResource {
-    /// The file that it stood in when it was last seen, where that is known.
     pub fn stood_in(&self) -> Option<&SpecPath> {
         self.path.as_ref().or(self.last_good.as_ref().map(|last_good| &last_good.origin.path))
     }
 
-    /// The fleet that it is, or is on; none for what is on none. The fields that can't change outlive a lost cache, so they
-    /// are asked first.
+    /// Returns the fleet itself or the fleet that it is on, if any. Reads the immutable fields first, since
+    /// they outlive a lost cache.
     pub fn fleet(&self, key: &ResourceKey) -> Option<FleetKey> {
         if key.kind != Kind::Cluster {
             return key.as_fleet();
@@ -333,16 +323,15 @@ impl RecordedResource {
 }
 
 impl Recorded {
-    /// The id of a resource: the recorded one, the one that its target remembers, or the one that it gets when it is first
-    /// applied.
+    /// Returns the id of a resource: the recorded one, the one found on its target, or a new one.
     ///
-    /// It is derived from the installation, the key and how often that key was deleted, so that planning twice gives
-    /// the same id without anything being written.
+    /// A new id is derived from the installation, the key and the number of earlier deletions of that key, so
+    /// that planning twice gives the same id without writing anything.
     pub fn id_of(&self, key: &ResourceKey) -> Uuid {
         if let Some(resource) = self.resources.get(key) {
             return resource.id;
         }
-        // What was deleted here and is made anew gets another id, though its namespace may have been kept with a mark.
+        // A recreated resource gets a new id, even if its retained namespace still carries the old one.
         if let (Some(id), None) = (self.remembered_ids.get(key), self.generations.get(key)) {
             return *id;
         }
@@ -354,12 +343,10 @@ impl Recorded {
         Uuid::new_v8(bytes)
     }
 
-    /// Whether nothing was ever applied.
     pub fn is_new(&self) -> bool {
         self.source.is_none() && self.resources.is_empty() && self.generations.is_empty()
     }
 
-    /// The organizations that are known from earlier rounds.
     pub fn organizations(&self) -> impl Iterator<Item = &Identifier> {
         self.resources.keys().map(|key| &key.organization)
     }

@@ -1,5 +1,5 @@
-//! What documents refer to, always within their own organization. Another organization's resource is told exactly as
-//! one that doesn't exist.
+//! Checks the references of documents, which are always within their own organization. Another organization's
+//! resource is reported exactly as one that doesn't exist.
 
 use crate::catalog::draft::{Draft, Finding, Settled, Target};
 use crate::catalog::{Hold, buckets, capacity, hosts, versions};
@@ -10,14 +10,13 @@ use crate::spec::{
     BaseDomain, Cluster, Document, Fleet, InfraType, Organization, Role, Spec, TenancyMode, ZoneCount,
 };
 
-/// What is found when the references of one document are followed.
 #[derive(Default)]
 struct Outcome {
     findings: Vec<Finding>,
     waits: Option<Hold>,
 }
 
-/// Follows the references of every document of a kind. What they lead to is settled before.
+/// Checks the references of all documents of a kind. The kinds that it refers to must be settled before.
 pub(super) fn check(draft: &mut Draft, kind: Kind) {
     for document in draft.documents_of(kind) {
         let mut outcome = Outcome::default();
@@ -44,7 +43,8 @@ impl Outcome {
         self.waits.get_or_insert(hold);
     }
 
-    /// Follows one reference. Nothing is added for what is named and can't be used: the problem stands there.
+    /// Follows one reference. A target that can't be used yet adds no finding: its problem is reported
+    /// already.
     fn follow<'d>(
         &mut self,
         draft: &'d Draft,
@@ -68,7 +68,7 @@ impl Outcome {
         match draft.target(&key) {
             Target::Found(_) => {}
             Target::NotUsable(hold) => self.wait(hold),
-            // It was described where it may not be, and that is reported there.
+            // It was described in a file that may not contain it, which is reported there.
             Target::Missing if draft.displaced.iter().any(|(displaced, _)| *displaced == key) => {
                 self.wait(Hold::Dependency { on: key });
             }
@@ -101,7 +101,7 @@ impl Outcome {
         }
     }
 
-    /// A fleet that stays as it was applied may name a domain that is gone. What is reached there waits with it.
+    /// A fleet kept as it was applied may name a domain that is gone. External clusters wait for that domain.
     fn domain_of_fleet(&mut self, draft: &Draft, cluster: &Cluster, fleet: &Fleet) {
         if let Some(domain) = &fleet.domain
             && cluster.advanced_config.cluster_access.is_external()
@@ -152,12 +152,13 @@ impl Outcome {
     }
 }
 
-/// How many brokers the pinned ids of a cluster's brokers go for: from 0 to 999.
+/// The number of broker ids that node pools reserve: 0 to 999.
 const MAX_BROKERS: u32 = 1000;
 
-/// Brokers that can't be laid out as the spec asks. With unequal zones, brokers of the smaller ones would get more copies
-/// than the others, since Kafka gives each zone as many. With fewer zones than copies, Cruise Control moves nothing: a hard
-/// goal of it wants each copy in a zone of its own. A cluster that is so already goes on, as long as it keeps its size.
+/// Refuses a broker layout that can't work. Kafka spreads copies evenly over zones, so with zones of unequal
+/// size the brokers of smaller zones would get more copies. With fewer zones than copies, Cruise Control
+/// moves nothing: one of its hard goals wants each copy in its own zone. An existing cluster with too few
+/// zones for its copies is accepted if its zones and units don't change.
 fn unfit_layout(cluster: &Cluster, before: Option<&Cluster>, units: &UnitCatalogue) -> Option<Finding> {
     let config = &cluster.advanced_config;
     let sizes = units.sizes(config.profile);
@@ -196,7 +197,6 @@ fn unfit_layout(cluster: &Cluster, before: Option<&Cluster>, units: &UnitCatalog
     Some(Finding::new("/advanced_config/number_of_zones", format!("{zones} zones"), problem))
 }
 
-/// An organization that had an admin, and has none with its document as it is now.
 fn last_admin_gone(draft: &Draft, document: &Document, organization: &Organization) -> Option<Problem> {
     let has_admin = |it: &Organization| it.members.iter().any(|member| member.role == Role::Admin);
     let Spec::Organization(before) = draft.last_good(&document.key)? else { return None };
@@ -212,7 +212,6 @@ fn last_admin_gone(draft: &Draft, document: &Document, organization: &Organizati
     })
 }
 
-/// Where a cluster and its fleet say different things.
 fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &ResourceKey) -> Vec<Finding> {
     let name = &fleet.identifier;
     let elsewhere = |problem: Problem, pointer: &str, label: String| match draft
@@ -269,8 +268,8 @@ fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &Re
     findings
 }
 
-/// Where a cluster is private and its fleet's Gateway isn't, or the other way round: what the cluster says, and the problem.
-/// One Gateway can't be both, and it must not turn public because a cluster's document changes or goes.
+/// Returns a mismatch between a cluster's `private_access` and its fleet's Gateway: the cluster's value, and
+/// the problem. One Gateway can't be both, and one cluster's document must not make it public.
 fn gateway_mismatch(cluster: &Cluster, fleet: &Fleet) -> Option<(bool, Problem)> {
     let config = &cluster.advanced_config;
     let gateway = fleet.advanced_config.gateway.as_ref()?;
@@ -290,7 +289,6 @@ fn gateway_mismatch(cluster: &Cluster, fleet: &Fleet) -> Option<(bool, Problem)>
     Some((ours, problem))
 }
 
-/// The word by which documents spell a value.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -308,8 +306,8 @@ fn unknown_version(version: &str) -> Option<Finding> {
     Some(Finding::new("/advanced_config/version", "not a supported version", problem))
 }
 
-/// With as many copies in sync as there are, no broker could be away: all writes would stop with each restart, so that
-/// Strimzi restarts none.
+/// If every copy had to be in sync, each restart of a broker would stop all writes, and Strimzi restarts
+/// none.
 fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
     let config = &cluster.advanced_config;
     let wanted = config.config.number("min.insync.replicas")?;
@@ -356,7 +354,6 @@ fn dangling(draft: &Draft, pointer: &'static str, target: &ResourceKey) -> Findi
     Finding::new(pointer, format!("no such {noun}"), problem)
 }
 
-/// What a reference to a kind may say in an organization, each once and sorted.
 fn names(draft: &Draft, organization: &Identifier, kind: Kind) -> Vec<String> {
     let mut names: Vec<String> = draft
         .named(organization, kind)
@@ -374,7 +371,6 @@ fn names(draft: &Draft, organization: &Identifier, kind: Kind) -> Vec<String> {
     names
 }
 
-/// The name that was likely meant: one that a slip of the hand or two leads to.
 fn closest<'n>(name: &str, names: &'n [String]) -> Option<&'n String> {
     let allowed = (name.len() / 3).clamp(1, 3);
     names

@@ -1,4 +1,4 @@
-//! Fleets and clusters with everything that rendering needs.
+//! Builds the resolved fleets and clusters for rendering.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,9 @@ use crate::names::{FleetKey, Kind, ResourceKey, namespace};
 use crate::spec::certificate::Certificate;
 use crate::spec::{self, Spec};
 
-/// The certificates that count, by base domain.
 pub(super) type Certificates = BTreeMap<ResourceKey, Certificate>;
 
-/// Every fleet that is described or kept, held ones too.
+/// Includes held fleets.
 pub(super) fn fleets(
     draft: &Draft,
     usage: &Use,
@@ -42,8 +41,8 @@ fn fleet(draft: &Draft, usage: &Use, certificates: &Certificates, spec: &spec::F
     ResolvedFleet { key, spec: Arc::new(spec.clone()), domain, clusters, kafka_units, conditions }
 }
 
-/// Every cluster that can be rendered: that is to be made as described, or stays as it was applied. Where something
-/// that it refers to can't be had any more, it is left out and its hold keeps what there is of it.
+/// Returns the clusters that can be rendered. One is left out if something that it refers to is gone; its
+/// hold keeps its objects.
 pub(super) fn clusters(
     draft: &Draft,
     fleets: &BTreeMap<FleetKey, ResolvedFleet>,

@@ -1,5 +1,3 @@
-//! From documents and the record to the catalog.
-
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -13,7 +11,7 @@ use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
 use crate::spec::Documents;
 
-/// The kinds in an order in which each refers only to those before it.
+/// Each kind refers only to kinds before it.
 const ORDER: [Kind; 6] = [
     Kind::Organization,
     Kind::CloudAccount,
@@ -23,8 +21,8 @@ const ORDER: [Kind; 6] = [
     Kind::Cluster,
 ];
 
-/// Resolves documents against what is recorded: what should exist, what is left as it is and why, and everything that
-/// is wrong. The same inputs give the same catalog.
+/// Resolves documents against the record: what should exist, what is left unchanged and why, and all
+/// problems. The same inputs give the same catalog.
 pub fn resolve(
     documents: &Documents,
     recorded: &Recorded,

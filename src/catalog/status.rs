@@ -1,5 +1,3 @@
-//! What a person is told about a fleet or a cluster, in one word and the reasons for it.
-
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::Condition;
 use crate::names::InvalidName;
 
-/// How a fleet or a cluster is, in one word.
+/// The status of a fleet or a cluster, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Status {
-    /// It is known and nothing of it was made yet.
+    /// Its document is known and nothing of it was created yet.
     Pending,
-    /// It is being made.
+    /// It is being created.
     Provisioning,
-    /// Its manifests are written to a folder. How it runs isn't seen from here.
+    /// Its manifests are written to a folder. Its health can't be observed from here.
     Written,
     /// It works.
     Healthy,
@@ -25,11 +23,11 @@ pub enum Status {
     Updating,
     /// It works and is being moved to another version.
     Upgrading,
-    /// It works in part, or something about it needs a person.
+    /// It works in part, or needs attention.
     Degraded,
-    /// Its target can't be reached, so how it is isn't known.
+    /// Its target can't be reached, so its state is unknown.
     Unreachable,
-    /// It is left as it is because somebody asked for that.
+    /// It is left unchanged because its document asks for that.
     Suspended,
     /// It doesn't work.
     Failed,
@@ -38,7 +36,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every status, in the order of a life.
+    /// Every status, in the order of a resource's life.
     pub const ALL: [Status; 11] = [
         Status::Pending,
         Status::Provisioning,
@@ -53,7 +51,6 @@ impl Status {
         Status::Deleting,
     ];
 
-    /// The status as answers and records spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Pending => "Pending",
@@ -87,16 +84,16 @@ impl FromStr for Status {
     }
 }
 
-/// How a fleet or a cluster is, why, and since when.
+/// The status of a fleet or a cluster, with its reason and time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceStatus {
-    /// The one word.
+    /// The status in one word.
     pub status: Status,
-    /// Why, in one sentence; none where the word says it all.
+    /// The reason in one sentence; none if the word says it all.
     pub reason: Option<String>,
-    /// What else a person should know.
+    /// Further conditions, such as warnings.
     pub conditions: Vec<Condition>,
-    /// When it came to have this status.
+    /// When it got this status.
     pub since: Timestamp,
 }
 

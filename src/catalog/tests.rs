@@ -1,4 +1,4 @@
-//! Whole trees through [`resolve`]: what is refused, held, absent and rendered, in words.
+//! Tests of whole trees through [`resolve`].
 
 mod absence;
 mod capacity;
@@ -26,7 +26,6 @@ use crate::spec::{
     Commit, Document, Documents, InvalidDocument, ParsedFile, Safeguards, SecretValue, Spec, Unreadable,
 };
 
-/// An installation with its spec tree.
 #[derive(Clone)]
 struct World {
     files: BTreeMap<String, String>,
@@ -36,11 +35,11 @@ struct World {
     git: bool,
     rewrote: Option<String>,
     now: String,
-    /// What `from_env` secrets open to; those that are not here are opaque.
+    /// The values of `from_env` secrets; others are opaque.
     environment: BTreeMap<String, String>,
 }
 
-/// The administrator's file: two organizations that don't trust each other.
+/// An administrator's file with two organizations.
 const ORGANIZATIONS: &str = "\
 kind: Organization
 identifier: acme
@@ -51,7 +50,7 @@ identifier: globex
 domains: [globex.com]
 ";
 
-/// A fleet that is reached under a domain of its own, with what its clusters may refer to.
+/// A fleet with its own base domain, and the resources that its clusters may refer to.
 fn base(organization: &str, fleet: &str, domain: &str) -> String {
     format!(
         "\
@@ -86,7 +85,7 @@ credentials: secret
     )
 }
 
-/// A cluster on fleet `eu`; `more` goes into its `advanced_config`.
+/// A cluster on fleet `eu`; `more` is appended to its `advanced_config`.
 fn cluster(organization: &str, name: &str, units: u32, more: &str) -> String {
     format!(
         "\
@@ -105,7 +104,7 @@ advanced_config:
 }
 
 impl World {
-    /// Two organizations, each with a fleet `eu` or `us` and what belongs to it, and one cluster of `acme`.
+    /// Two organizations, each with a fleet (`eu` and `us`), its other resources and one cluster.
     fn new() -> Self {
         let mut world = Self {
             files: BTreeMap::new(),
@@ -182,7 +181,7 @@ impl World {
         secrets
     }
 
-    /// Records what a catalog says as if all of it that doesn't wait had been applied.
+    /// Records everything that doesn't wait as applied.
     fn apply(&mut self) -> &mut Self {
         let catalog = self.resolve();
         self.recorded.source = Some(catalog.source.clone());
@@ -216,13 +215,12 @@ impl World {
         self
     }
 
-    /// Forgets every spec that was applied, as when the cache is lost.
     fn lose_cache(&mut self) -> &mut Self {
         self.recorded.resources.values_mut().for_each(|record| record.last_good = None);
         self
     }
 
-    /// What is wrong, held and absent must read as expected, line by line.
+    /// Compares problems, holds and absences with the expected lines.
     #[track_caller]
     fn check(&self, expected: &str) {
         let lines = |text: &str| text.trim().lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
@@ -246,8 +244,7 @@ fn opened(value: Option<String>) -> OpenedSecret {
     }
 }
 
-/// A file's text as documents. A document that begins with `INVALID` has an identity and no more, one that begins with
-/// `UNREADABLE` not even that.
+/// Parses a file. A document that begins with `INVALID` has only an identity, `UNREADABLE` not even that.
 fn parse(path: &SpecPath, text: &str) -> ParsedFile {
     let mut file = ParsedFile::default();
     let mut line = 1;
@@ -295,7 +292,6 @@ fn key_of(kind: crate::names::Kind, value: &Value) -> ResourceKey {
     ResourceKey::new(kind, &organization, name)
 }
 
-/// Where each `key:` of a block mapping stands.
 fn locations(path: &SpecPath, first: u32, text: &str) -> BTreeMap<String, Location> {
     let mut fields = BTreeMap::new();
     let mut open: Vec<&str> = Vec::new();
@@ -312,7 +308,7 @@ fn locations(path: &SpecPath, first: u32, text: &str) -> BTreeMap<String, Locati
     fields
 }
 
-/// Puts a certificate where `$NAME` or `$NAME@YEAR` (in which it ends) stands, and its key for `$key`.
+/// Replaces `$NAME` and `$NAME@YEAR` with a certificate that expires in that year, and `$key` with its key.
 fn fill(text: &str) -> String {
     let certificate = |names: &str| {
         let (names, year) = names.split_once('@').unwrap_or((names, "2027"));
@@ -341,14 +337,13 @@ fn key() -> &'static KeyPair {
     KEY.get_or_init(|| KeyPair::generate().unwrap())
 }
 
-/// The same names give the same certificate, though signing is random.
+/// Returns the same certificate for the same names, though signing is random.
 fn remembered(names: &str, make: impl Fn(&str) -> String) -> String {
     static MADE: std::sync::Mutex<BTreeMap<String, String>> = std::sync::Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().unwrap();
     made.entry(names.to_owned()).or_insert_with(|| make(names)).clone()
 }
 
-/// A catalog in words: problems, then what is held, then what is absent.
 fn describe(catalog: &Catalog) -> String {
     let mut lines = Vec::new();
     for problem in &catalog.problems {

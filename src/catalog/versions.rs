@@ -1,17 +1,15 @@
-//! The Kafka versions that clusters may have.
+//! The supported Kafka versions.
 
 use std::cmp::Ordering;
 
-/// A version of Kafka and the metadata version that it is run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KafkaVersion {
-    /// The version as specs have it: `4.3.1`.
     pub version: &'static str,
-    /// The metadata version in its long form. It never goes back: brokers refuse metadata newer than their own.
+    /// The metadata version in its long form. It can't be lowered: brokers refuse metadata newer than theirs.
     pub metadata: &'static str,
 }
 
-/// What Strimzi 1.2.0 runs, oldest first, from `kafka-versions.yaml` in its repository.
+/// The versions that Strimzi 1.2.0 runs, oldest first, from `kafka-versions.yaml` in its repository.
 pub const SUPPORTED: [KafkaVersion; 4] = [
     KafkaVersion { version: "4.2.0", metadata: "4.2-IV1" },
     KafkaVersion { version: "4.2.1", metadata: "4.2-IV1" },
@@ -19,35 +17,35 @@ pub const SUPPORTED: [KafkaVersion; 4] = [
     KafkaVersion { version: "4.3.1", metadata: "4.3-IV0" },
 ];
 
-/// Finds a supported version.
 pub fn find(version: &str) -> Option<&'static KafkaVersion> {
     SUPPORTED.iter().find(|supported| supported.version == version)
 }
 
-/// The metadata version to pin. It is always pinned, because Strimzi would otherwise raise it when its operator is
-/// upgraded, and a raised one can't be lowered again. A version that isn't supported, as a record of another version of
-/// this software may have, gets the short form `<major>.<minor>`, which Strimzi takes as the newest of that release.
+/// Returns the metadata version to pin. It is always pinned: otherwise Strimzi raises it when its operator is
+/// upgraded, and it can't be lowered again. An unsupported version, which a record of another version of
+/// Streamfleet may have, gets the short form `<major>.<minor>`. Strimzi takes that as the newest of that
+/// release.
 pub fn metadata_version(version: &str) -> &str {
     find(version).map_or_else(|| release(version), |supported| supported.metadata)
 }
 
-/// The supported patch releases of a version's own release from that version on, oldest first.
+/// Returns the supported patch releases of a version's release from that version on, oldest first.
 pub fn patches_from(version: &str) -> impl Iterator<Item = &'static str> {
     SUPPORTED.iter().map(|it| it.version).filter(move |patch| is_patch_from(patch, version))
 }
 
-/// Whether a version is of another one's release and not older.
+/// Returns whether a version is in the release of `from` and not older.
 pub fn is_patch_from(version: &str, from: &str) -> bool {
     release(version) == release(from) && compare(version, from) != Ordering::Less
 }
 
-/// The newest supported version that is newer than a version, of those that are run.
+/// Returns the newest version among those that are run, if it is newer than `version`.
 pub fn newer(version: &str, is_run: impl Fn(&str) -> bool) -> Option<&'static str> {
     let newest = SUPPORTED.iter().rev().map(|it| it.version).find(|version| is_run(version))?;
     (compare(newest, version) == Ordering::Greater).then_some(newest)
 }
 
-/// Which of two versions of Kafka, or of its metadata, is the older one, by their numbers in turn.
+/// Compares two versions of Kafka, or of its metadata, number by number.
 pub fn compare(a: &str, b: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         let digits = text.split(|it: char| !it.is_ascii_digit()).filter(|part| !part.is_empty());
@@ -56,7 +54,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     numbers(a).cmp(&numbers(b))
 }
 
-/// The `4.3` of `4.3.1`.
+/// `4.3.1` becomes `4.3`.
 fn release(version: &str) -> &str {
     version.rsplit_once('.').map_or(version, |(release, _)| release)
 }

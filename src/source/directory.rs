@@ -1,5 +1,3 @@
-//! A folder of YAML files.
-
 mod aside;
 mod scanner;
 #[cfg(test)]
@@ -27,42 +25,43 @@ use crate::spec::{Entry, Snapshot, SourceId};
 pub use scanner::Scanner;
 pub use watch::{Heard, Unfinished, Watch};
 
-/// How often a file that changes while it is read is read again.
+/// How many times a file is read that changes while it is read.
 const ATTEMPTS: usize = 3;
-/// How often a tree that changes while it is read is read again.
+/// How many times a tree is scanned that changes while it is scanned.
 const SCANS: u32 = 5;
-/// How long to wait before a tree is read for the second time; it is twice that before each further time, 0.3 s in all,
-/// so that a checkout of some files is over by then.
+/// The pause before the second scan. It doubles before each further one, to 0.3 s in all, so that a checkout
+/// of some files is finished by then.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reads all spec files below a folder. What can't be read is in the snapshot as such, since it is not nothing.
+/// Reads all spec files below a folder. What can't be read is in the snapshot as unreadable, since it must
+/// not count as absent.
 ///
-/// Names that begin with a dot are skipped. A link is followed as long as it stays in its own top folder, and one beside
-/// the top folders as long as it stays in the tree, but never into a folder that is skipped.
+/// Names that begin with a dot are skipped. A link is followed if its target is in the same top folder or,
+/// for a link outside of the top folders, in the tree. A link into a skipped folder is never followed.
 ///
 /// # Errors
-/// When the folder itself is not there or can't be listed, or when what is in it keeps changing.
+/// If the folder doesn't exist or can't be listed, or if its content keeps changing.
 pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
     scan_anew(root, &Known::new()).map(|(snapshot, _)| snapshot)
 }
 
-/// The same where the contents of some files are known, which aren't read again. Gives what changes when a file does, too.
+/// Scans without reading files of known content. Also returns the metadata that reveals later changes.
 fn scan_anew(root: &Utf8Path, known: &Known) -> Result<(Snapshot, Seen), SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
-    // Between the two looks, so that a file that comes back from such a place is seen here or there.
+    // Searched between the two listings, so that a file moved back from there is seen in one of them.
     let mut skipped = BTreeMap::new();
     let (entries, seen) = still_entries(&real, known, &mut || skipped = aside::find(&real))
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     let revision = revision(&entries);
-    // By its name: where others put another folder in its place, as a link that they change, it is the same source.
+    // The source is the path as given: a link that is switched to another folder remains the same source.
     Ok((Snapshot { source: SourceId(root.to_string()), revision, commit: None, skipped, entries }, seen))
 }
 
-/// Makes files unreadable that somebody still writes.
+/// Marks files as unreadable that are still being written.
 fn hide(unfinished: &Unfinished, snapshot: &mut Snapshot, root: &Utf8Path) {
     let files = unfinished.files();
     let Some(root) = root.canonicalize_utf8().ok().filter(|_| !files.is_empty()) else { return };
@@ -76,27 +75,27 @@ fn hide(unfinished: &Unfinished, snapshot: &mut Snapshot, root: &Utf8Path) {
     snapshot.revision = revision(&snapshot.entries);
 }
 
-/// What changes in a tree when a file or folder of it does, told without opening a file.
+/// The metadata of a tree, which changes when a file or folder does. It is collected without opening files.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Glance {
     root: Stamp,
     seen: Seen,
 }
 
-/// Looks at a tree so that the next look tells whether [`scan`] would give something else. Whoever changes a file twice
-/// within a tick of the file system's clock may get past it, so that a scan is due now and then all the same.
+/// Collects the metadata of a tree. If it is unchanged, [`scan`] most likely returns the same. Two changes of
+/// a file within one tick of the file system's clock may go unnoticed, so scan now and then in any case.
 ///
 /// # Errors
-/// When the folder itself is not there or can't be listed.
+/// If the folder doesn't exist or can't be listed.
 pub fn glance(root: &Utf8Path) -> Result<Glance, SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
     let Scan { root_stamp, seen, .. } = Scan::of(root, Look::List).map_err(failed)?;
     Ok(Glance { root: root_stamp, seen })
 }
 
-/// The entries of a tree that stood still: a second look finds the same files. Otherwise a file that was moved from a
-/// folder not yet read to one already read would be in neither, and look as if it was removed. None where the root's own
-/// entries keep changing; what keeps changing further in is unreadable.
+/// Returns the entries of a tree if a second listing finds the same files. Otherwise a file moved from a
+/// folder not yet read to one already read would be missed and count as removed. Returns none if the root
+/// folder keeps changing; entries below it that keep changing are unreadable.
 fn still_entries(
     root: &Utf8Path,
     known: &Known,
@@ -120,7 +119,7 @@ fn still_entries(
     Ok(None)
 }
 
-/// The digest of all paths and contents. What can't be read counts with the reason.
+/// Returns the digest of all paths and contents. Unreadable entries count with their error code.
 fn revision(entries: &BTreeMap<SpecPath, Entry>) -> String {
     let mut lines = String::new();
     for (path, entry) in entries {
@@ -128,13 +127,13 @@ fn revision(entries: &BTreeMap<SpecPath, Entry>) -> String {
             Entry::File { digest, .. } => digest.as_str(),
             Entry::Unreadable { code, .. } => code,
         };
-        // A path may have a line break; its length keeps one list from looking like another.
+        // A path may contain a line break; its length makes the list unambiguous.
         lines.push_str(&format!("{} {path} {content}\n", path.as_str().len()));
     }
     Digest::of(lines).to_string()
 }
 
-/// Names in a folder, sorted. A name that is not UTF-8 is there in its lossy form.
+/// The sorted names in a folder, and whether each is UTF-8. Other names are in their lossy form.
 type Names = BTreeSet<(String, bool)>;
 
 fn list(folder: &Utf8Path) -> io::Result<Names> {
@@ -146,16 +145,14 @@ fn list(folder: &Utf8Path) -> io::Result<Names> {
     Ok(names)
 }
 
-/// What a scan is for.
 #[derive(Clone, Copy)]
 enum Look<'a> {
-    /// The contents of files, but for those that are known.
     Read(&'a Known),
-    /// Which files there are.
     List,
 }
 
-/// What changes when a file or folder does: device, number, size in bytes, and when it and its place last changed.
+/// The metadata that changes with a file or folder: device, inode, size in bytes, and the modification and
+/// change times in seconds and nanoseconds.
 type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 
 fn stamp(data: &Metadata) -> Stamp {
@@ -163,10 +160,10 @@ fn stamp(data: &Metadata) -> Stamp {
     (data.dev(), data.ino(), data.size(), changed.0, changed.1, placed.0, placed.1)
 }
 
-/// Each spec file and folder that there is; without a stamp where it can't be looked at.
+/// All spec files and folders; without a stamp if the metadata can't be read.
 type Seen = BTreeMap<SpecPath, Option<Stamp>>;
 
-/// Files that were read, each with what it was like then.
+/// The files read before, with their metadata at that time.
 type Known = BTreeMap<SpecPath, (Stamp, Entry)>;
 
 struct Scan<'a> {
@@ -175,8 +172,8 @@ struct Scan<'a> {
     root_stamp: Stamp,
     found: Found,
     seen: Seen,
-    /// The real paths of the folders that the scan is in, to see a link that leads back to one. The first is the root, the
-    /// second the top folder.
+    /// The real paths of the folders that are being scanned, to detect links back to one of them. The first
+    /// is the root, the second the top folder.
     inside: Vec<Utf8PathBuf>,
 }
 
@@ -189,13 +186,12 @@ impl<'a> Scan<'a> {
         Ok(scan)
     }
 
-    /// One that has not begun.
     fn new(root: &'a Utf8Path, look: Look<'a>, root_stamp: Stamp) -> Self {
         let (found, seen) = (Found::default(), Seen::new());
         Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()] }
     }
 
-    /// Takes what a second look found to be other than it was for unreadable.
+    /// Marks as unreadable what differs in the second listing.
     fn distrust(&mut self, second: &Scan<'_>) {
         let paths: BTreeSet<_> = self.seen.keys().chain(second.seen.keys()).cloned().collect();
         for path in paths.into_iter().filter(|path| self.seen.get(path) != second.seen.get(path)) {
@@ -212,7 +208,7 @@ impl<'a> Scan<'a> {
             }
             let place = self.inside.last().map_or(self.root, |real| real).join(&name);
             let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            // Names from a listing have no slash and are not `.` or `..`.
+            // Names from a listing contain no slash and are not `.` or `..`.
             let Ok(path) = SpecPath::try_from(path) else { continue };
             if readable {
                 self.visit(path, place);
@@ -222,11 +218,11 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Looks at one name. Its place is in a folder's real path, so that a link back is seen as one.
+    /// Adds one name. `place` is within its folder's real path, so that a link back to a folder is detected.
     fn visit(&mut self, path: SpecPath, place: Utf8PathBuf) {
         let (real, data) = match self.resolve(&place) {
             Ok(real) => real,
-            // A file that went away since the folder was listed is gone; a link that leads nowhere is a mistake.
+            // A file removed since the folder was listed is ignored; a broken link is an error.
             Err(Refused::Gone) => return,
             // It may be a folder full of specs, whatever its name is.
             Err(Refused::Because(entry)) => {
@@ -286,7 +282,6 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A path inside the tree for messages.
     fn shown(&self, real: &Utf8Path) -> String {
         match real.strip_prefix(self.root) {
             Ok(inner) if inner.as_str().is_empty() => "the root of the tree".to_owned(),
@@ -295,8 +290,9 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whether a real path is the content of a volume beside a link: Kubernetes mounts a ConfigMap as a link to
-    /// `..data/NAME`, where `..data` is itself a link to a folder such as `..2026_01_31_00_00_00.1`.
+    /// Returns whether a link's target is in a Kubernetes volume beside the link. Kubernetes mounts a
+    /// ConfigMap as a link to `..data/NAME`, where `..data` is a link to a folder such as
+    /// `..2026_01_31_00_00_00.1`.
     fn is_mounted(&self, real: &Utf8Path) -> bool {
         let beside = self.inside.last().and_then(|folder| real.strip_prefix(folder).ok());
         let mut names = beside.into_iter().flat_map(Utf8Path::components).map(|name| name.as_str());
@@ -304,7 +300,6 @@ impl<'a> Scan<'a> {
             && !names.any(|name| name.starts_with('.'))
     }
 
-    /// The real place of a path, if it lies where a link may lead.
     fn resolve(&self, place: &Utf8Path) -> Result<(Utf8PathBuf, Metadata), Refused> {
         let refuse = |entry| Refused::Because(Box::new(entry));
         let link = match fs::symlink_metadata(place) {
@@ -358,18 +353,16 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether any name of a path begins with a dot.
 fn is_hidden(path: &Utf8Path) -> bool {
     path.components().any(|name| name.as_str().starts_with('.'))
 }
 
 enum Refused {
-    /// It went away while the tree was scanned.
     Gone,
     Because(Box<Entry>),
 }
 
-/// Reads a file; none when it went away since it was listed.
+/// Reads a file; none if it was removed since it was listed.
 fn read_file(place: &Utf8Path) -> Option<Entry> {
     match stable_bytes(place) {
         Ok(Some(bytes)) => Some(file(Arc::from(bytes))),
@@ -386,7 +379,7 @@ fn read_file(place: &Utf8Path) -> Option<Entry> {
     }
 }
 
-/// The bytes of a file that did not change while they were read; none when it kept changing.
+/// Reads a file; none if it keeps changing meanwhile.
 fn stable_bytes(place: &Utf8Path) -> io::Result<Option<Vec<u8>>> {
     for _ in 0..ATTEMPTS {
         let mut file = fs::File::open(place)?;

@@ -1,4 +1,4 @@
-//! What every source reads and what it refuses, in the same words.
+//! The rules that folders and commits share: which files are read, and how others are reported.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,34 +7,33 @@ use std::sync::Arc;
 use crate::names::{Digest, SpecPath};
 use crate::spec::{API_VERSION, Entry};
 
-/// The largest file that is read, in bytes: what the reader of specs takes.
+/// The largest spec file, in bytes: the limit of the reader of specs.
 pub(super) const MAX_BYTES: u64 = crate::spec::MAX_FILE_BYTES as u64;
-/// The most files, links and folders in one top folder, and beside the top folders: ten times what the largest known
-/// installation would have in all.
+/// The limit of files, links and folders in one top folder, and beside the top folders: ten times the total
+/// of the largest known installation.
 pub(super) const MAX_FILES: usize = 100_000;
-/// The deepest folder. A tree of people is a few levels deep.
+/// The limit of nested folders. Trees in practice have a few levels.
 pub(super) const MAX_FOLDERS: usize = 64;
-/// The most files that are looked into in a folder whose name begins with a dot, and among all others. A spec tree has few
-/// that are no specs; in a folder full of them, none is worth the time.
+/// The limit of files other than specs that are read in one hidden folder. Spec trees have few of them.
 pub(super) const MAX_HIDDEN: u32 = 200;
-/// See [`MAX_HIDDEN`].
+/// The same limit for all other files of a top folder.
 pub(super) const MAX_OTHERS: u32 = 10_000;
 
-/// Folders with nothing of people in them.
+/// Folders that never contain specs of users.
 const NOT_PEOPLES: [&str; 2] = [".git", ".streamfleet"];
 
-/// How the files begin that are written beside the place where they belong, and that a crash may leave behind. They are ours.
+/// The prefix of our temporary files, which a crash may leave behind.
 pub(super) const TEMPORARY: &str = ".streamfleet-tmp-";
 
-/// What a file begins with that Git LFS has put in the place of another.
+/// The beginning of a pointer of Git LFS, which replaces a file.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// What was found, and how much of it in the top folder that is being gone through.
+/// The entries found, and the count in the current top folder.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) entries: BTreeMap<SpecPath, Entry>,
-    /// How many files, links and folders were found in this top folder, or beside the top folders.
-    /// Links can make few of them look like very many.
+    /// The number of files, links and folders in this top folder, or beside the top folders. Links can make
+    /// few files look like very many.
     pub(super) count: usize,
 }
 
@@ -45,7 +44,7 @@ impl Found {
         }
     }
 
-    /// Counts one more, and says once when that is too many. What stands in other top folders is read all the same.
+    /// Counts one more entry. The first one above the limit is reported. Other top folders are not affected.
     pub(super) fn counts(&mut self, path: &SpecPath) -> bool {
         self.count += 1;
         if self.count == MAX_FILES + 1 {
@@ -55,23 +54,21 @@ impl Found {
     }
 }
 
-/// Whether a file of this name, or at this path, is read.
 pub(super) fn is_spec(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// Whether a name is a spec's but for capital letters, and so likely meant to be read.
+/// Returns whether a name is a spec's except for capital letters, and so likely meant to be read.
 pub(super) fn is_miscased(path: &SpecPath) -> bool {
     let lower = path.as_str().to_lowercase();
     !is_spec(path.as_str()) && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
 }
 
-/// Whether people keep something in a folder of this name, so that a spec may have been put aside there.
+/// Returns whether a folder of this name may contain users' files, and so a spec that was put aside.
 pub(super) fn is_peoples(name: &str) -> bool {
     !NOT_PEOPLES.contains(&name)
 }
 
-/// What a spec file with these bytes is.
 pub(super) fn file(bytes: Arc<[u8]>) -> Entry {
     if bytes.len() as u64 > MAX_BYTES {
         return too_large();
@@ -84,12 +81,10 @@ pub(super) fn file(bytes: Arc<[u8]>) -> Entry {
     Entry::File { digest: Digest::of(&bytes), bytes }
 }
 
-/// Whether a file that is not read says somewhere what specs say.
 pub(super) fn speaks_of_specs(bytes: &[u8]) -> bool {
     bytes.windows(API_VERSION.len()).any(|window| window == API_VERSION.as_bytes())
 }
 
-/// What could not be read, and what to do about it.
 pub(super) fn unreadable(code: &'static str, message: String, hint: &str) -> Entry {
     Entry::Unreadable { code: code.into(), message, hint: hint.to_owned() }
 }

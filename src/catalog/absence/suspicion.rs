@@ -1,5 +1,5 @@
-//! What makes an absence look like a mistake, as the end of a sentence for whoever has to approve the deletion: in the past
-//! tense, since it is remembered, and may be read long after it could be seen.
+//! Reasons to take an absence for a mistake, as the end of a sentence shown to the approver. They are in the
+//! past tense since they are recorded and may be read long after the cause has disappeared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::names::{FleetKey, Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 use crate::spec::ParsedFile;
 
-/// The fields of a spec that say which it is, and where.
+/// The identifying fields, ignored when two specs are compared.
 const IDENTITY: [&str; 3] = ["organization", "identifier", "infrastructure"];
 
-/// Why the absence of a resource is likely a mistake; none where it is clean.
+/// Returns why the absence of a resource is likely a mistake; none if it is clean.
 pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: &Gone) -> Option<String> {
     if let Some(last) = changed_source(draft) {
         return Some(format!(
@@ -24,7 +24,6 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
             draft.documents.source.0
         ));
     }
-    // Somebody said so.
     if draft.is_removed(key) {
         return None;
     }
@@ -35,7 +34,7 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
     let Some(path) = record.stood_in() else {
         return Some("where it stood was no longer known".to_owned());
     };
-    // What was decided on is finished.
+    // A deletion that has begun is completed.
     if record.deleting {
         return None;
     }
@@ -50,13 +49,14 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
         .or_else(|| record.suspicion.clone().filter(|_| lives_on_a_fleet(key)))
 }
 
-/// The tree that was applied last, where it is another one than this.
+/// Returns the tree that was last applied, if it is another than this one.
 pub(super) fn changed_source<'a>(draft: &Draft<'a>) -> Option<&'a str> {
     let last = draft.recorded.source.as_ref()?;
     (*last != draft.documents.source).then_some(last.0.as_str())
 }
 
-/// The branch lost the commit that was in force: by force, or since its repository was put back to an older state.
+/// The branch no longer contains the commit that was applied: after a force push, or after its repository was
+/// restored from an older state.
 fn rewritten(draft: &Draft) -> Option<String> {
     let rewrote = draft.documents.commit.as_ref()?.rewrote.as_ref()?;
     Some(format!("the branch was rewritten and no longer had commit {rewrote}, which was in force before"))
@@ -66,7 +66,7 @@ fn emptied(draft: &Draft, path: &SpecPath) -> Option<String> {
     draft.documents.files.get(path).filter(|file| is_empty(file)).map(|_| format!("{path} was emptied"))
 }
 
-/// Its document is still there, where it says nothing: in a file that is not read, empty, or commented out.
+/// Its document still exists where it has no effect: in a file that is not read, emptied, or commented out.
 fn set_aside(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
     if !lives_on_a_fleet(key) {
         return None;
@@ -78,7 +78,7 @@ fn set_aside(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String
     if let Some((file, _)) = draft.documents.files.iter().find(in_comments) {
         return Some(format!("{file} described it in a comment"));
     }
-    // What is in a file can't always be told, as in the middle of a merge.
+    // A skipped file can't always be parsed, as in the middle of a merge, so its name is compared too.
     let is_copy = |other: &SpecPath| other.as_str().starts_with(path.as_str());
     let is_meant = |(other, keys): &(&SpecPath, &BTreeSet<ResourceKey>)| keys.contains(key) || is_copy(other);
     let (other, _) = draft.documents.skipped.iter().find(is_meant)?;
@@ -89,7 +89,6 @@ fn is_empty(file: &ParsedFile) -> bool {
     file.documents.is_empty() && file.invalid.is_empty() && file.unreadable.is_empty()
 }
 
-/// An error in its file may be about what its document has become.
 fn refused_in_its_file(draft: &Draft, path: &SpecPath) -> Option<String> {
     let is_here = |problem: &&Problem| {
         let related = problem.related.iter().map(|(location, _)| location);
@@ -99,9 +98,10 @@ fn refused_in_its_file(draft: &Draft, path: &SpecPath) -> Option<String> {
     found.then(|| format!("{path}, where it stood, had errors"))
 }
 
-/// A refused document may be its own with one word of its name changed, or moved to where it may not be. Others can
-/// write such a document too and so make a removal need approval; where there is nothing to lose and so nothing to
-/// approve, they could keep it for ever, and it doesn't count.
+/// A refused document may be the same one with a typo in its name, or moved to a folder that doesn't allow
+/// it. Other organizations can write such a document too, and so make a removal need approval. Resources that
+/// live on no fleet are exempt: there is nothing to lose and so nothing to approve, and the others could
+/// block the removal for ever.
 fn refused_elsewhere(draft: &Draft, key: &ResourceKey) -> Option<String> {
     if !lives_on_a_fleet(key) {
         return None;
@@ -116,9 +116,9 @@ fn refused_elsewhere(draft: &Draft, key: &ResourceKey) -> Option<String> {
     Some(format!("{at}, which was refused, may be its document"))
 }
 
-/// Something new may be what it became: anything in its file; of its own kind, anything of its organization, and in another
-/// organization what has its name or says the same. What is new of its own kind in its file is a rename and refused. And
-/// something that was there before may have been written over it.
+/// A new resource may be what it became: any new one in its file; any of its kind in its organization; in
+/// another organization, one of its kind with its name or content. (A new one of its own kind in its file is
+/// a rename and refused.) An existing resource may also have been moved over it.
 fn replaced(draft: &Draft, key: &ResourceKey, path: &SpecPath, record: &RecordedResource) -> Option<String> {
     let may_be = |new: &ResourceKey, claim: &Claim| {
         let is_alike = || {
@@ -135,17 +135,16 @@ fn replaced(draft: &Draft, key: &ResourceKey, path: &SpecPath, record: &Recorded
     }
     let newcomers = draft.newcomers.iter().filter_map(|new| Some((new, draft.claims.get(new)?)));
     let (newcomer, claim) = newcomers.into_iter().find(|(new, claim)| may_be(new, claim))?;
-    // It may have been there for long, waiting for something, so nothing is said of when it came.
+    // The newcomer may have been waiting for a long time, so the message says nothing about when it appeared.
     Some(format!("{newcomer} at {}, which was not applied yet, may be what it became", claim.origin))
 }
 
-/// A resource that stood elsewhere and stands in this file now.
 fn moved_into<'d>(draft: &'d Draft, path: &SpecPath) -> Option<(&'d ResourceKey, &'d Claim<'d>)> {
     let came = |key: &ResourceKey| draft.record(key)?.stood_in().map(|stood| stood != path);
     draft.claims.iter().find(|(key, claim)| claim.origin.path == *path && came(key) == Some(true))
 }
 
-/// Whether a document says what was applied, under another name. What isn't known may be the same.
+/// Compares an applied spec with a document, except for their identity. An unknown spec counts as equal.
 fn says_the_same(record: &RecordedResource, claim: &Claim) -> bool {
     let content = |mut content: Value| {
         let fields = content.as_object_mut();
@@ -158,7 +157,7 @@ fn says_the_same(record: &RecordedResource, claim: &Claim) -> bool {
     }
 }
 
-/// An error where a resource's document may stand: not in the folder of another organization.
+/// Returns an error that may concern a resource: any but those in other organizations' folders.
 pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
     let may_stand_in = |path: &SpecPath| {
         let owner = path.top_folder().filter(|folder| draft.organizations.contains(*folder));
@@ -170,16 +169,15 @@ pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
     Some(format!("the error at {path}:{line} may be about it"))
 }
 
-/// The clusters that are gone and that nothing unreadable may describe.
+/// The numbers of missing clusters, without those that an unreadable file may describe.
 pub(super) struct Gone<'d> {
-    /// How many of each organization.
+    /// By organization.
     own: BTreeMap<&'d Identifier, usize>,
-    /// How many of them all nobody knew of before.
+    /// Those without a recorded suspicion, by organization.
     new: BTreeMap<&'d Identifier, usize>,
 }
 
 impl<'d> Gone<'d> {
-    /// Which are gone of a tree.
     pub(super) fn from(draft: &Draft<'d>) -> Self {
         let mut gone = Self { own: BTreeMap::new(), new: BTreeMap::new() };
         for (key, record) in &draft.recorded.resources {
@@ -187,7 +185,7 @@ impl<'d> Gone<'d> {
                 && !record.deleting
                 && !draft.is_removed(key)
                 && is_gone(draft, key);
-            // What one organization's files hide concerns nobody else.
+            // Unreadable files of one organization don't affect the others.
             if !is_meant || draft.unreadable_for(&key.organization).is_some() {
                 continue;
             }
@@ -197,8 +195,8 @@ impl<'d> Gone<'d> {
         gone
     }
 
-    /// How many of an organization are, and how many that were gone at once with them: what another organization is still to
-    /// approve holds nobody up.
+    /// Returns how many clusters of an organization are missing, and that number plus the newly missing ones
+    /// of others. Those of others that already await approval don't count: they must not block this one.
     fn with(&self, organization: &Identifier) -> (usize, usize) {
         let own = self.own.get(organization).copied().unwrap_or(0);
         let others = self.new.iter().filter(|(other, _)| **other != organization);
@@ -206,20 +204,20 @@ impl<'d> Gone<'d> {
     }
 }
 
-/// More than the policy allows in an hour, all at once: that is taken for a mistake as a whole.
+/// More clusters are gone at once than the policy allows in an hour: taken as a whole for a mistake.
 fn too_many(draft: &Draft, key: &ResourceKey, gone: &Gone) -> Option<String> {
     let allowed = draft.config.policy.cluster_deletions_per_hour;
     let are_too_many = |gone: usize| gone > 1 && u32::try_from(gone).is_ok_and(|gone| gone > allowed);
     let (own, all) = gone.with(&key.organization);
     match lives_on_a_fleet(key) && are_too_many(all) {
         true if are_too_many(own) => Some(format!("{own} clusters were gone at once")),
-        // How many another organization has is not for everybody.
+        // Don't disclose the numbers of another organization.
         true => Some("clusters of several organizations were gone at once".to_owned()),
         false => None,
     }
 }
 
-/// More than a file is gone: all that ran for an organization, a fleet with its clusters, or a folder.
+/// More than one file is gone: everything an organization runs, a fleet with its clusters, or a folder.
 fn gone_at_once(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
     if all_gone(draft, |other, _| lives_on_a_fleet(other) && other.organization == key.organization) {
         return Some(format!("everything of organization {} was gone at once", key.organization));
@@ -240,18 +238,17 @@ fn gone_at_once(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<Str
         .then(|| format!("the folder {folder} was gone as a whole"))
 }
 
-/// Whether several recorded resources are meant, and none of them is left. One alone is a removal like any other.
+/// Returns whether all of several recorded resources are gone. A single one is an ordinary removal.
 fn all_gone(draft: &Draft, meant: impl Fn(&ResourceKey, &RecordedResource) -> bool) -> bool {
     let meant = || draft.recorded.resources.iter().filter(|(key, record)| meant(key, record));
     meant().nth(1).is_some() && meant().all(|(key, _)| is_gone(draft, key))
 }
 
-/// Whether anything of it lies on a target, so that there is something to lose.
+/// Only these kinds have objects on a target, and so something to lose.
 pub(super) fn lives_on_a_fleet(key: &ResourceKey) -> bool {
     matches!(key.kind, Kind::Fleet | Kind::Cluster)
 }
 
-/// The fleet that a recorded resource is, or is on.
 fn fleet_of(draft: &Draft, key: &ResourceKey) -> Option<FleetKey> {
     key.as_fleet().or_else(|| draft.record(key)?.fleet(key))
 }

@@ -1,5 +1,3 @@
-//! What the absence of a recorded resource means.
-
 use super::*;
 use crate::names::Kind;
 
@@ -40,7 +38,6 @@ fn what_an_administrators_file_hides_concerns_everyone() {
     }
 }
 
-/// What an error is about is not always where it is reported, so that it may be about what seems removed.
 #[test]
 fn an_error_where_an_organizations_documents_may_stand_makes_its_removals_suspicious() {
     for (path, organization, suspicious) in [
@@ -70,7 +67,7 @@ fn an_unreadable_file_is_named_where_a_reference_is_missing() {
          = organization `acme` has no fleet yet; describe `eu` first; acme/bad.yaml:1 can't be read and may describe it
          held cluster acme/orders: invalid (1)",
     );
-    // Once applied, the fleet stays and so does what is on it.
+    // A held fleet stays as it was applied, and so do its clusters.
     let mut world = applied();
     world.remove("acme/base.yaml").put("acme/bad.yaml", "UNREADABLE\n");
     let catalog = world.resolve();
@@ -84,7 +81,7 @@ fn an_emptied_file_an_empty_tree_and_another_tree_are_suspicious() {
     };
     let mut world = applied();
     world.put("acme/orders.yaml", "").check(&suspicious("acme/orders.yaml was emptied"));
-    // Where the record doesn't say which file it was, any empty one is doubted.
+    // Without the path in the record, any empty file is suspicious.
     world.lose_cache().check("absent cluster acme/orders: suspicious: acme/orders.yaml was emptied");
 
     let mut world = applied();
@@ -118,7 +115,6 @@ fn what_a_call_removed_is_missing_by_no_mistake() {
     };
     let is =
         |world: &World, expected: &Absence| assert_eq!(world.resolve().absent.get(&orders()), Some(expected));
-    // Whatever becomes of its file, and whatever else is wrong or new.
     for (path, text) in [
         ("acme/orders.yaml", ""),
         ("acme/orders.yaml", cluster("acme", "sales", 1, "").as_str()),
@@ -130,7 +126,7 @@ fn what_a_call_removed_is_missing_by_no_mistake() {
         world.recorded.removed.clear();
         assert_ne!(world.resolve().absent.get(&orders()), Some(&Absence::Removed), "{path}");
     }
-    // What can't be read, or is another tree, may yet name it.
+    // An unreadable file may still contain it, and so may another tree.
     let mut world = removed();
     world.remove("acme/orders.yaml").put("acme/bad.yaml", "UNREADABLE\n");
     assert!(matches!(world.resolve().absent.get(&orders()), Some(Absence::Unknown { .. })));
@@ -138,7 +134,7 @@ fn what_a_call_removed_is_missing_by_no_mistake() {
     world.source = "/other".to_owned();
     world.remove("acme/orders.yaml");
     assert!(matches!(world.resolve().absent.get(&orders()), Some(Absence::Suspicious { .. })));
-    // Who describes it again wants it.
+    // Describing it again cancels the removal.
     assert_eq!(removed().resolve().absent.get(&orders()), None);
 }
 
@@ -159,13 +155,13 @@ fn a_rename_is_refused_on_both_sides() {
     let mut world = applied();
     world.edit("acme/orders.yaml", "identifier: orders", "identifier: sales").check(&refused(4, held));
 
-    // At the same place among several, and with a comment before it that moves the lines.
+    // At the same position among several documents, after a comment that moves the lines.
     let two =
         |first: &str| format!("{}---\n{}", cluster("acme", first, 1, ""), cluster("acme", "other", 1, ""));
     let mut world = applied();
     world.put("acme/orders.yaml", &two("orders")).apply();
     world.put("acme/orders.yaml", &format!("# moved\n{}", two("sales"))).check(&refused(5, held));
-    // In a file of its own it is another cluster, or the same one with another name.
+    // In a new file it is either another cluster, or the same one with a new name.
     world.put("acme/orders.yaml", &cluster("acme", "other", 1, ""));
     world.put("acme/sales.yaml", &cluster("acme", "sales", 1, ""));
     world.check(&format!(
@@ -173,7 +169,7 @@ fn a_rename_is_refused_on_both_sides() {
          absent cluster acme/orders: suspicious: cluster acme/sales at acme/sales.yaml:1, which was not applied yet, may be \
          what it became"
     ));
-    // Described before the old one goes, it is another one.
+    // If the new one is applied before the old one is removed, it is no rename.
     world.put("acme/orders.yaml", &two("orders")).apply();
     world.put("acme/orders.yaml", &cluster("acme", "other", 1, ""));
     world.check("absent cluster acme/orders: removed");
@@ -194,7 +190,7 @@ fn an_invalid_document_holds_what_it_names() {
     let mut world = applied();
     world.put("acme/orders.yaml", "INVALID\nkind: Cluster\norganization: acme\nidentifier: orders\n");
     world.check("held cluster acme/orders: invalid (1), rendered");
-    // With nothing to go by, its objects still must not be taken for abandoned ones.
+    // Even without a recorded spec, its objects must not count as abandoned.
     world.lose_cache().check("absent cluster acme/orders: unknown because of acme/orders.yaml:1");
 }
 
@@ -254,7 +250,7 @@ fn what_another_organization_is_still_to_approve_holds_nobody_up() {
          absent cluster acme/orders: suspicious: {at_once}
          absent cluster globex/stock: suspicious: {at_once}"
     ));
-    // In a later round, the one is known to be gone, and the other goes.
+    // In a later round, the other organization's absence is no longer new and doesn't count.
     world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us"));
     let orders = ResourceKey::at(Kind::Cluster, "acme/orders").unwrap();
     world.recorded.resources.get_mut(&orders).unwrap().suspicion = Some("it was seen before".to_owned());

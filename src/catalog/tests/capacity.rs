@@ -1,8 +1,6 @@
-//! Who has a place and who waits.
-
 use super::*;
 
-/// `used → after of limit` of the units and clusters of fleet `acme/eu`.
+/// Formats the gauges of fleet `acme/eu`: `used → after of limit`.
 fn gauges(world: &World) -> String {
     let catalog = world.resolve();
     let fleet = &catalog.fleets[&"acme/eu".to_owned().try_into().unwrap()];
@@ -17,16 +15,15 @@ fn what_is_applied_keeps_its_place_and_only_growth_waits() {
     world.now = "2026-07-01T00:00:00Z".to_owned();
     world.put("acme/aaa.yaml", &cluster("acme", "aaa", 5, ""));
     world.put("acme/bbb.yaml", &cluster("acme", "bbb", 3, ""));
-    // A new one that doesn't fit waits, and the next that does is served.
+    // A new cluster that doesn't fit waits, and the next one that fits is accepted.
     world.check("held cluster acme/aaa: 6 + 5 of 10 max_kafka_units of fleet acme/eu");
     assert_eq!(gauges(&world), "units 6 → 9 of 10, clusters 1 → 2 of 10");
-    // The older one is served first, though its name comes later.
+    // The older cluster comes first, though its name sorts later.
     world.edit("acme/orders.yaml", "kafka_units: 6", "kafka_units: 8");
     world.check(
         "held cluster acme/aaa: 8 + 5 of 10 max_kafka_units of fleet acme/eu
          held cluster acme/bbb: 8 + 3 of 10 max_kafka_units of fleet acme/eu",
     );
-    // What is applied and may not grow stays as it was.
     world.edit("acme/orders.yaml", "kafka_units: 8", "kafka_units: 11").remove("acme/aaa.yaml");
     world.check("held cluster acme/orders: 6 + 5 of 10 max_kafka_units of fleet acme/eu, rendered");
     assert_eq!(gauges(&world), "units 6 → 9 of 10, clusters 1 → 2 of 10");
@@ -102,7 +99,7 @@ credentials: secret
         let gauges = [capacity.base_domains, capacity.identity_providers, capacity.cloud_accounts].map(of);
         let expected = cases.map(|(it, ..)| if it == quota { (1, 1, Some(1)) } else { (1, 2, None) });
         assert_eq!(gauges, expected, "{quota}");
-        // A limit below what is applied takes nothing away.
+        // A limit below the current use removes nothing.
         world.remove("acme/more.yaml").edit("organizations.yaml", "1}", "0}").check("");
     }
 }
@@ -125,7 +122,6 @@ fn what_is_being_deleted_counts_until_it_is_gone() {
          absent cluster acme/orders: removed",
     );
     assert_eq!(gauges(&world), "units 8 → 0 of 10, clusters 1 → 0 of 10");
-    // A protected one stays, and so do its units.
     let records = world.recorded.resources.values_mut();
     records.for_each(|record| (record.protected, record.deleting) = (true, false));
     assert_eq!(gauges(&world), "units 8 → 8 of 10, clusters 1 → 1 of 10");
@@ -156,7 +152,7 @@ fn nothing_grows_beside_units_that_nobody_knows() {
     world.apply().lose_cache();
     world.put("acme/new.yaml", &cluster("acme", "new", 1, ""));
     world.check("held cluster acme/new: waits for cluster acme/orders");
-    // Another organization's growth has nothing to do with it.
+    // Other organizations aren't affected.
     world.remove("acme/new.yaml");
     world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us")).check("");
 }

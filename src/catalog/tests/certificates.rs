@@ -1,5 +1,3 @@
-//! The certificates of base domains.
-
 use super::*;
 
 fn external() -> World {

@@ -1,5 +1,3 @@
-//! Changes that are never made.
-
 use super::*;
 
 const NEW: &str = "describe a new cluster beside it, move the data with MirrorMaker 2, then remove this one";
@@ -150,7 +148,7 @@ fn the_domain_of_a_fleet_stays_while_clusters_have_their_addresses_from_it() {
         .check(&refused(11));
     world.clone().edit("acme/base.yaml", "\ndomain: k.acme.com\ntenancy", "\ntenancy").check(&refused(7));
 
-    // Closed in the same revision, clients had no time to go elsewhere.
+    // If this happened in the same revision, clients would have no time to move.
     let inside = cluster("acme", "orders", 1, "  cluster_access: Internal\n");
     world
         .put("acme/orders.yaml", &inside)

@@ -1,5 +1,3 @@
-//! Whose base domains are.
-
 use super::*;
 
 fn domain(organization: &str, domain: &str) -> String {
@@ -13,7 +11,7 @@ fn organization(name: &str, domains: &str) -> String {
     format!("kind: Organization\nidentifier: {name}\n{domains}")
 }
 
-/// Organizations with these `domains`; none where the text is empty.
+/// Organizations with these `domains`; an empty text means none.
 fn world(organizations: &[(&str, &str)]) -> World {
     let mut world = World::new();
     world.files.clear();
@@ -51,13 +49,13 @@ fn an_organization_may_have_what_its_domains_name_and_what_is_below() {
         world.put("acme/more.yaml", &domain("acme", name));
         world.check(&not_named("acme", name, &format!("`{name}` to the `domains` of")));
     }
-    // Nothing tells whether anybody has it.
+    // The message doesn't disclose whether the domain is free.
     world.remove("acme/more.yaml");
     for name in ["acme.com", "free.com"] {
         world.put("globex/more.yaml", &domain("globex", name));
         world.check(&not_named("globex", name, &format!("`domains: [{name}]` to")));
     }
-    // An empty list names nothing, also for the only organization.
+    // An empty list grants nothing, even to the only organization.
     world = self::world(&[("acme", "acme.com")]);
     world.edit("organizations.yaml", "[acme.com]", "[]").put("acme/more.yaml", &domain("acme", "acme.com"));
     world.check(&not_named("acme", "acme.com", "`acme.com` to the `domains` of"));
@@ -83,14 +81,14 @@ fn the_only_organization_may_have_any_domain_and_a_second_one_holds_what_is_appl
     world.put("globex.yaml", &organization("globex", ""));
     world.check(&not_named("acme", "k.example.com", "`domains: [k.example.com]` to"));
     assert!(world.resolve().clusters.values().all(|cluster| cluster.domain.is_some()));
-    // As long as the second one is being deleted, it may come back.
+    // While the second organization is being deleted, it may come back.
     world.edit("organizations.yaml", "acme", "acme\ndomains: [k.example.com]").apply();
     world.edit("organizations.yaml", "domains: [k.example.com]\n", "").remove("globex.yaml");
     let refused = not_named("acme", "k.example.com", "`domains: [k.example.com]` to");
     world.check(&(refused + "\nabsent organization globex: removed"));
     world.recorded.resources.remove(&ResourceKey::organization(&"globex".parse().unwrap()));
     world.check("");
-    // What super users have for themselves is no second organization, and takes nothing from anybody.
+    // `root` doesn't count as a second organization, and can't take a domain from another.
     world.put("root.yaml", "kind: Organization\nidentifier: root\n");
     world.put("root/more.yaml", &domain("root", "k.root.com")).check("");
     world.put("root/more.yaml", &domain("root", "b.k.example.com")).check(&taken("root", "b.k.example.com"));
@@ -116,7 +114,7 @@ fn a_public_suffix_is_refused_unless_it_is_named() {
     world.edit("organizations.yaml", "acme", "acme\ndomains: [co.uk]");
     world.put("acme/more.yaml", &domain("acme", "co.uk")).check("");
     world.put("acme/more.yaml", &domain("acme", "k.example.co.uk")).check("");
-    // A suffix within what is named has to be named itself.
+    // A public suffix below a granted domain needs a grant of its own.
     world
         .edit("organizations.yaml", "co.uk", "amazonaws.com")
         .put("acme/more.yaml", &domain("acme", "s3.amazonaws.com"));
@@ -130,7 +128,7 @@ fn a_part_of_a_domain_is_given_to_another_organization_by_naming_it() {
     world.put("globex/own.yaml", &domain("globex", "eu.acme.com"));
     world.put("globex/more.yaml", &domain("globex", "k.eu.acme.com")).check("");
     world.clone().apply().check("");
-    // It is not the first one's any more, whether or not the other uses it.
+    // The first organization has lost it, whether or not the other one uses it.
     world
         .remove("globex/own.yaml")
         .remove("globex/more.yaml")
@@ -177,7 +175,7 @@ fn a_domain_waits_for_an_organization_whose_document_can_not_be_read() {
     world.check("held base domain acme/acme.com: waits for organization acme");
 }
 
-/// It stays applied, so that its host names would be two organizations'.
+/// It stays applied, so its host names would belong to two organizations.
 #[test]
 fn what_is_applied_is_nobody_elses_though_it_is_no_longer_named() {
     let codes = |name: &str| -> Vec<_> {

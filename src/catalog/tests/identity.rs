@@ -1,5 +1,3 @@
-//! Which document speaks for which resource.
-
 use super::*;
 
 #[test]
@@ -23,16 +21,16 @@ fn a_document_in_a_foreign_folder_touches_nothing() {
     let refused = "
         error foreign-folder acme/evil.yaml:2 [not `acme`] `acme/` may hold only what belongs to organization `acme`
         = set `organization: acme`, or move the document out of `acme/`";
-    // The resource has a file of its own, and that one goes on to count.
+    // The resource's own document stays valid.
     world.put("acme/evil.yaml", &cluster("globex", "stock", 9, "").replace("eu", "us"));
     world.check(refused);
     assert_eq!(world.resolve().clusters.values().map(|cluster| cluster.kafka_units).sum::<u32>(), 2);
-    // It has none any more, and the trespasser may be its document, misplaced.
+    // Without it, the refused document may be the misplaced original.
     world.remove("globex/stock.yaml");
     let suspicious = "held cluster globex/stock: absent, rendered
         absent cluster globex/stock: suspicious: acme/evil.yaml:1, which was refused, may be its document";
     world.check(&format!("{refused}\n{suspicious}"));
-    // So may a broken one.
+    // The same goes for an invalid document.
     world.put("acme/evil.yaml", "INVALID\nkind: Cluster\norganization: globex\nidentifier: stock\n");
     world.check(suspicious);
 }
@@ -47,7 +45,7 @@ fn organizations_are_the_administrators() {
          can't be described in the folder of an organization
          = move it to an administrator's file, outside of `acme/`: `organizations/acme.yaml`",
     );
-    // The owners of one folder can't make another folder an organization's.
+    // The owners of one folder can't claim another folder for an organization.
     world.put("acme/organization.yaml", "kind: Organization\nidentifier: platform\n");
     world.put("platform/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us"));
     world.check(
@@ -120,7 +118,7 @@ fn an_organization_that_loses_its_last_admin_is_warned_of_it() {
     };
     world.clone().edit("organizations.yaml", "role: admin", "role: editor").check(&warned("3"));
     world.edit("organizations.yaml", members, "acme").check(&warned("1"));
-    // It is no news once it is applied.
+    // Once applied, it causes no warning.
     world.apply().check("");
 }
 
@@ -129,14 +127,14 @@ fn a_folder_stays_closed_while_its_organization_is_in_doubt() {
     let stranger = "
         error foreign-folder old/orders.yaml:2 [not `old`] `old/` may hold only what belongs to organization `old`
         = set `organization: old`, or move the document out of `old/`";
-    // The organization is gone, and its folder still has its old owners.
+    // The folder of a deleted organization still has its old owners.
     let mut world = World::new();
     world.remove("acme/orders.yaml").put("old/orders.yaml", &cluster("acme", "orders", 1, ""));
     world.check("");
     let gone = ResourceKey::organization(&"old".parse().unwrap());
     world.recorded.generations.insert(gone, 1);
     world.check(stranger);
-    // Its document has a mistake.
+    // The document of the organization is invalid.
     world.recorded = Recorded::default();
     world.put("old.yaml", "INVALID\nkind: Organization\nidentifier: old\n").check(stranger);
 }

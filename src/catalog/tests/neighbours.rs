@@ -1,5 +1,3 @@
-//! What of a tree matters to one organization.
-
 use super::*;
 use crate::names::Kind;
 
@@ -32,11 +30,11 @@ fn the_clusters_of_others_matter_only_where_addresses_may_be_the_same() {
     assert!(!is_kept("globex/stock") && is_kept("globex/bills"), "{clusters:?}");
     let (files, _) = kept(&world, "globex");
     assert!(files.iter().any(|file| file == "globex/stock.yaml"));
-    // An administrator may give one domain to both.
+    // An administrator may grant one domain to both organizations.
     let both = ["acme", "globex"].map(|owner| base(owner, "shared", "both.example.com")).join("---\n");
     world.put("domains.yaml", &both);
     assert!(kept(&world, "acme").0.iter().any(|file| file == "globex/stock.yaml"));
-    // What is missing may be missing by mistake, which anything may hint at.
+    // The reason for a missing resource depends on the whole tree.
     world.files.remove("globex/stock.yaml");
     assert_eq!(Neighbours::of(&"acme".parse().unwrap(), &world.documents(), &world.recorded), None);
 }

@@ -1,7 +1,6 @@
 use super::*;
 use crate::config::{Content, OperatorRelease};
 
-/// An installation that has the operator in these versions.
 fn world(versions: &[&str]) -> World {
     let manifests = include_str!("../../config/release/strimzi.yaml");
     let release = || OperatorRelease {

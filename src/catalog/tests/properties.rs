@@ -1,11 +1,10 @@
-//! What holds for every tree.
+//! Properties of all trees.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::names::Kind;
 
-/// Pieces of trees: sound, broken, misplaced and clashing documents.
 fn pieces() -> Vec<String> {
     let mut pieces = vec![
         cluster("acme", "orders", 1, ""),
@@ -21,7 +20,7 @@ fn pieces() -> Vec<String> {
         "kind: Organization\nidentifier: platform\n".to_owned(),
         String::new(),
     ];
-    // Domains that reach into another organization's.
+    // Domains that overlap another organization's.
     for domain in ["globex.com", "k.globex.com", "a.k.globex.com"] {
         let base = base("acme", "eu", domain);
         pieces.extend(base.split("---\n").next().map(str::to_owned));
@@ -48,7 +47,6 @@ fn files() -> impl Strategy<Value = BTreeMap<String, String>> {
     prop::collection::btree_map(path.prop_map(str::to_owned), text, 0..6)
 }
 
-/// The same documents, each file read in the opposite order.
 fn reversed(documents: &Documents) -> Documents {
     let reverse = |file: &ParsedFile| {
         let mut documents = file.documents.clone();
@@ -157,7 +155,7 @@ proptest! {
                 let path = problem.location.as_ref().map(|location| &location.path);
                 path.is_some_and(|path| path.top_folder() == Some(organization.as_str()))
             };
-            // A hint may name what others have.
+            // Hints are not compared, since they may name other organizations' resources.
             let said = |problem: &Problem| format!("{:?} {} {}", problem.location, problem.code, problem.message);
             let here = |catalog: &Catalog| catalog.problems.iter().filter(is_here).map(said).collect::<Vec<_>>();
             prop_assert_eq!(here(&whole), here(&part));

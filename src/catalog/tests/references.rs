@@ -1,5 +1,3 @@
-//! What documents refer to.
-
 use super::*;
 
 #[test]
@@ -17,7 +15,7 @@ fn a_reference_leads_to_the_same_organization_or_is_refused() {
     };
     let cases = [
         ("infrastructure: eu", "infrastructure: eux", dangling(3, "fleet", "eux", "did you mean `eu`?")),
-        // Another organization's is told as one that doesn't exist.
+        // Another organization's fleet is reported as missing.
         (
             "infrastructure: eu",
             "infrastructure: far-us",
@@ -82,7 +80,6 @@ held cluster acme/orders: invalid (1)",
     );
 }
 
-/// What is said of a cluster whose copies don't all get a zone of their own.
 const TOO_FEW_ZONES: &str = "3 copies of a partition can't be in 2 zones, each in another one, so Cruise Control would move \
                              nothing: brokers that are added would stay empty, and none could be removed";
 
@@ -299,7 +296,7 @@ fn one_host_name_means_one_thing() {
         |organization: &str, name: &str| cluster(organization, name, 1, "  cluster_access: External\n");
     let mut world = World::new();
     world.put("acme/orders.yaml", &external("acme", "orders"));
-    // An administrator gives the very same domain to a second organization.
+    // An administrator grants the same domain to a second organization.
     world.remove("globex/base.yaml");
     world.put("delegated.yaml", &base("globex", "eu", "k.acme.com"));
     world.remove("acme/base.yaml").put("acme.yaml", &base("acme", "eu", "k.acme.com"));
@@ -315,7 +312,7 @@ fn one_host_name_means_one_thing() {
         "{}\nheld cluster globex/orders: invalid (1)",
         taken("orders.k.acme.com", "globex/orders.yaml")
     ));
-    // A cluster may not be called as the domain of another organization either.
+    // A cluster's address may not equal another organization's domain either.
     let mut world = World::new();
     world.put("delegated.yaml", &base("globex", "far", "far.k.acme.com").replace("globex-", "far-"));
     world.put("acme/far.yaml", &external("acme", "far"));

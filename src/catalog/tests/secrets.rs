@@ -1,5 +1,3 @@
-//! The secrets of documents.
-
 use super::*;
 
 const ACCOUNT: &str =

@@ -11,7 +11,6 @@ use crate::problem::{Location, Origin, Problem};
 use crate::secret::{MAX_LENGTH, seal};
 use crate::spec::{BaseDomain, CloudAccount, CloudProvider, Fleet, ParsedFile, SourceId, Spec};
 
-/// Keys and a secrets folder for two organizations, gone with the value.
 struct Place {
     dir: tempfile::TempDir,
     recipient: String,
@@ -51,13 +50,12 @@ impl Place {
         SecretValue::Encrypted(seal(&self.recipient, &reference, &"hunter2".into()).unwrap())
     }
 
-    /// What comes of a base domain's key.
     fn open(&self, organization: &str, value: SecretValue) -> OpenedSecret {
         let mut secrets = self.store.open_all(&documents(vec![base_domain(organization, value)]));
         secrets.opened.pop_first().unwrap().1
     }
 
-    /// The same in a few words, with nothing secret in any message.
+    /// Describes the same, and checks that no message contains the secret.
     fn told(&self, organization: &str, value: SecretValue) -> String {
         let opened = self.open(organization, value);
         assert!(!format!("{opened:?}").contains("hunter2"), "a secret is in the Debug output");
@@ -350,7 +348,7 @@ fn what_another_process_seals_to_a_key_that_it_adds_opens_at_once() {
     let place = Place { recipient: other.recipient(), store, ..place };
     assert_eq!(place.told("acme", place.sealed(REFERENCE)), "value: hunter2");
     assert_eq!(place.store.keyring().recipient(), other.recipient());
-    // Without any keys, those that were read are used.
+    // Without readable keys, the old ones stay in use.
     std::fs::remove_file(dir.join("identity.age-keys")).unwrap();
     assert_eq!(place.told("acme", place.sealed(REFERENCE)), "value: hunter2");
 }

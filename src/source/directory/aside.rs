@@ -1,5 +1,5 @@
-//! Specs in files that are not read: a copy, one that is not to be read for now, one with a mistyped name. They say nothing,
-//! but where a spec is gone, one of them may be what it became.
+//! Finds specs in files that are not read: copies, disabled files, mistyped names. They have no effect, but
+//! when a spec is gone, one of them may be what it became.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +12,8 @@ use crate::source::rules::{
     MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, TEMPORARY, is_peoples, is_spec, speaks_of_specs,
 };
 
-/// The files below a folder that are not read as specs and yet say what a spec says, or can't be read. What is in a folder
-/// that can't be listed is left out: nothing depends on it but how careful a deletion is.
+/// Returns the files below a folder that are not read as specs but contain text of one, or can't be read. A
+/// folder that can't be listed is left out: only the caution of deletions depends on the result.
 pub(super) fn find(root: &Utf8Path) -> BTreeMap<SpecPath, Arc<[u8]>> {
     let mut search = Search { found: BTreeMap::new(), left: MAX_OTHERS };
     search.folder(root, "", false, 0);
@@ -22,7 +22,7 @@ pub(super) fn find(root: &Utf8Path) -> BTreeMap<SpecPath, Arc<[u8]>> {
 
 struct Search {
     found: BTreeMap<SpecPath, Arc<[u8]>>,
-    /// How many more files may be looked into in the folder that the search is in.
+    /// How many more files may be read in the current top folder, or in the current hidden folder.
     left: u32,
 }
 
@@ -39,12 +39,12 @@ impl Search {
             let inner = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
             let begins_hidden = !hidden && name.starts_with('.');
             let hidden = hidden || begins_hidden;
-            // A folder with the name of a file is unreadable as a whole.
+            // A folder named like a spec file is unreadable as a whole.
             let is_entered = is_peoples(name) && depth < MAX_FOLDERS && (hidden || !is_spec(name));
-            // Links are not followed: what they lead to is looked at where it is, or not ours to look at.
+            // Links are not followed: their targets are either visited anyway or outside of the tree.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && is_entered => {
-                    // A folder full of files takes nothing away from what others may be looked into.
+                    // Each top folder and each hidden folder has a limit of its own.
                     let left = self.left;
                     if begins_hidden {
                         self.left = MAX_HIDDEN;
@@ -66,7 +66,7 @@ impl Search {
             return;
         }
         self.left -= 1;
-        // What can't be read may say anything, so its name has to do.
+        // An unreadable file may contain anything, so its name is kept.
         let is_small = fs::metadata(place).is_ok_and(|data| data.len() <= MAX_BYTES);
         let Some(bytes) = is_small.then(|| fs::read(place).ok()).flatten() else {
             self.found.insert(path, Arc::from([]));

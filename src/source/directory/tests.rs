@@ -20,7 +20,6 @@ impl Tree {
         Utf8Path::from_path(self.0.path()).unwrap()
     }
 
-    /// Each entry: its text, or code, message and hint of what can't be read.
     fn scan(&self) -> Vec<String> {
         let show = |(path, entry): (&SpecPath, &Entry)| match entry {
             Entry::File { bytes, .. } => format!("{path}: {}", String::from_utf8_lossy(bytes)),
@@ -180,7 +179,7 @@ fn what_kubernetes_mounts_is_read() {
     }
 }
 
-/// What is in the tree when `between` happens between each two looks at it.
+/// Returns the entries of the tree if `between` is called between the two listings of each scan.
 fn entries(tree: &Tree, between: &mut dyn FnMut()) -> Option<Vec<String>> {
     let root = tree.path().canonicalize_utf8().unwrap();
     let show = |(path, entry): (&SpecPath, &Entry)| match entry {
@@ -234,7 +233,7 @@ fn what_keeps_changing_is_unreadable_and_the_rest_is_read() {
 fn too_many_files_in_one_top_folder_leave_the_others_alone() {
     let tree = Tree::new(&[("acme/x.yaml", "1"), ("zulu/y.yaml", "1")]);
     for name in 0..=MAX_FILES {
-        // A broken link is the cheapest thing that counts.
+        // A broken link is the cheapest entry that counts.
         symlink("nowhere", tree.path().join(format!("acme/a{name}"))).unwrap();
     }
     let snapshot = scan(tree.path()).unwrap();

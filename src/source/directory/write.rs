@@ -1,5 +1,5 @@
-//! Writing a file of a tree back, as an editor does that saves well: whoever looks sees the old file or the whole new one,
-//! also after a power cut, and what somebody else saved meanwhile is never written over.
+//! Writes a file of a tree atomically and durably: readers see the old file or the whole new one, even after
+//! a power cut, and what others saved meanwhile is never overwritten.
 
 mod not_written;
 #[cfg(test)]
@@ -24,22 +24,22 @@ use crate::spec::Entry;
 
 pub use not_written::NotWritten;
 
-/// How old a file has to be that somebody left beside its place when it was killed.
+/// How old a temporary file must be to count as left behind by a killed process.
 const LEFT: Duration = Duration::from_secs(60);
 
-/// How often two files change places at most until what somebody saved last is in its place.
+/// The limit of exchanging two files until the last saved one is in place.
 const SWAPS: u32 = 100;
 
-/// How the name of a file begins that was put aside and could not be put back. Nobody removes it but people.
+/// The name prefix of a file that was put aside and could not be restored. Only users remove such files.
 const KEPT: &str = ".streamfleet-kept-";
 
-/// The permissions that a new file has, as far as the process may give them.
+/// The permissions of new files, before the umask.
 const NEW: u32 = 0o666;
 
-/// The bytes of a file as it is now; none where there is none.
+/// Reads the current content of a file; none if it doesn't exist.
 ///
 /// # Errors
-/// When it can't be read, or may not be by the rules of the tree.
+/// If it can't be read, or must not be by the rules of the tree.
 pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten> {
     let place = Place::find(root, path)?;
     if place.data.is_none() {
@@ -48,15 +48,15 @@ pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWrit
     bytes(&place.file, path)
 }
 
-/// Makes an edit of a file that was read as `before`, and waits until it outlasts a power cut.
+/// Makes an edit of a file whose content was `before`, and waits until it is durable.
 ///
 /// # Errors
-/// When somebody has changed the file since, or the system refuses it. Nothing is left of it then.
+/// If the file was changed since, or the system refuses the edit. Then the file is unchanged, except with
+/// [`NotWritten::Unsure`] and [`NotWritten::Kept`].
 pub fn write(root: &Utf8Path, edit: &Edit, before: Option<&[u8]>) -> Result<(), NotWritten> {
     write_with(root, edit, before, &sync)
 }
 
-/// Waits until what is in a folder outlasts a power cut.
 type Sync<'a> = &'a dyn Fn(&Utf8Path) -> io::Result<()>;
 
 fn write_with(
@@ -76,18 +76,17 @@ fn write_with(
     }
 }
 
-/// Where a file of the tree is.
 struct Place {
-    /// The file, behind all links.
+    /// The path with all links resolved.
     file: Utf8PathBuf,
-    /// What it is; none where there is none.
+    /// None if the file doesn't exist.
     data: Option<Metadata>,
-    /// The folders on the way to it that aren't there, the outermost first.
+    /// The missing folders on its path, outermost first.
     missing: Vec<Utf8PathBuf>,
 }
 
 impl Place {
-    /// Goes to a file as a scan would, by the same rules for links.
+    /// Finds a file by the rules that a scan has for links.
     fn find(root: &Utf8Path, path: &SpecPath) -> Result<Self, NotWritten> {
         let failed = |error| NotWritten::System { attempted: "find", path: path.clone(), error };
         let in_the_way = |why| NotWritten::Place { path: path.clone(), why };
@@ -139,7 +138,6 @@ impl Place {
     }
 }
 
-/// An edit of one file.
 #[derive(Clone, Copy)]
 struct Of<'a> {
     path: &'a SpecPath,
@@ -165,7 +163,7 @@ impl Of<'_> {
         if now.as_deref() == before { Ok(()) } else { Err(self.changed()) }
     }
 
-    /// Writes the file beside its place, and puts it there. Where the disk can't be waited for, what was there comes back.
+    /// Writes a temporary file and moves it into place. If that can't be made durable, it is undone.
     fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), NotWritten> {
         let made = Folders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
         let folder = self.folder();
@@ -189,7 +187,7 @@ impl Of<'_> {
         let Err(error) = (self.sync)(folder) else { return Ok(()) };
         let back = match old {
             Some(old) => self.swap_back(old, content),
-            // What isn't there any more is written anew.
+            // The old file is gone, so it is written again.
             None => {
                 let old = self.prepare(folder, before);
                 old.and_then(|old| Ok(old.persist(&self.place.file).map(drop)?)).map_err(|_| None)
@@ -198,13 +196,13 @@ impl Of<'_> {
         Err(self.taken_back(back, made, error))
     }
 
-    /// What is to be said where the disk could not be waited for, by what came of putting everything back.
+    /// Returns the error of an edit that couldn't be made durable, by whether it was undone.
     fn taken_back(&self, back: Result<(), NotBack>, made: Folders, error: io::Error) -> NotWritten {
         match back {
             Ok(()) => {
-                // They are empty again, and go.
+                // The created folders are empty again and are removed.
                 drop(made);
-                // It can only be tried.
+                // Best effort.
                 let _ = (self.sync)(self.folder());
                 self.failed("write")(error)
             }
@@ -215,7 +213,7 @@ impl Of<'_> {
         }
     }
 
-    /// Removes a file that was new, unless somebody has changed it by now.
+    /// Removes a new file, unless it was changed meanwhile.
     fn take_back(&self, content: &[u8]) -> Result<(), NotBack> {
         let aside = self.aside().map_err(|_| None)?;
         fs::rename(&self.place.file, &aside).map_err(|_| None)?;
@@ -226,7 +224,7 @@ impl Of<'_> {
         Err(None)
     }
 
-    /// Lets the old file and the new one change places once more, unless somebody has changed the new one by now.
+    /// Exchanges the old and the new file again, unless the new one was changed meanwhile.
     fn swap_back(&self, old: TempPath, content: &[u8]) -> Result<(), NotBack> {
         self.swap(&old).map_err(|_| None)?;
         if fs::read(&old).is_ok_and(|saved| saved == content) {
@@ -238,30 +236,28 @@ impl Of<'_> {
         }
     }
 
-    /// Lets a file beside the place and the one that is there change places.
     fn swap(&self, aside: &TempPath) -> rustix::io::Result<()> {
         let aside: &Path = aside;
         renameat_with(CWD, aside, CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE)
     }
 
-    /// A file beside the place, for what is put aside.
     fn aside(&self) -> io::Result<TempPath> {
         let aside = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(self.folder())?;
         Ok(aside.into_temp_path())
     }
 
-    /// Puts back what was put aside, unless something newer is in its place.
+    /// Restores a file that was put aside, unless there is a newer one in its place.
     fn put_back(&self, aside: TempPath) -> Result<(), NotWritten> {
         let back = aside.persist_noclobber(&self.place.file);
         back.map_err(|error| self.keep(error.path, without_place(error.error)))
     }
 
-    /// Leaves a file beside the place that is nobody's to throw away, and says where.
+    /// Renames a file that must not be lost, and reports its new name.
     fn keep(&self, mut aside: TempPath, error: io::Error) -> NotWritten {
         aside.disable_cleanup(true);
         let name = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let kept = name.replacen(TEMPORARY, KEPT, 1);
-        // What has the name of a temporary file is removed one day.
+        // Files with the temporary prefix are eventually removed.
         let kept = match fs::rename(&aside, self.folder().join(&kept)) {
             Ok(()) => kept,
             Err(_) => name,
@@ -273,7 +269,7 @@ impl Of<'_> {
         self.place.file.parent().unwrap_or(Utf8Path::new("/"))
     }
 
-    /// A file with these bytes beside the place, on the disk, with the permissions and the owner of what stands there.
+    /// Writes a temporary file durably, with the permissions and the owner of the current file.
     fn prepare(&self, folder: &Utf8Path, content: &[u8]) -> io::Result<NamedTempFile> {
         let mut file = tempfile::Builder::new()
             .prefix(TEMPORARY)
@@ -282,7 +278,8 @@ impl Of<'_> {
         if let Some(data) = &self.place.data {
             let own = file.as_file().metadata()?;
             if (own.uid(), own.gid()) != (data.uid(), data.gid()) {
-                // Only root may give a file away. To others it is theirs from now on, as with most editors.
+                // Only root may change the owner. Otherwise this user owns the file now, as with most
+                // editors.
                 let _ = std::os::unix::fs::fchown(file.as_file(), Some(data.uid()), Some(data.gid()));
             }
             file.as_file().set_permissions(Permissions::from_mode(data.mode() & 0o7777))?;
@@ -292,8 +289,8 @@ impl Of<'_> {
         Ok(file)
     }
 
-    /// Puts a file in the place of one that is as it was before. The two change places, so that what somebody saved in the
-    /// last moment is still there, and is put back. Gives the old file, where the two could change places.
+    /// Replaces a file if its content is still `before`. The two files are exchanged, so that a version saved
+    /// at the last moment is not lost and can be restored. Returns the old file if they could be exchanged.
     fn replace(
         &self,
         prepared: NamedTempFile,
@@ -304,7 +301,7 @@ impl Of<'_> {
         let prepared = prepared.into_temp_path();
         match self.swap(&prepared) {
             Ok(()) => {}
-            // Not every file system can do that.
+            // Not every file system can exchange files.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 let placed = prepared.persist(&self.place.file);
                 return placed.map(|()| None).map_err(|error| self.failed("write")(error.error));
@@ -314,7 +311,7 @@ impl Of<'_> {
         }
         let mut saved = match fs::read(&prepared) {
             Ok(saved) => saved,
-            // What can't be read is nobody's to throw away.
+            // A file that can't be read must not be thrown away.
             Err(error) => {
                 return Err(match self.swap(&prepared) {
                     Ok(()) => self.failed("write")(error),
@@ -325,7 +322,8 @@ impl Of<'_> {
         if saved == before {
             return Ok(Some(prepared));
         }
-        // Until what comes back is what was put there, somebody saves again and again, and the last one has to stay.
+        // Until an exchange returns what was put in place, the file is being saved, and the last version must
+        // stay.
         let mut put = content.to_vec();
         for _ in 0..SWAPS {
             if let Err(error) = self.swap(&prepared) {
@@ -343,7 +341,7 @@ impl Of<'_> {
         Err(self.changed())
     }
 
-    /// Removes the file. It is put aside first, so that what somebody saved in the last moment can be put back.
+    /// Removes the file. It is put aside first, so that a version saved at the last moment can be restored.
     fn take_out(self, before: Option<&[u8]>) -> Result<(), NotWritten> {
         let Some(before) = before else { return Ok(()) };
         let folder = self.folder();
@@ -365,15 +363,15 @@ impl Of<'_> {
     }
 }
 
-/// What wasn't put back as it was: why something was kept beside its place; none where somebody has changed it, or nobody knows.
+/// Why the old state was not restored: the error if a file was kept beside it; none if the file was changed
+/// meanwhile or its state is unknown.
 type NotBack = Option<NotWritten>;
 
-/// What the system answered, without the file beside the place, where nobody looks: callers don't know this host.
+/// Removes the path of the temporary file from an error: callers don't know this host's paths.
 fn without_place(error: io::Error) -> io::Error {
     if error.get_ref().is_some() { error.kind().into() } else { error }
 }
 
-/// The bytes of a file that stands still.
 fn bytes(file: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten> {
     match stable_bytes(file) {
         Ok(Some(bytes)) => Ok(Some(bytes)),
@@ -383,7 +381,7 @@ fn bytes(file: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten
     }
 }
 
-/// Folders that were made for a file. They go again unless somebody keeps them.
+/// Folders that were created for a file. They are removed again unless `keep` is called.
 struct Folders(Vec<Utf8PathBuf>);
 
 impl Folders {
@@ -399,7 +397,6 @@ impl Folders {
         Ok(made)
     }
 
-    /// Waits until they outlast a power cut.
     fn sync(&self, sync: Sync<'_>) -> io::Result<()> {
         self.0.iter().filter_map(|folder| folder.parent()).try_for_each(sync)
     }
@@ -411,7 +408,7 @@ impl Folders {
 
 impl Drop for Folders {
     fn drop(&mut self) {
-        // One that somebody else uses by now isn't empty, and stays.
+        // A folder that is in use by now isn't empty, and stays.
         self.0.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 }
@@ -420,7 +417,7 @@ fn sync(folder: &Utf8Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes what somebody left here who was killed while writing.
+/// Removes temporary files that killed processes left behind.
 fn clean(folder: &Utf8Path) {
     for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
         let is_old = || {
@@ -428,7 +425,7 @@ fn clean(folder: &Utf8Path) {
             changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > LEFT)
         };
         if entry.file_name().starts_with(TEMPORARY) && is_old() {
-            // The next one tries again.
+            // The next call tries again.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -1,6 +1,6 @@
-//! The commit that was in force last, and the one that it took the place of without following it. That is doubted until a plan
-//! has been made of it and what that found suspicious is remembered. It lies in a file beside the clone, since another clone may
-//! take its place, and no clone has what the remote no longer has.
+//! Records the last active commit, and the one it replaced without descending from it. A rewritten branch is
+//! doubted until a plan was made of it and the plan's suspicions are recorded. The record is a file beside
+//! the clone: the clone may be replaced, and a new one lacks commits that the remote no longer has.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,22 +12,21 @@ use git2::{Oid, Repository};
 
 use super::{GitError, Mirror, clone, locks};
 
-/// What is kept of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// Which source: all of its names begin with it.
+    /// Identifies the source: the digest in its reference names.
     pub(super) source: String,
-    /// The commit that is in force, or is about to be.
+    /// The commit that is active, or is about to be.
     pub(super) now: String,
-    /// One that was in force, if it got lost. A commit that has it among those before it is in order.
+    /// A formerly active commit that the branch lost. A commit that descends from it is in order again.
     pub(super) lost: Option<String>,
 }
 
 impl Kept {
-    /// The one that is kept; none where none was yet.
+    /// Reads the record; none if there is none yet.
     ///
     /// # Errors
-    /// When it can't be read: that is not to say that nothing got lost.
+    /// If it can't be read: then a commit may have been lost.
     fn read(place: &Utf8Path) -> io::Result<Option<Kept>> {
         let text = match fs::read_to_string(file(place)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -44,7 +43,7 @@ impl Kept {
         }
     }
 
-    /// Keeps it, whatever happens to this process or machine.
+    /// Writes the record atomically and durably.
     fn write(&self, place: &Utf8Path) -> io::Result<()> {
         let (file, beside) = (file(place), Utf8PathBuf::from(format!("{place}.last.new")));
         let mut written =
@@ -57,9 +56,9 @@ impl Kept {
 }
 
 impl Mirror {
-    /// Says that a plan was made of a commit, and all that it wants to have remembered is: where the branch was rewritten,
-    /// that is settled then. It waits for nobody: while something is fetched it stays doubted, and a deletion may ask once
-    /// more than it has to. Gives whether it is settled now.
+    /// Settles a rewrite of the branch after a plan was made of a commit and everything that the plan must
+    /// remember is recorded. It doesn't wait for a lock: during a fetch the branch stays doubted, and a
+    /// deletion may need one more approval than necessary. Returns whether it is settled.
     pub fn settled(&self, commit: &str) -> bool {
         let Ok(_alone) = locks::alone(&self.place, &self.url, Duration::ZERO) else { return false };
         match self.kept() {
@@ -68,12 +67,11 @@ impl Mirror {
         }
     }
 
-    /// Forgets that a commit got lost.
     fn found(&self, kept: Kept) -> io::Result<()> {
         if kept.lost.is_none() { Ok(()) } else { Kept { lost: None, ..kept }.write(&self.place) }
     }
 
-    /// A branch that has the lost commit again is in order again. That is said only now that no other is in force.
+    /// Settles a rewrite if the branch contains the lost commit again. Call it once the active commit is set.
     pub(super) fn in_order_again(&self) -> Result<(), GitError> {
         let Some(kept) = self.kept()? else { return Ok(()) };
         let failed = |error: &dyn std::error::Error| clone(&self.place, error);
@@ -87,7 +85,6 @@ impl Mirror {
         }
     }
 
-    /// What is kept of this source.
     pub(super) fn kept(&self) -> Result<Option<Kept>, GitError> {
         let kept = Kept::read(&self.place).map_err(|error| GitError::Kept {
             path: file(&self.place),
@@ -97,11 +94,12 @@ impl Mirror {
         Ok(kept.filter(|kept| kept.source == self.names().digest()))
     }
 
-    /// Keeps that a commit is about to be in force, and which one it takes the place of if it doesn't follow it. As long as
-    /// that is not settled, it goes for those that follow. Gives whether it follows the last one.
+    /// Records that a commit is about to be active, and the commit it replaces if it doesn't descend from
+    /// that one. Until that is settled, later commits are doubted too. Returns whether it descends from the
+    /// last one.
     pub(super) fn keep(&self, repository: &Repository, now: Oid) -> Result<bool, GitError> {
         let kept = self.kept()?;
-        // What is kept here is still known when the clone is lost.
+        // The record is still known if the clone is lost.
         let last = self.commit().or(kept.as_ref().map(|kept| kept.now.clone()));
         let follows_last = last.as_ref().is_none_or(|last| follows(repository, now, last));
         let lost = kept.as_ref().and_then(|kept| kept.lost.clone()).or(last.filter(|_| !follows_last));
@@ -113,13 +111,12 @@ impl Mirror {
     }
 }
 
-/// Whether a commit is another one or has it among those before it.
+/// Returns whether a commit is or descends from another one.
 pub(super) fn follows(repository: &Repository, commit: Oid, before: &str) -> bool {
     let descends = |before| Ok(commit == before || repository.graph_descendant_of(commit, before)?);
     Oid::from_str(before).and_then(descends).unwrap_or(false)
 }
 
-/// Where it is kept.
 fn file(place: &Utf8Path) -> Utf8PathBuf {
     Utf8PathBuf::from(format!("{place}.last"))
 }

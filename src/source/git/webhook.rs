@@ -1,54 +1,48 @@
-//! What a git server says by a webhook when something was pushed, and whether it is the server that says so: GitHub and Gitea
-//! sign the body with a shared secret, GitLab sends the secret. It only ever hastens a fetch.
+//! Parses and authenticates push webhooks. GitHub and Gitea sign the body with a shared secret, GitLab sends
+//! the secret. A webhook can only make a fetch happen earlier.
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
 use http::HeaderMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-/// What begins the name of a branch.
 const BRANCHES: &str = "refs/heads/";
 
-/// What a server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// A branch was pushed, or is gone.
+    /// A branch was pushed or deleted.
     Branch(String),
-    /// Something else happened, of which nothing has to be fetched: a tag, an issue, a first ping.
+    /// Anything else, which needs no fetch: a tag, an issue, the first ping.
     Other,
 }
 
-/// Why nothing is done about what was said.
+/// Why a webhook is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Nothing shows that the sender knows the secret.
     #[error(
         "the webhook is not signed: give the git server the secret; GitHub sends X-Hub-Signature-256, GitLab X-Gitlab-Token, \
          Gitea X-Gitea-Signature"
     )]
     Unsigned,
-    /// The sender knows another secret.
     #[error("the webhook is signed with another secret: give the git server the one of the settings")]
     WrongSecret,
-    /// The body isn't what such a server sends.
     #[error("the webhook's body is not understood: have the git server send JSON")]
     Body,
-    /// There is nothing to compare with.
     #[error("there is no secret for webhooks in the settings")]
     NoSecret,
 }
 
-/// What all three have in the body of a push.
+/// The part of a push that all three servers send.
 #[derive(Deserialize)]
 struct Push {
     #[serde(rename = "ref")]
     reference: String,
 }
 
-/// Judges a request of a webhook, and gives what it says. Nothing of the body is looked at before it is known who sent it.
+/// Authenticates a webhook and parses it. The body is not parsed before the sender is authenticated.
 ///
 /// # Errors
-/// When the sender didn't show that it knows the secret, or the body can't be understood.
+/// If the sender didn't prove that it knows the secret, or the body isn't understood.
 pub fn judge(headers: &HeaderMap, body: &[u8], secret: &SecretString) -> Result<Notice, Refusal> {
     let secret = secret.expose_secret().as_bytes();
     if secret.is_empty() {
@@ -59,7 +53,7 @@ pub fn judge(headers: &HeaderMap, body: &[u8], secret: &SecretString) -> Result<
     let is_signed = |signature: &[u8]| {
         hex::decode(signature).is_ok_and(|signature| hmac::verify(&key, body, &signature).is_ok())
     };
-    // Gitea sends GitHub's headers as well, and each of those that are there has to be right.
+    // Gitea also sends GitHub's headers. Every header that is present must be valid.
     let shown = [
         header("x-hub-signature-256")
             .map(|signature| signature.strip_prefix(b"sha256=").is_some_and(is_signed)),
@@ -82,7 +76,7 @@ pub fn judge(headers: &HeaderMap, body: &[u8], secret: &SecretString) -> Result<
     Ok(reference.strip_prefix(BRANCHES).map_or(Notice::Other, |name| Notice::Branch(name.to_owned())))
 }
 
-/// Whether what was sent is the secret. How long it takes says nothing of how much of it was right.
+/// Compares in constant time.
 fn is_same(sent: &[u8], key: &Key, secret: &[u8]) -> bool {
     hmac::verify(key, sent, hmac::sign(key, secret).as_ref()).is_ok()
 }
@@ -169,7 +163,7 @@ mod tests {
             (vec![push, ("x-hub-signature-256", "sha256=")], GITHUB, Refusal::WrongSecret),
             (vec![push, ("x-hub-signature-256", "sha256=no hex")], GITHUB, Refusal::WrongSecret),
             (vec![push, ("x-hub-signature-256", &right[..right.len() - 2])], GITHUB, Refusal::WrongSecret),
-            // One that is right doesn't make good for one that is wrong.
+            // A valid header doesn't make up for an invalid one.
             (
                 vec![push, ("x-hub-signature-256", &*right), ("x-gitea-signature", &*other)],
                 GITHUB,

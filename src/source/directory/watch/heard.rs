@@ -1,5 +1,5 @@
-//! Whether anything was told of a tree since it was read, asked of the kernel itself: whoever saved a file a moment ago has
-//! told it, be it that nobody came to hear that yet.
+//! Tells whether a tree changed since it was read, even if the change is only in the kernel's queue and not
+//! processed yet.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,39 +8,37 @@ use rustix::io::ioctl_fionread;
 
 use crate::parallel::locked;
 
-/// What is told of a tree that is watched.
+/// A counter of changes of a watched tree.
 #[derive(Debug, Clone, Default)]
 pub struct Heard(Arc<Mutex<Ear>>);
 
-/// How far a tree is heard of.
 #[derive(Debug, Default)]
 pub(super) struct Ear {
-    /// Where the kernel tells what happens; none where it doesn't tell everything.
+    /// The inotify descriptor; none if some changes cause no events.
     from: Option<Arc<OwnedFd>>,
-    /// How often anything was told that matters.
+    /// The number of processed notifications that matter.
     count: u64,
 }
 
 impl Heard {
-    /// How much was told by now; none where not everything is. To be asked before the tree is read.
+    /// Returns the current count, or none if some changes may go unnoticed. Take it before reading the tree.
     pub fn mark(&self) -> Option<u64> {
         let ear = self.ear();
         ear.from.is_some().then_some(ear.count)
     }
 
-    /// Whether the tree is as it was at a mark.
     pub fn is_quiet_since(&self, mark: Option<u64>) -> bool {
-        // Nobody takes what was told, and counts it later, as long as this is held.
+        // `Watch::take` reads and counts events under the same lock.
         let ear = self.ear();
         let waits = ear.from.as_ref().map(ioctl_fionread);
         matches!(waits, Some(Ok(0))) && mark == Some(ear.count)
     }
 
-    /// From now on, everything is told here, or no longer everything is.
+    /// Sets the inotify descriptor, or none if some changes cause no events from now on.
     pub(super) fn listens(&self, from: Option<&Arc<OwnedFd>>) {
         let mut ear = self.ear();
         ear.from = from.cloned();
-        // Before, something may have happened that nobody was told.
+        // Changes before this call may have gone unnoticed.
         ear.count += 1;
     }
 
@@ -50,12 +48,10 @@ impl Heard {
 }
 
 impl Ear {
-    /// Something was told that matters.
     pub(super) fn hear(&mut self) {
         self.count += 1;
     }
 
-    /// Not everything is told any more.
     pub(super) fn lose(&mut self) {
         self.from = None;
     }

@@ -1,4 +1,4 @@
-//! Disks that can't be waited for: the file is as it was, or it is said that nobody knows.
+//! Tests of failing disks: the file is unchanged, or the error says that its state is unknown.
 
 use std::cell::Cell;
 
@@ -23,7 +23,6 @@ impl World {
         Utf8Path::from_path(self.folder.path()).unwrap()
     }
 
-    /// Everything that is there, with what files say.
     fn all(&self) -> Vec<(String, String)> {
         let mut all: Vec<_> = self.root().read_dir_utf8().unwrap().flatten().collect();
         all.sort_by_key(|entry| entry.file_name().to_owned());
@@ -31,7 +30,7 @@ impl World {
         all.iter().map(|entry| (entry.file_name().to_owned(), text(entry.path()))).collect()
     }
 
-    /// Makes an edit where waiting for the disk fails at this turn, and `meanwhile` happens before that.
+    /// Makes an edit during which sync number `turn` fails, after a call of `meanwhile`.
     fn write(&self, path: &str, content: Option<&str>, turn: u32, meanwhile: impl Fn()) -> String {
         let edit =
             Edit { path: path.parse().unwrap(), content: content.map(|content| content.as_bytes().to_vec()) };
