@@ -1,4 +1,4 @@
-//! Plans in files: what `plan --out` writes and `apply FILE` takes.
+//! Saved plans: written by `plan --out`, read by `apply FILE`.
 
 use std::io::{self, Write as _};
 
@@ -8,10 +8,10 @@ use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::plan::Plan;
 
-/// The most that a saved plan may weigh, in bytes; at ten thousand clusters one weighs about 200 MB.
+/// The largest saved plan, in bytes. At ten thousand clusters a plan has about 200 MB.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Saves a plan, whole or not at all.
+/// Saves a plan atomically.
 ///
 /// # Errors
 /// When the file can't be written.
@@ -22,10 +22,10 @@ pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
     })
 }
 
-/// Refuses to save a plan over anything but a plan, and among what streamfleet itself keeps.
+/// Refuses to overwrite anything but a saved plan, and to write into folders that belong to streamfleet.
 ///
 /// # Errors
-/// When something else is there.
+/// When the path is not allowed.
 pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     let attempt = || format!("could not save the plan to `{path}`");
     let parent = path.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
@@ -45,7 +45,7 @@ pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure>
     Ok(())
 }
 
-/// Puts a file in place of the one that is there, so that no reader ever sees half of it.
+/// Replaces a file atomically and keeps its permissions.
 ///
 /// # Errors
 /// When the folder can't be written.
@@ -57,7 +57,7 @@ pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    // A temporary file is its owner's alone; what it replaces keeps who may read it.
+    // Temporary files have mode 0600; a replaced file keeps its own mode.
     if let Ok(before) = std::fs::metadata(path) {
         file.as_file().set_permissions(before.permissions())?;
     }
@@ -68,7 +68,7 @@ pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
 /// Reads a saved plan.
 ///
 /// # Errors
-/// When the file is no plan, or one of another version.
+/// When the file is no plan, or of another version.
 pub fn read(path: &Utf8Path) -> Result<Plan, Failure> {
     let attempt = || format!("could not read the plan `{path}`");
     let size = std::fs::metadata(path).map_err(|error| Failure::during(attempt(), &error))?.len();
