@@ -158,7 +158,7 @@ fn leads_through(path: &Utf8Path, folder: &Utf8Path) -> bool {
     false
 }
 
-/// The components of a path, the last one first.
+/// Returns the components of a path in reverse order.
 fn steps(path: &Utf8Path) -> Vec<String> {
     let names = path.components().rev().filter_map(|step| match step {
         Utf8Component::Normal(name) => Some(name),

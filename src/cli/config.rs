@@ -153,7 +153,6 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     Ok(all)
 }
 
-/// Returns the origin of an argument; none for a default.
 fn given(arguments: &ArgMatches, id: &str, name: &str) -> Option<String> {
     match arguments.value_source(id)? {
         ValueSource::CommandLine if name.starts_with('-') => Some(format!("flag {name}")),

@@ -66,13 +66,11 @@ impl Console {
         self.tell(&format!("{style}warning{style:#}: {}\n", plain_lines(text)));
     }
 
-    /// Prints the error of one part of the work; the rest goes on.
     pub fn failed(&mut self, message: &str, hint: &str) {
         let (message, hint) = (plain_lines(message), plain_lines(hint));
         self.tell(&format!("{ERROR}error{ERROR:#}: {message}\n  {HELP}help{HELP:#}: {hint}\n"));
     }
 
-    /// Prints the error that stopped the verb, and returns its exit code.
     pub fn fail(&mut self, failure: &Failure) -> ExitCode {
         if let Some((first, causes)) = failure.chain.split_first() {
             let mut text = format!("{ERROR}error{ERROR:#}: {}\n", plain_lines(first));

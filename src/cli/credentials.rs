@@ -14,7 +14,6 @@ pub fn resolve(config: &mut Config) {
     paths(config).for_each(|path| resolve_in(path, Utf8Path::new(&folder)));
 }
 
-/// The paths that may name a credential.
 fn paths(config: &mut Config) -> impl Iterator<Item = &mut Utf8PathBuf> {
     let files = config.source.files().into_iter().chain(config.api.files()).map(|(_, file)| file);
     [&mut config.secrets_dir].into_iter().chain(files).flatten()

@@ -51,7 +51,6 @@ fn unknown_field(unknown: &UnknownField) -> Failure {
     Failure::usage(format!("`{within}` has no field `{}`", unknown.name)).hint(hint)
 }
 
-/// The name, the meaning, the facts in two columns, then the fields inside.
 fn page(field: &Description, kind: Option<Kind>) -> String {
     let mut page = format!("{}\n\n{}\n", field.path.join("."), field.text());
     let facts = facts(field, kind);

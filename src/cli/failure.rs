@@ -9,7 +9,6 @@ use crate::views::Unshown;
 pub struct Failure {
     /// The failed attempt, then its causes, the innermost last. Each is printed on a line of its own.
     pub chain: Vec<String>,
-    /// The suggested next step.
     pub hint: Option<String>,
     pub code: u8,
 }
@@ -20,7 +19,6 @@ impl Failure {
         Self { chain: vec![message.into()], hint: None, code: exit::PROBLEM }
     }
 
-    /// An error in how the command was called.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { code: exit::USAGE, ..Self::new(message) }
     }

@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::cli::failure::Failure;
 use crate::names::is_deceptive;
 
-/// Output formats of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Text for people.
@@ -20,9 +19,6 @@ pub enum Format {
 
 impl Format {
     /// Serializes data; none for [`Format::Human`], since each verb has its own text.
-    ///
-    /// # Errors
-    /// When the data can't be serialized.
     pub fn data(self, value: &impl Serialize) -> Result<Option<String>, Failure> {
         if self == Format::Human {
             return Ok(None);

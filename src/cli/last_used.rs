@@ -9,7 +9,6 @@ use crate::cli::settings::Settings;
 use crate::config::Mode;
 use crate::state::LastUsed;
 
-/// The current settings compared with those of the last use.
 pub struct Compared {
     now: LastUsed,
     state_dir: Utf8PathBuf,
@@ -21,9 +20,6 @@ pub struct Compared {
 
 impl Compared {
     /// Compares the settings with what the state recorded.
-    ///
-    /// # Errors
-    /// When the state's record can't be read.
     pub fn of(settings: &Settings) -> Result<Compared, Failure> {
         let state_dir = settings.state_dir.clone();
         let attempt = || format!("could not open the state in `{state_dir}`");
@@ -97,9 +93,6 @@ impl Compared {
     }
 
     /// Records the current settings, unless they seem to be forgotten and that was not confirmed.
-    ///
-    /// # Errors
-    /// When the state can't be written.
     pub fn remember(&self, is_agreed: bool) -> Result<(), Failure> {
         if self.refusal.is_some() && !is_agreed {
             return Ok(());

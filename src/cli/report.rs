@@ -7,9 +7,6 @@ use crate::problem;
 
 /// Prints the plan on standard output and its problems on standard error. `tree` is how suggested commands
 /// name the tree.
-///
-/// # Errors
-/// When standard output is closed.
 pub fn plan(plan: &Plan, tree: &str, console: &mut Console) -> Result<(), Failure> {
     let reader = plan::Reader { color: console.out_has_color(), width: console.width(), tree };
     let text = plan::display(plan, reader);

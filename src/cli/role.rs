@@ -22,8 +22,8 @@ pub struct Role {
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "streamfleet-system/streamfleet", value_parser = account)]
     service_account: Account,
     /// Add the rights to install the Strimzi operator. An account with these can do whatever the operator
-    /// can, which includes reading the Secrets of all namespaces: it is better to install the operator
-    /// separately.
+    /// can, which includes reading the Secrets of all namespaces: better let an administrator install the
+    /// operator.
     #[arg(long)]
     operator: bool,
     /// Add the rights to create the Gateway of a fleet with `exposure: tlsroute`.

@@ -34,7 +34,6 @@ pub enum Access {
 }
 
 impl Access {
-    /// How long to wait for another process that uses the state.
     fn patience(self) -> Duration {
         match self {
             Access::Serve => Duration::from_secs(60),
@@ -43,7 +42,6 @@ impl Access {
     }
 }
 
-/// A planned tree with everything needed to apply the plan.
 pub struct Look {
     pub settings: Settings,
     pub installation: Installation,
@@ -70,9 +68,6 @@ pub fn check(
 }
 
 /// Reads a tree, observes the targets and plans.
-///
-/// # Errors
-/// As [`check`].
 pub fn look(
     settings: Settings,
     access: Access,
@@ -86,9 +81,6 @@ pub fn look(
 
 /// Plans a proposal, such as the checkout of a pull request, as if it were the tree. Nothing is written, and
 /// only kubeconfigs that were applied are used to connect.
-///
-/// # Errors
-/// As [`check`].
 pub fn look_at_checkout(
     settings: Settings,
     proposed: &Snapshot,
@@ -116,9 +108,6 @@ fn look_with(
 }
 
 /// Starts the runtime for all network access.
-///
-/// # Errors
-/// When the operating system refuses a thread.
 pub fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -127,10 +116,6 @@ pub fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::during("could not start the runtime", &error))
 }
 
-/// Reads a tree.
-///
-/// # Errors
-/// When its folder or repository can't be read.
 pub fn read(settings: &Settings) -> Result<Documents, Failure> {
     if settings.from_git {
         return fetch(settings);
@@ -175,10 +160,6 @@ fn fetched(mirror: &Arc<Mirror>) -> Result<Fetched, GitError> {
     done.recv_timeout(mirror.timeout()).unwrap_or_else(|_| Err(mirror.late()))
 }
 
-/// Opens the installation of a tree.
-///
-/// # Errors
-/// When its state or keys can't be read.
 pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Result<Installation, Failure> {
     Ok(Installation {
         state: open_state(settings, access, console)?.map(Arc::new),
@@ -195,9 +176,6 @@ pub fn unreadable_state(error: StateError) -> Failure {
 }
 
 /// Writes the `.gitignore` before anything else is written to the tree's own folder, which contains keys.
-///
-/// # Errors
-/// When the folder can't be written.
 pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
     match access {
         Access::ReadOnly | Access::Existing => Ok(()),

@@ -39,7 +39,6 @@ pub struct Running {
     source: String,
 }
 
-/// A request to the daemon.
 pub struct Question {
     method: Method,
     path: String,
@@ -108,10 +107,6 @@ impl Running {
         Ok(data)
     }
 
-    /// Sends a request.
-    ///
-    /// # Errors
-    /// As [`Self::ask`].
     pub fn answer<T: DeserializeOwned>(self, question: Question) -> Result<Answer<T>, Failure> {
         let attempt = format!("could not ask the running daemon at `{}`", self.socket);
         let failed = |error: &dyn std::error::Error| {

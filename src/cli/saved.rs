@@ -11,10 +11,6 @@ use crate::plan::Plan;
 /// The largest saved plan, in bytes. At ten thousand clusters a plan has about 200 MB.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Saves a plan atomically.
-///
-/// # Errors
-/// When the file can't be written.
 pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
     replace(path, plan.to_json().as_bytes()).map_err(|error| {
         Failure::during(format!("could not save the plan to `{path}`"), &error)
@@ -23,9 +19,6 @@ pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Refuses to overwrite anything but a saved plan, and to write into folders that belong to streamfleet.
-///
-/// # Errors
-/// When the path is not allowed.
 pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     let attempt = || format!("could not save the plan to `{path}`");
     let parent = path.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
@@ -46,9 +39,6 @@ pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure>
 }
 
 /// Replaces a file atomically and keeps its permissions.
-///
-/// # Errors
-/// When the folder can't be written.
 pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_str().is_empty() => parent,
@@ -65,10 +55,6 @@ pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a saved plan.
-///
-/// # Errors
-/// When the file is no plan, or of another version.
 pub fn read(path: &Utf8Path) -> Result<Plan, Failure> {
     let attempt = || format!("could not read the plan `{path}`");
     let size = std::fs::metadata(path).map_err(|error| Failure::during(attempt(), &error))?.len();

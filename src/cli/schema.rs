@@ -60,7 +60,6 @@ pub fn unknown_name<'a>(looked_for: &str, name: &str, names: impl Iterator<Item 
     Failure::usage(format!("{looked_for} `{name}`")).hint(hint)
 }
 
-/// Returns the schema of a kind as the text of a file.
 pub fn document_text(kind: Kind) -> Result<String, Failure> {
     text(&spec::schema::document(kind))
 }

@@ -196,7 +196,6 @@ fn write(
     Ok(files.iter().map(|file| file.sealed).sum())
 }
 
-/// A file with its secrets sealed.
 struct SealedFile {
     file: SpecPath,
     /// The digest of the file as it was read.

@@ -24,8 +24,8 @@ use crate::vitals::Vitals;
 ///
 /// Changes in the files, or commits pushed to the branch of the git repository that the settings name, are
 /// planned and applied as `apply --yes` would. Drift on Kubernetes clusters is seen when it happens, and
-/// corrected. Steps that wait for a person keep waiting. Each decision is logged on one line, and so is each
-/// change of the status of a fleet or cluster.
+/// corrected. What waits keeps waiting. Each decision is logged on one line, and so is each change of the
+/// status of a fleet or cluster.
 ///
 /// Exit codes: 0 ended by a signal, 1 a problem, 4 the state folder was removed.
 #[derive(Debug, Args)]

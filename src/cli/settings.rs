@@ -76,17 +76,12 @@ pub struct Settings {
     /// The parent of `.streamfleet`, which contains every folder that has no path of its own. It is the tree
     /// or, with `source.git`, the folder of the settings.
     pub home: Utf8PathBuf,
-    /// Whether specs are fetched from `source.git`.
     pub from_git: bool,
     pub state_dir: Utf8PathBuf,
-    /// The folder that directory fleets write to.
     pub output_dir: Utf8PathBuf,
-    /// The folder of `from_file` secrets.
     pub secrets_dir: Utf8PathBuf,
-    /// The socket of the daemon that has the state.
     pub socket: Utf8PathBuf,
     pub config: Config,
-    /// The file of settings, if one is named.
     pub file: Option<Utf8PathBuf>,
     /// Whether the file sets `policy.mode`.
     pub names_mode: bool,
@@ -150,14 +145,12 @@ impl Settings {
         self.mirror_in(self.state_dir.join("git"))
     }
 
-    /// The same with the clone in another folder.
     pub fn mirror_in(&self, place: Utf8PathBuf) -> Option<Mirror> {
         let token = std::env::var(GIT_TOKEN).ok().filter(|token| !token.is_empty());
         let mirror = || Mirror::of(&self.config.source, place, token.map(SecretString::from));
         self.from_git.then(mirror).flatten()
     }
 
-    /// The id of the tree.
     pub fn source(&self) -> SourceId {
         let folder = || SourceId(self.tree.to_string());
         self.mirror().map_or_else(folder, |mirror| mirror.source())
@@ -216,9 +209,6 @@ impl Settings {
 
     /// Writes a `.gitignore` into the tree's own folder, if any configured folder is inside it. An existing
     /// file stays.
-    ///
-    /// # Errors
-    /// When the folder or the file can't be written.
     pub fn ignore_own_folder(&self) -> io::Result<()> {
         let own = self.home.join(OWN_FOLDER);
         if ![&self.state_dir, &self.output_dir, &self.secrets_dir].iter().any(|dir| dir.starts_with(&own)) {
@@ -300,9 +290,6 @@ pub fn refuse_shared_folder(folders: [Option<&Utf8PathBuf>; 3]) -> Result<(), St
 }
 
 /// Reads a file of settings. Returns the keys in the file, and all settings with their defaults.
-///
-/// # Errors
-/// When it can't be read or understood.
 pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     let unread = |error: std::io::Error| {
         let failure = Failure::during(format!("could not read the config file `{path}`"), &error);

@@ -97,7 +97,6 @@ fn object_lines(page: &Page) -> Vec<String> {
     lines.chain([rest]).collect()
 }
 
-/// Formats an age in the largest fitting unit.
 pub fn age(age: SignedDuration) -> String {
     match age.as_secs() {
         seconds @ ..120 => format!("{} s", seconds.max(0)),
