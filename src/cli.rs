@@ -60,8 +60,7 @@ pub mod exit {
     pub const STATE_GONE: u8 = 4;
     /// The command line could not be parsed (`EX_USAGE` of sysexits.h).
     pub const USAGE: u8 = 64;
-    /// The reader of standard output closed it: the code that a shell reports for a process killed by
-    /// SIGPIPE.
+    /// The reader closed standard output: what a shell reports for a process killed by SIGPIPE.
     pub const BROKEN_PIPE: u8 = 141;
 }
 

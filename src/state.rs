@@ -6,11 +6,11 @@
 //! | `registry.jsonl` | ids, protection, deletions, approvals, the source | restore a backup |
 //! | `audit.jsonl` | who did what, for ever | restore a backup |
 //! | `tokens.jsonl` | the tokens of API callers, as digests | restore a backup, or create new tokens |
-//! | `kubeconfigs.json` | the last working kubeconfig of each fleet, sealed | rewritten by the next apply, for fleets with a spec |
-//! | `cache-v1/` | applied specs and objects, status, and a snapshot of these for readers | rebuilt by the next rounds |
+//! | `kubeconfigs.json` | the last working kubeconfig of each fleet, sealed | rewritten by the next apply |
+//! | `cache-v1/` | applied specs and objects, status, a snapshot for readers | rebuilt by the next rounds |
 //! | `events.jsonl` | recent events | starts empty |
 //! | `settings.json` | mode, settings and output folder of the last use | recreated |
-//! | `restored/` | a restore that was decided but not finished | restore again |
+//! | `restored/` | a committed restore that is not finished | restore again |
 //!
 //! The module `secret` keeps the age identities and the fingerprint key in the same folder; `backup` saves
 //! them too. The clone of the specs' repository is also there and is not saved. The folder itself may be a
@@ -323,8 +323,7 @@ impl State {
     /// target that is gone for good. In the registry this is atomic. Resources recreated under these keys get
     /// other ids. Returns what was forgotten.
     pub fn forget_fleet(&self, fleet: &FleetKey, now: Timestamp) -> Result<Vec<ResourceKey>, StateError> {
-        // The cache first: it can be rebuilt, and while the registry still has the fleet, forgetting it can
-        // be repeated.
+        // The cache first: while the registry still has the fleet, forgetting it can be repeated.
         self.forget_target(fleet)?;
         let mut registry = locked(&self.registry);
         let facts = &registry.facts;

@@ -22,8 +22,8 @@ use crate::state::State;
 /// Exit codes: 0 all done or nothing to do, 3 something waits, 1 a problem.
 #[derive(Debug, Args)]
 pub struct Apply {
-    /// The folder of spec files, or a plan that `plan --out` saved. By default the git repository named in
-    /// the settings, otherwise the current folder.
+    /// The folder of spec files, or a plan that `plan --out` saved. Default: the git repository of the
+    /// settings, otherwise the current folder.
     #[arg(value_name = "TREE|PLAN")]
     what: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -44,8 +44,7 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     if verb.yes {
         used.refuse()?;
     }
-    // Without `--yes` no state is created before the plan is confirmed, so answering no leaves nothing
-    // behind.
+    // Without `--yes` no state is created before the plan is confirmed: a no leaves nothing behind.
     let access = match State::exists(&settings.state_dir) || verb.yes {
         true => Access::Write,
         false => Access::ReadOnly,
@@ -136,8 +135,7 @@ fn execute(look: &Look) -> Result<Report, Failure> {
     report
 }
 
-/// Returns a bar on standard error. It is hidden for plans under 20 steps and where standard error is no
-/// terminal.
+/// Returns a bar on standard error. It is hidden for short plans and where that is no terminal.
 fn progress_bar(steps: usize) -> ProgressBar {
     const LONG: usize = 20;
     let target = if steps < LONG { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };

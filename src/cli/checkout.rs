@@ -1,5 +1,4 @@
-//! The checkout of a proposal, such as a pull request. Its content is untrusted and decides nothing about how
-//! it is planned.
+//! The checkout of a proposal, such as a pull request. Its content is untrusted.
 
 use std::io;
 
@@ -101,8 +100,7 @@ pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Snapshot, Failur
 fn folder_in(checkout: &Utf8Path, folder: &str) -> Result<Utf8PathBuf, Failure> {
     let mut place = canonical(checkout)?;
     let root = place.clone();
-    // The settings are checked to name a path that stays inside, so only a link could lead out of the
-    // checkout.
+    // The settings are checked to name a path that stays inside, so only a link could lead out.
     for name in Utf8Path::new(folder).components() {
         place.push(name);
         if place.is_symlink() {

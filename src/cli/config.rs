@@ -1,5 +1,4 @@
-//! `streamfleet config`: checks a file of settings, shows the active settings and their origin, and prints a
-//! sample.
+//! `streamfleet config`: checks a file of settings, shows the active ones, prints a sample.
 
 mod doubts;
 

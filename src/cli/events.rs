@@ -57,8 +57,7 @@ pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
         };
         let shown = news.iter().filter(|event| verb.shows(event)).map(|event| verb.text(event));
         let text = shown.collect::<Result<String, Failure>>()?;
-        // Leaves standard output alone when there is nothing new, so that a closed pipe is no error until
-        // then.
+        // With nothing new, a closed pipe is no error yet.
         if !text.is_empty() {
             console.print(&text)?;
         }

@@ -14,8 +14,7 @@ use crate::spec::{HEADER, identity_fields};
 /// Explain a field of a document or of the config file: its meaning, its values, and whether it can change.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The field with its path: `cluster.advanced_config.storage`, `config.policy`. A kind alone lists its
-    /// fields.
+    /// The path of a field: `cluster.advanced_config.storage`, `config.policy`. A kind lists its fields.
     #[arg(value_name = "FIELD")]
     field: String,
 }

@@ -17,8 +17,7 @@ use crate::target::DirectoryTarget;
 
 /// Forget what was applied to a fleet's target, because the target is gone for good. No target is touched.
 ///
-/// The fleet and its clusters are forgotten as if they had never been applied. The audit trail records who
-/// did it and when.
+/// The fleet and its clusters are forgotten as if they had never been applied. The audit trail records this.
 #[derive(Debug, Args)]
 pub struct Forget {
     /// The fleet, as ORGANIZATION/FLEET.
@@ -73,8 +72,7 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Refuses a fleet whose folder still has an inventory: the next round would take the target up again, with
-/// all its objects.
+/// Refuses a fleet whose folder still has an inventory: the next round would take its objects up again.
 fn refuse_folder(settings: &Settings, fleet: &FleetKey, installation: Uuid) -> Result<(), Failure> {
     let target =
         DirectoryTarget::new(settings.output_dir.clone(), fleet.clone(), Utf8PathBuf::new(), installation);
@@ -89,8 +87,7 @@ fn refuse_folder(settings: &Settings, fleet: &FleetKey, installation: Uuid) -> R
     }
 }
 
-/// Refuses a fleet whose Kubernetes cluster still has an inventory. A cluster that can't be reached may be
-/// gone.
+/// As [`refuse_folder`], for a Kubernetes cluster. One that can't be reached may be gone.
 fn refuse_cluster(settings: &Settings, installation: &Installation, fleet: &FleetKey) -> Result<(), Failure> {
     let (documents, runtime) = (round::read(settings)?, round::runtime()?);
     let inventory = installation

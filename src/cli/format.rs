@@ -18,7 +18,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Serializes data; none for [`Format::Human`], since each verb has its own text.
+    /// Serializes data; none for `Format::Human`, since each verb has its own text.
     pub fn data(self, value: &impl Serialize) -> Result<Option<String>, Failure> {
         if self == Format::Human {
             return Ok(None);

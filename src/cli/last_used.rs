@@ -70,8 +70,7 @@ impl Compared {
         self.warnings.push(text);
     }
 
-    /// Warns of files in the former output folder, which are no longer updated but may be mistaken for the
-    /// active ones.
+    /// Warns of files in the former output folder, which are no longer updated.
     fn output(&mut self, before: &LastUsed) {
         let old = &before.output_dir;
         let holds_something = || std::fs::read_dir(old).is_ok_and(|mut found| found.next().is_some());

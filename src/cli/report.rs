@@ -5,8 +5,8 @@ use crate::cli::failure::Failure;
 use crate::plan::{self, Plan};
 use crate::problem;
 
-/// Prints the plan on standard output and its problems on standard error. `tree` is how suggested commands
-/// name the tree.
+/// Prints the plan on standard output and its problems on standard error. Suggested commands name the tree as
+/// `tree`.
 pub fn plan(plan: &Plan, tree: &str, console: &mut Console) -> Result<(), Failure> {
     let reader = plan::Reader { color: console.out_has_color(), width: console.width(), tree };
     let text = plan::display(plan, reader);

@@ -22,8 +22,7 @@ const MAX_IDENTITY_BYTES: u64 = 1 << 20;
 
 /// Restore what is missing from an installation's state, from a file that `backup` wrote.
 ///
-/// Existing files stay: nothing newer than the backup is ever replaced. Either everything is restored or
-/// nothing.
+/// Existing files stay: nothing newer than the backup is ever replaced. All is restored or nothing.
 #[derive(Debug, Args)]
 pub struct Restore {
     /// The file that `streamfleet backup` wrote.

@@ -29,7 +29,7 @@ pub enum Access {
     Existing,
     /// Creates the state where it is missing.
     Write,
-    /// As [`Access::Write`], for a daemon: it waits longer for another process that uses the state.
+    /// As `Access::Write`, for a daemon: it waits longer for another process that uses the state.
     Serve,
 }
 
@@ -211,8 +211,7 @@ pub fn open_state(
     Ok(state)
 }
 
-/// Runs an operation that may wait for another process using the state, and tells the user which process that
-/// is.
+/// Runs an operation that may wait for another process using the state, and tells the user which.
 pub fn waiting<T>(
     dir: &Utf8Path,
     access: Access,
@@ -235,7 +234,7 @@ pub fn secret_store(settings: &Settings, access: Access) -> Result<SecretStore, 
     Ok(SecretStore::new(settings.secrets_dir.clone(), variable, keyring(settings, access)?))
 }
 
-/// Loads the keys of the installation. [`Access::ReadOnly`] and [`Access::Existing`] create none: without
+/// Loads the keys of the installation. `Access::ReadOnly` and `Access::Existing` create none: without
 /// keys they use temporary ones, so that a dry run can still compare what it can't open.
 pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> {
     prepare(settings, access)?;

@@ -45,8 +45,7 @@ pub struct Encrypt {
 
 /// Seal every plain-text secret of the tree in place, and change nothing else in the files.
 ///
-/// The tree can then be put into git. Replace any secret that was in git in plain text before: the history
-/// keeps it.
+/// The tree can then be put into git. Replace secrets that were in git in plain text: the history keeps them.
 #[derive(Debug, Args)]
 pub struct Seal {
     #[command(flatten)]
@@ -204,15 +203,14 @@ struct SealedFile {
     sealed: usize,
 }
 
-/// Seals every encrypted block again, without writing. One file that fails stops all, so that nothing is
-/// written.
+/// Seals every encrypted block again, without writing. One failing file stops all.
 fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
     each_file(&scan(settings)?, "could not seal the secrets of", " again", |file, text, attempt| {
         secret::rotate_text(text, file, keyring).map_err(|error| Failure::of_secret(attempt, &error))
     })
 }
 
-/// Seals every plain-text secret, without writing. One file that fails stops all, so that nothing is written.
+/// Seals every plain-text secret, without writing. One failing file stops all.
 fn sealed(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
     let snapshot = scan(settings)?;
     let documents = spec::read(&snapshot, None);

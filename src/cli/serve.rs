@@ -30,8 +30,7 @@ use crate::vitals::Vitals;
 /// Exit codes: 0 ended by a signal, 1 a problem, 4 the state folder was removed.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The folder of spec files. By default the git repository named in the settings, otherwise the current
-    /// folder.
+    /// The folder of spec files. Default: the git repository of the settings, otherwise the current folder.
     #[arg(long, value_name = "DIR")]
     specs: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -79,8 +78,7 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     });
     let setup = Setup { installation, source, socket, webhook_secret, actor, vitals, reload };
     let ended = daemon::run(setup);
-    // Threads that still run may share the state, so `Drop`, which also leaves the snapshot, may not run in
-    // time.
+    // Threads that still run may share the state, so `Drop` may come too late for this.
     state.iter().for_each(|state| state.leave_snapshot());
     ended.map_err(failure)?;
     tracing::info!("stopped");

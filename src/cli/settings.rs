@@ -32,8 +32,7 @@ const MAX_MANIFESTS: u64 = 16 << 20;
 /// The spec tree and the installation that a verb works with.
 #[derive(Debug, Args)]
 pub struct TreeArgs {
-    /// The folder of spec files. By default the git repository named in the settings, otherwise the current
-    /// folder.
+    /// The folder of spec files. Default: the git repository of the settings, otherwise the current folder.
     #[arg(value_name = "TREE")]
     pub tree: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -173,8 +172,7 @@ impl Settings {
         }
     }
 
-    /// Refuses a folder inside a tree that was applied: a second state would not know what the first one
-    /// created.
+    /// Refuses a folder inside a tree that was applied: a second state would not know its objects.
     fn refuse_part_of_a_tree(&self) -> Result<(), Failure> {
         if self.state_dir != self.real_tree.join(OWN_FOLDER).join("state") || self.state_dir.is_dir() {
             return Ok(());
@@ -207,8 +205,7 @@ impl Settings {
         .hint("choose a folder beside the tree, or one whose name begins with a dot"))
     }
 
-    /// Writes a `.gitignore` into the tree's own folder, if any configured folder is inside it. An existing
-    /// file stays.
+    /// Writes a `.gitignore` into the tree's own folder, if it is used. An existing file stays.
     pub fn ignore_own_folder(&self) -> io::Result<()> {
         let own = self.home.join(OWN_FOLDER);
         if ![&self.state_dir, &self.output_dir, &self.secrets_dir].iter().any(|dir| dir.starts_with(&own)) {
@@ -316,8 +313,7 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     Ok((table, config))
 }
 
-/// The hint for settings that can't be parsed: the key or word that was likely meant, if the message lists
-/// the known ones.
+/// The hint for settings that can't be parsed: the name that was likely meant, if the message lists names.
 fn hint(message: &str) -> String {
     if message.contains(GIVEN_TOGETHER) {
         return "take what is lacking from what `streamfleet config sample` prints, or leave the table out"
@@ -335,8 +331,7 @@ fn hint(message: &str) -> String {
     }
 }
 
-/// Reads the manifests of an operator. An error concerns only the fleets that use them, so it is kept as the
-/// file's content.
+/// Reads the manifests of an operator. An error concerns only the fleets that use them.
 fn read_manifests(path: &Utf8Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read =

@@ -10,8 +10,7 @@ use crate::cli::round::{self, Access};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::problem;
 
-/// Check a tree and report every mistake in it with its line. Nothing is written, except what is fetched from
-/// git.
+/// Check a tree and report every mistake with its line. Nothing is written but what is fetched from git.
 #[derive(Debug, Args)]
 pub struct Validate {
     #[command(flatten)]

@@ -101,8 +101,8 @@ impl State {
         Ok(())
     }
 
-    /// Records the status of a resource, with the memory of its judgement. `since` stays the same while the
-    /// status does.
+    /// Records the status of a resource, with the memory of its judgement. `since` changes with the status
+    /// only.
     pub fn put_status(
         &self,
         key: &ResourceKey,

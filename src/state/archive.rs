@@ -1,7 +1,6 @@
 //! The format of a backup: a tar file with a manifest in front, which any `tar` can list and open.
 //!
-//! A backup is untrusted input: only known names and plain files are read, and every byte must match the
-//! manifest.
+//! A backup is untrusted: only known names and plain files are read, and all bytes must match the manifest.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -133,8 +132,7 @@ impl Archive {
     /// When a number doesn't fit a tar header.
     pub fn to_bytes(&self) -> io::Result<Zeroizing<Vec<u8>>> {
         let manifest = serde_json::to_vec_pretty(&self.manifest)?;
-        // Allocates everything at once: a growing buffer would leave copies of keys behind that are not
-        // wiped.
+        // Allocates everything at once: a growing buffer would leave unwiped copies of keys behind.
         const HEADERS: usize = 16 * 1024;
         let size = manifest.len() + self.files.values().map(|bytes| bytes.len()).sum::<usize>() + HEADERS;
         let mut tar = tar::Builder::new(Vec::with_capacity(size));
@@ -155,8 +153,7 @@ impl Archive {
     /// When it is something else, of a newer version, or doesn't match its manifest.
     pub fn parse(bytes: &[u8]) -> Result<Archive, ArchiveError> {
         let mut archive = tar::Archive::new(bytes);
-        // Raw, so that no extension entry overrides the name or size of another entry; our archives need
-        // none.
+        // Raw, so that no extension entry overrides the name or size of another; ours need none.
         let entries = archive.entries().map_err(foreign)?.raw(true);
         let mut entries = entries.map(|entry| plain_entry(entry, bytes.len()));
         let manifest = match entries.next() {

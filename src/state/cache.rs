@@ -1,6 +1,5 @@
-//! Everything that can be rebuilt when it is lost, in sled. The cache is disposable by design: a power cut
-//! can make sled lose or damage its file, so a cache that can't be opened is set aside and replaced by an
-//! empty one.
+//! Everything that can be rebuilt when it is lost, in sled. The cache is disposable by design: sled can lose
+//! or damage its file in a power cut. A cache that can't be opened is set aside and replaced by an empty one.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -144,8 +143,7 @@ impl Cache {
         Ok(Cache { path, installation, turn: Mutex::new(turn) })
     }
 
-    /// Loads the cache from its snapshot until the disk has room: every write tries to open sled's file
-    /// again.
+    /// Loads the cache from its snapshot until the disk has room: every write tries to open sled again.
     fn on_full_disk(
         dir: &Utf8Path,
         installation: Uuid,
@@ -190,8 +188,7 @@ impl Cache {
         if locked(&self.turn).is_refused { None } else { self.in_copy(table, action) }
     }
 
-    /// A number that changes when recent writes may be lost, because the disk refused them and sled was
-    /// reopened.
+    /// A number that changes when the disk refused writes and sled was reopened, which may lose writes.
     pub(super) fn reopened(&self) -> u64 {
         locked(&self.turn).reopened
     }
@@ -235,8 +232,7 @@ impl Cache {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// Returns the records whose keys have a prefix, ordered by key, and the number of unreadable ones, which
-    /// are left out.
+    /// Returns the readable records whose keys have a prefix, in order, and the number of the others.
     pub(super) fn scan<T: DeserializeOwned>(
         &self,
         table: Table,
@@ -337,7 +333,7 @@ impl Cache {
         self.in_turn(&mut locked(&self.turn), attempted, action)
     }
 
-    /// As [`Self::guarded`], for a caller that already holds the lock.
+    /// As `Self::guarded`, for a caller that already holds the lock.
     fn in_turn<T>(
         &self,
         turn: &mut Turn,
@@ -364,8 +360,7 @@ impl Cache {
         }
     }
 
-    /// Reopens sled's file after the disk refused something. Writes that were not yet on disk are lost, as in
-    /// a power cut.
+    /// Reopens sled's file after the disk refused something. Unsynced writes are lost, as in a power cut.
     fn open_again(&self, turn: &mut Turn) -> Result<(), StateError> {
         if turn.sled.is_some() || turn.copy.is_some() {
             // While the disk still refuses, keep what is open: it can be read.
@@ -448,14 +443,12 @@ fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Sled, Unusable> {
     Ok(sled)
 }
 
-/// sled's own lock is held though the folder's lock was free: the lock file was deleted while a process used
-/// it.
+/// sled's own lock is held: the folder's lock file was deleted while another process used it.
 fn in_use(path: &Utf8Path) -> StateError {
     StateError::Locked { dir: path.parent().unwrap_or(path).to_owned(), holder: None }
 }
 
-/// Opens sled's file, and retries while it is locked: sled's threads may still hold a file that this process
-/// just closed.
+/// Opens sled's file, and retries while it is locked: its threads may still hold a closed file.
 fn open_when_closed(path: &Utf8Path) -> sled::Result<Db> {
     // sled doesn't flush in the background: callers decide when their writes have to be on disk.
     let config = sled::Config::new().path(path).cache_capacity(MEMORY).flush_every_ms(None);

@@ -16,8 +16,7 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Returns the error if the disk refused, rather than the file being damaged. sled keeps nothing of it but
-/// the kind.
+/// Returns the error if the disk refused and the file isn't damaged. sled keeps nothing of it but the kind.
 pub(super) fn refusal(kind: io::ErrorKind) -> Option<Errno> {
     match kind {
         io::ErrorKind::PermissionDenied => Some(Errno::ACCESS),

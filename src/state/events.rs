@@ -1,5 +1,4 @@
-//! Recent events: a file of bounded length, with lines of bounded length, which can be read while it is
-//! written.
+//! Recent events: a bounded file of bounded lines, which can be read while it is written.
 //!
 //! Events are a view. The audit trail is the record: it is kept for ever, and on disk before a change counts.
 //! Events are written without waiting for the disk, and losing them loses nothing else.
@@ -19,8 +18,7 @@ use crate::plan::Verb;
 use crate::problem::cut;
 use crate::spec::Commit;
 
-/// The least number of events kept, within [`BYTES_KEPT`]. The oldest are dropped when there are twice as
-/// many.
+/// The least number of events kept, within [`BYTES_KEPT`]. The file is cut at twice as many.
 pub const EVENTS_KEPT: usize = 10_000;
 
 /// The most bytes of events kept. The oldest are dropped when the file is twice as large.
@@ -157,8 +155,7 @@ impl Events {
         Events { lines: Lines::unopened(dir.join(FILE)), count: 0, next: 0, marks: Vec::new() }
     }
 
-    /// Opens the file, and creates it if it is missing. The second value warns if other users could access
-    /// it.
+    /// Opens the file, and creates it if it is missing. Returns a warning if others could access it.
     pub(super) fn open(dir: &Utf8Path) -> Result<(Events, Option<String>), StateError> {
         let (mut lines, bytes, exposed) = Lines::open_unsynced(dir.join(FILE))?;
         let whole = whole_length(&bytes);
@@ -305,8 +302,7 @@ impl Follower {
         self.next
     }
 
-    /// Returns the unread events, the oldest first. An invalid line is skipped: events are only a view of the
-    /// audit trail.
+    /// Returns the unread events, the oldest first. Invalid lines are skipped: events are only a view.
     pub fn news(&mut self) -> Result<Vec<Event>, StateError> {
         let Some(found) = folder::plain_file(&self.path)? else { return Ok(Vec::new()) };
         let from = self.seen.filter(|(file, from)| *file == found.ino() && *from <= found.len());

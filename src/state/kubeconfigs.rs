@@ -1,5 +1,4 @@
-//! The last working kubeconfig of each fleet, sealed, so that a fleet can still be emptied after its spec is
-//! gone.
+//! The last working kubeconfig of each fleet, sealed, for emptying a fleet whose spec is gone.
 //!
 //! They are in one file, which is replaced as a whole, and removed with the last of them.
 

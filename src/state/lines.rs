@@ -77,8 +77,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Appends lines, and waits until all are on disk unless the file was opened unsynced. On an error, none
-    /// is added.
+    /// Appends lines, and waits for the disk unless the file is unsynced. On an error, none is added.
     pub(super) fn append(&mut self, lines: &[String]) -> Result<(), StateError> {
         let mut text = lines.join("\n");
         text.push('\n');
@@ -93,8 +92,7 @@ impl Lines {
     }
 
     fn write_locked(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // An earlier write may have failed half-way, as on a full disk. Appending to its rest would make a
-        // damaged line.
+        // Appending to the rest of a failed write, as on a full disk, would make a damaged line.
         let mut file = self.file()?;
         if file.metadata()?.len() != self.whole {
             file.set_len(self.whole)?;
@@ -110,8 +108,7 @@ impl Lines {
     }
 }
 
-/// The content of a file that another process may append to, read between two writes; none if there is no
-/// file.
+/// Reads a file between two writes of another process; none if there is no file.
 pub(super) fn read_whole(path: &Utf8Path) -> Result<Option<Vec<u8>>, StateError> {
     if folder::plain_file(path)?.is_none() {
         return Ok(None);

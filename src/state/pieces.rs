@@ -5,8 +5,7 @@ use sled::{Batch, Tree};
 /// The largest piece, in bytes. sled never frees the space of values over 128 KiB.
 const PIECE: usize = 64 * 1024;
 
-/// The key of a record's first piece. The other pieces have another prefix, so that a scan only sees first
-/// pieces.
+/// The key of a record's first piece. Others have another prefix, so that a scan only sees first pieces.
 pub(super) fn head_key(key: &[u8]) -> Vec<u8> {
     [b"h", key].concat()
 }

@@ -60,8 +60,7 @@ impl State {
         Ok(registry.facts.resources.get(key).map(|identity| records::join(identity, detail)))
     }
 
-    /// Returns the records of all resources. The first call reads all, later calls only what was written
-    /// since.
+    /// Returns the records of all resources. Later calls read only what was written since.
     fn records(&self, facts: &Facts) -> Result<Records, StateError> {
         let mut recalled = locked(&self.recalled);
         let reopened = self.cache.reopened();

@@ -1,5 +1,4 @@
-//! The types on disk. They are separate from the core's types, which can change without making old folders
-//! unreadable.
+//! The types on disk. The core's types can change without making old folders unreadable.
 //!
 //! Unknown fields are ignored, so a field whose loss does no harm can be added without a new version.
 

@@ -1,7 +1,6 @@
-//! The registry: everything that can't be recovered when it is lost, which is ids, protection, deletions and
-//! approvals.
+//! The registry: ids, protection, deletions and approvals, which can't be recovered when lost.
 //!
-//! It is an append-only file of facts, `registry.jsonl`, and their sum in memory.
+//! It is an append-only file, `registry.jsonl`, and its content in memory.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +20,7 @@ pub(super) const FILE: &str = "registry.jsonl";
 /// The file is compacted when it has more than twice the lines it needs, plus this many.
 const SLACK: usize = 1000;
 
-/// Compaction keeps deletions that are at most this much older than the newest one. The limit on deletions
+/// Compaction keeps deletions that are at most this much older than the last one. The limit on deletions
 /// considers one hour.
 const DELETIONS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 

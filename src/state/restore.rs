@@ -211,8 +211,7 @@ pub(super) fn finish(dir: &Utf8Path) -> Result<(), StateError> {
         // The cache matches the registry that it was written with, so it is removed and rebuilt.
         if decided.join(registry::FILE).exists() {
             remove_all(&dir.join(cache::FOLDER))?;
-            // Sync before the registry is replaced: otherwise a power cut could leave the old cache beside
-            // it.
+            // Sync before the registry is replaced: a power cut could leave the old cache beside it.
             fs::File::open(dir)?.sync_all()?;
         }
         for name in KEPT.into_iter().filter(|name| decided.join(name).exists()) {

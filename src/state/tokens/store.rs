@@ -51,8 +51,7 @@ enum Entry {
 
 pub(in crate::state) struct Tokens {
     path: Utf8PathBuf,
-    /// None if there is no file yet, or it was just replaced. Writers wait here for each other and for the
-    /// disk.
+    /// None if there is no file yet, or it was replaced. Writers wait here for each other and the disk.
     lines: Mutex<Option<Lines>>,
     /// The content that is on disk. The lock is only held to copy or replace the `Arc`.
     facts: Mutex<Arc<Facts>>,
@@ -163,8 +162,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Drops tokens that became invalid long ago, if there are enough of them. The file is replaced
-    /// atomically.
+    /// Drops tokens that became invalid long ago, if they are many. Replaces the file atomically.
     pub(super) fn shorten(&mut self, at: Timestamp) -> Result<(), StateError> {
         let before = long_before(at);
         let facts = self.facts();
@@ -210,8 +208,7 @@ pub(in crate::state) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result
     Ok(entries::whole::<Entry>(bytes))
 }
 
-/// Whether the file `here`, which was compacted since, still includes everything of value in a backup from
-/// `saved_at`.
+/// Whether `here`, compacted since, still has everything of value in a backup from `saved_at`.
 pub(in crate::state) fn outlasts(here: &[u8], saved: &[u8], saved_at: Timestamp) -> bool {
     let read = |bytes: &[u8]| Facts::read(Utf8Path::new(FILE), bytes);
     let (Ok(here), Ok(saved)) = (read(here), read(saved)) else { return false };
