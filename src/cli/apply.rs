@@ -1,4 +1,4 @@
-//! `streamfleet apply`: do what the plan says.
+//! `streamfleet apply`: carries out the plan.
 
 use camino::Utf8PathBuf;
 use clap::Args;
@@ -15,25 +15,24 @@ use crate::execute::{Progress, Report};
 use crate::plan::{Inputs, Plan};
 use crate::state::State;
 
-/// Show the plan, ask, and do exactly what it says.
+/// Show the plan, ask, and carry out exactly that plan.
 ///
-/// Where `serve` runs, that applies by itself: this shows its plan and does nothing.
+/// While `serve` runs, it applies changes itself: this command then shows its plan and does nothing.
 ///
 /// Exit codes: 0 all done or nothing to do, 3 something waits, 1 a problem.
 #[derive(Debug, Args)]
 pub struct Apply {
-    /// The folder of spec files, or a plan that `plan --out` saved. By default the git repository that the settings name,
-    /// and else this folder.
+    /// The folder of spec files, or a plan that `plan --out` saved. Default: the git repository of the
+    /// settings, otherwise the current folder.
     #[arg(value_name = "TREE|PLAN")]
     what: Option<Utf8PathBuf>,
     #[command(flatten)]
     installation: InstallationArgs,
-    /// Don't ask.
+    /// Don't ask for confirmation.
     #[arg(long, short)]
     yes: bool,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved::read).transpose()?;
     let settings = settle(verb, saved.as_ref())?;
@@ -45,7 +44,7 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     if verb.yes {
         used.refuse()?;
     }
-    // Whoever says no leaves nothing behind.
+    // Without `--yes` no state is created before the plan is confirmed: a no leaves nothing behind.
     let access = match State::exists(&settings.state_dir) || verb.yes {
         true => Access::Write,
         false => Access::ReadOnly,
@@ -71,7 +70,7 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit_code(&look.round.plan, &outcome))
 }
 
-/// A running `serve` has the state and applies by itself: its plan is shown, and nothing is done beside it.
+/// Shows the plan of a running `serve` and applies nothing: the daemon owns the state and applies by itself.
 fn leave_to(daemon: Running, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
     let plan: Plan = daemon.ask(Question::get("/plan", &[]), console)?;
     let arguments = &settings.arguments;
@@ -91,14 +90,14 @@ fn leave_to(daemon: Running, settings: &Settings, console: &mut Console) -> Resu
 fn settle(verb: &Apply, saved: Option<&Plan>) -> Result<Settings, Failure> {
     let tree = match saved {
         Some(Plan { inputs: Inputs { source, commit: None, .. }, .. }) => Some(source.0.clone().into()),
-        // It is the settings that name the repository.
+        // The plan was made from the git repository that the settings name.
         Some(_) => None,
         None => verb.what.clone(),
     };
     Settings::settle(&TreeArgs { tree, installation: verb.installation.clone() })
 }
 
-/// A saved plan is applied only where planning again would give the same: what was seen is what is done.
+/// Refuses a saved plan unless planning again gives the same: what was reviewed is what is applied.
 fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
     let reasons = saved.staleness(&fresh.round.plan);
     if reasons.is_empty() {
@@ -111,7 +110,8 @@ fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
     )))
 }
 
-/// Makes the state of a new installation, whose first plan a person just said yes to. What was seen is what is done.
+/// Creates the state of a new installation after its first plan was confirmed. Plans again with that state,
+/// and refuses if the plan id changed: what was reviewed is what is applied.
 fn begin(seen: &Look, console: &mut Console) -> Result<Look, Failure> {
     let look = round::look(seen.settings.clone(), Access::Write, round::time(None), console)?;
     if look.round.plan.id == seen.round.plan.id {
@@ -135,7 +135,7 @@ fn execute(look: &Look) -> Result<Report, Failure> {
     report
 }
 
-/// A bar on standard error where that is a terminal and the work is long enough to wonder about.
+/// Returns a bar on standard error. It is hidden for short plans and where that is no terminal.
 fn progress_bar(steps: usize) -> ProgressBar {
     const LONG: usize = 20;
     let target = if steps < LONG { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -169,7 +169,7 @@ fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// What is left decides: changes that were made are no longer news.
+/// Judges what remains after the run. Changes that were applied don't count, so the code is never 2.
 fn exit_code(plan: &Plan, report: &Report) -> u8 {
     if !report.failed.is_empty() || plan.summary.errors > 0 {
         exit::PROBLEM

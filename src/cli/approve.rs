@@ -1,4 +1,4 @@
-//! `streamfleet approve`: let guarded steps run.
+//! `streamfleet approve`: lets guarded steps run.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -13,8 +13,8 @@ use crate::round::Approved;
 
 /// Approve the guarded steps of one fleet, by the id that the plan prints beside them.
 ///
-/// The approval is for exactly those steps, is used once, and ends after a day unless the config says otherwise. Where `serve`
-/// runs, it is given to that.
+/// The approval covers exactly those steps, is used once, and expires after a day unless the config says
+/// otherwise. While `serve` runs, the approval is passed to it.
 #[derive(Debug, Args)]
 pub struct Approve {
     /// The id that `streamfleet plan` prints.
@@ -24,7 +24,6 @@ pub struct Approve {
     tree: TreeArgs,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
@@ -49,7 +48,7 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Approves in the state itself.
+/// Records the approval in the state, where no daemon runs.
 fn approve(verb: &Approve, settings: Settings, console: &mut Console) -> Result<Approved, Failure> {
     let now = Timestamp::now();
     let look = round::look(settings, Access::Write, now, console)?;
@@ -60,7 +59,7 @@ fn approve(verb: &Approve, settings: Settings, console: &mut Console) -> Result<
     approved.map_err(|error| Failure::of_state("could not record the approval", &error))
 }
 
-/// What a person took for an id, as a part of a path.
+/// Encodes the argument as one segment of a URL path; it may be anything.
 fn in_path(id: &str) -> String {
     form_urlencoded::byte_serialize(id.as_bytes()).collect()
 }

@@ -1,4 +1,4 @@
-//! `streamfleet events`: what was decided lately, and what came of it.
+//! `streamfleet events`: recent decisions and their outcomes.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -19,34 +19,33 @@ use crate::plan::plain;
 use crate::spec::Commit;
 use crate::state::{Event, Follower};
 
-/// How often is looked for more.
+/// The polling interval of `--follow`.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Show what was decided lately and what came of it: who did what, why, by which plan and commit, or what it waits for.
+/// Show recent decisions and outcomes: who did what, why, by which plan and commit, or what it waits for.
 ///
-/// The latest 10,000 are kept at least; what was done is in the audit trail for ever.
+/// At least the latest 10,000 events are kept. The audit trail keeps what was done for ever.
 #[derive(Debug, Args)]
 pub struct Events {
     #[command(flatten)]
     tree: TreeArgs,
-    /// Go on, and print what happens when it does.
+    /// Keep running, and print events as they happen.
     #[arg(long, short)]
     follow: bool,
-    /// Only those on a fleet: ORGANIZATION/FLEET.
+    /// Only events on a fleet: ORGANIZATION/FLEET.
     #[arg(long, value_name = "FLEET", value_parser = fleet)]
     fleet: Option<FleetKey>,
-    /// Only those about a resource: NAME, ORGANIZATION/NAME, or KIND/ORGANIZATION/NAME.
+    /// Only events about a resource: NAME, ORGANIZATION/NAME, or KIND/ORGANIZATION/NAME.
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
-    /// Only those since a time, `2026-11-22T07:00:00Z`, or for so long, `30m`, `12h`, `7d`.
+    /// Only events since a time, `2026-11-22T07:00:00Z`, or within a duration, `30m`, `12h`, `7d`.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
-    /// Print a line each, JSON one to a line, or YAML documents.
+    /// Print a line for each event, JSON with one event on each line, or YAML documents.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let mut follower = Follower::of(&settings.state_dir);
@@ -58,11 +57,11 @@ pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
         };
         let shown = news.iter().filter(|event| verb.shows(event)).map(|event| verb.text(event));
         let text = shown.collect::<Result<String, Failure>>()?;
-        // Nothing is printed where nothing is news, so that whoever reads isn't asked whether it still does.
+        // With nothing new, a closed pipe is no error yet.
         if !text.is_empty() {
             console.print(&text)?;
         }
-        // Of something that may still come, nothing has to be known yet.
+        // With `--follow`, the first event of the named resource may still come.
         match verb.unknown(&news).filter(|_| is_first) {
             Some(Failure { chain, hint, .. }) if verb.follow => {
                 console.warn(&[chain.concat(), hint.unwrap_or_default()].join("; "));
@@ -82,7 +81,7 @@ fn read(follower: &mut Follower) -> Result<Vec<Event>, Failure> {
     follower.news().map_err(|error| Failure::of_state("could not read the events", &error))
 }
 
-/// The news of a daemon. One that ends meanwhile leaves them in the state.
+/// Reads new events from a daemon. If it has stopped meanwhile, they are in the state.
 fn told(
     daemon: Running,
     follower: &mut Follower,
@@ -122,7 +121,7 @@ impl Events {
             .is_none_or(|named| event.resource.as_ref().is_some_and(|resource| is_named(resource, named)))
     }
 
-    /// Says so where no event at all is about what was named, which may be misspelled.
+    /// Returns an error when no event at all is about the named fleet or resource, which may be misspelled.
     fn unknown(&self, all: &[Event]) -> Option<Failure> {
         let listed = |names: BTreeSet<String>| match names.is_empty() {
             true => "there are no events yet".to_owned(),
@@ -159,11 +158,12 @@ fn is_named(resource: &ResourceKey, named: &str) -> bool {
             .is_some_and(|(kind, rest)| Kind::meant_by(kind) == Some(resource.kind) && rest == path)
 }
 
-/// `2026-11-22T07:00:00Z  done     cluster acme/orders created on acme/eu: its spec is new (acme/orders.yaml:1) [ann, plan 7c1e90]`.
+/// `2026-11-22T07:00:00Z  done     cluster acme/orders created on acme/eu: its spec is new
+/// (acme/orders.yaml:1) [ann, plan 7c1e90]`.
 fn line(event: &Event) -> String {
     let Event { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
     let mut line = format!("{}  {:7}  ", interface::timestamp(*at), outcome.as_str());
-    // What a person did is said in a whole sentence.
+    // A user's action is already a whole sentence that names the resource.
     if let Some(resource) = resource.as_ref().filter(|resource| !what.contains(&resource.to_string())) {
         line.push_str(&format!("{resource} "));
     }

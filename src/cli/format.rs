@@ -1,4 +1,4 @@
-//! How a verb prints data.
+//! Output formats of data.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -7,10 +7,9 @@ use serde_json::Value;
 use crate::cli::failure::Failure;
 use crate::names::is_deceptive;
 
-/// How a verb prints data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// As people read it.
+    /// Text for people.
     Human,
     /// JSON.
     Json,
@@ -19,10 +18,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The data as text; none for people, for whom each verb has words of its own.
-    ///
-    /// # Errors
-    /// When the data can't be written in this format.
+    /// Serializes data; none for `Format::Human`, since each verb has its own text.
     pub fn data(self, value: &impl Serialize) -> Result<Option<String>, Failure> {
         if self == Format::Human {
             return Ok(None);
@@ -40,11 +36,12 @@ impl Format {
     }
 }
 
-/// The same JSON, with escapes for what a terminal would obey: in what servers say, it may be anything.
+/// Escapes control and other deceptive characters in JSON, which a terminal would obey: text from servers may
+/// contain anything.
 pub fn harmless_json(text: &str) -> String {
     let mut harmless = String::with_capacity(text.len());
     for character in text.chars() {
-        // Outside of strings there are only line breaks.
+        // Outside of strings, the only such characters are line breaks.
         if character == '\n' || !is_deceptive(character) {
             harmless.push(character);
         } else {
@@ -56,7 +53,8 @@ pub fn harmless_json(text: &str) -> String {
     harmless
 }
 
-/// The value as YAML that commands no terminal. JSON is YAML too, and has escapes for everything.
+/// Writes YAML without characters that a terminal would obey. Where there are any, it writes JSON, which is
+/// YAML too and can escape them all.
 pub fn harmless_yaml(value: &Value) -> String {
     let text = crate::render::yaml::to_yaml(value);
     if !text.chars().any(|character| !matches!(character, '\n' | '\t') && is_deceptive(character)) {

@@ -1,4 +1,4 @@
-//! `streamfleet get`: resources as the interface has them.
+//! `streamfleet get`: prints the records of resources.
 
 use camino::Utf8Path;
 use clap::Args;
@@ -17,8 +17,8 @@ use crate::views::records::{self, Found};
 /// Print resources with every field of their records.
 #[derive(Debug, Args)]
 pub struct Get {
-    /// What to print: `clusters` for all, `cluster/acme/orders` for one. Kinds are organizations, base-domains,
-    /// identity-providers, cloud-accounts, fleets and clusters.
+    /// The resources to print: `clusters` for all, `cluster/acme/orders` for one. Kinds are organizations,
+    /// base-domains, identity-providers, cloud-accounts, fleets and clusters.
     #[arg(value_name = "KIND[/ORGANIZATION/NAME]")]
     what: String,
     #[command(flatten)]
@@ -28,7 +28,6 @@ pub struct Get {
     format: Format,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     let (kind, path) = parse(&verb.what)?;
     let settings = Settings::settle(&verb.tree)?;
@@ -57,7 +56,7 @@ pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Splits `cluster/acme/orders` into its kind and its path; the kind may be singular or plural.
+/// Splits `cluster/acme/orders` into kind and path. The kind may be singular or plural.
 fn parse(what: &str) -> Result<(Kind, Option<&str>), Failure> {
     let (kind, path) = match what.split_once('/') {
         Some((kind, path)) => (kind, Some(path)),
@@ -73,14 +72,14 @@ fn parse(what: &str) -> Result<(Kind, Option<&str>), Failure> {
     }
 }
 
-/// Names the folder of the manifests as the person would.
+/// Shortens the path of the manifests to the tree as the user named it.
 fn shorten(record: &mut Value, settings: &Settings) {
     if let Some(Value::String(path)) = record.get_mut("storage_manifests_file_path") {
         *path = settings.shorten(Utf8Path::new(path));
     }
 }
 
-/// A line for each resource: its name and, where it has one, its status.
+/// A line for each resource: its name, then its status if it has one.
 fn table(found: &[Found]) -> String {
     let width = found.iter().map(|found| found.path.len()).max().unwrap_or(0);
     let line = |Found { path, status, .. }: &Found| match status {

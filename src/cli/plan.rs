@@ -1,4 +1,4 @@
-//! `streamfleet plan`: what would be done?
+//! `streamfleet plan`: shows what would be done.
 
 use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum};
@@ -24,28 +24,28 @@ use crate::spec::Snapshot;
 pub struct Plan {
     #[command(flatten)]
     tree: TreeArgs,
-    /// Plan what these specs would do if they were the tree's: a checkout of them, such as a pull request's. Nothing is
-    /// written, and no Kubernetes cluster is connected to with a kubeconfig that was not applied. The settings, the state,
-    /// the secrets and the output have to lie outside of it.
+    /// Plan these specs as if they were the tree's: a checkout, such as a pull request's. Nothing is written,
+    /// and no Kubernetes cluster is connected to with a kubeconfig that was not applied. The settings, the
+    /// state, the secrets and the output must be outside of the checkout.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     checkout: Option<Utf8PathBuf>,
-    /// Print the plan as people read it, for a comment on a pull request, or whole as JSON or YAML.
+    /// Print the plan as text, as Markdown for a comment on a pull request, or whole as JSON or YAML.
     #[arg(long, value_enum, default_value_t = Form::Human)]
     format: Form,
     /// Save the plan to this file, for `streamfleet apply FILE`.
     #[arg(long, value_name = "FILE")]
     out: Option<Utf8PathBuf>,
-    /// Plan as of this time, as in 2027-01-31T00:00:00Z: see what expires by then.
+    /// Plan as of this time, as in 2027-01-31T00:00:00Z, to see what expires by then.
     #[arg(long, value_name = "TIME", conflicts_with = "out")]
     at: Option<Timestamp>,
 }
 
-/// How a plan is printed.
+/// Output formats of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// As people read it.
+    /// Text for people.
     Human,
-    /// Markdown, fit for a comment on GitHub, GitLab and Gitea.
+    /// Markdown, for a comment on GitHub, GitLab or Gitea.
     Markdown,
     /// JSON.
     Json,
@@ -53,7 +53,6 @@ enum Form {
     Yaml,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     let proposed = verb.checkout.as_deref();
     let config = verb.tree.installation.config.as_deref();
@@ -64,7 +63,8 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
         checkout::refuse_no_tree(proposed, &settings)?;
     }
     verb.out.iter().try_for_each(|file| saved::refuse_other(file, &settings))?;
-    // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
+    // A saved plan refers to secrets by keyed fingerprints. The key has to be stored, so that it is the same
+    // when the plan is applied.
     let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
     let now = round::time(verb.at);
     let (arguments, flags) = (settings.arguments.clone(), settings.flags.clone());
@@ -98,7 +98,7 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     Ok(plan.exit_code())
 }
 
-/// A proposal as it is sent to a daemon, which may not be able to read the checkout.
+/// Serializes a proposal for a daemon, which may not be able to read the checkout itself.
 fn sent(proposed: &Snapshot) -> Result<Vec<u8>, Failure> {
     let body = serde_json::to_vec(&Proposal::from(proposed));
     let body = body.map_err(|error| Failure::during("could not write the specs of the checkout", &error))?;

@@ -1,4 +1,4 @@
-//! What every verb that looks at a tree does first: the installation is opened and the tree is read, checked and planned.
+//! The steps that most verbs begin with: open the installation, read the tree, check it and plan.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -20,21 +20,20 @@ use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::{self, Documents, Snapshot};
 use crate::state::{self, State, StateError, Wait};
 
-/// Whether a verb may write the state.
+/// How a verb uses the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It reads what other processes left, and leaves nothing behind.
+    /// Reads what other processes wrote, and writes nothing.
     ReadOnly,
-    /// It writes where there is a state, and makes none.
+    /// Writes to an existing state, and never creates one.
     Existing,
-    /// It makes the state where there is none.
+    /// Creates the state where it is missing.
     Write,
-    /// The same, and it runs on: whoever uses the state is waited for patiently.
+    /// As `Access::Write`, for a daemon: it waits longer for another process that uses the state.
     Serve,
 }
 
 impl Access {
-    /// How long it waits for another process that uses the state.
     fn patience(self) -> Duration {
         match self {
             Access::Serve => Duration::from_secs(60),
@@ -43,18 +42,13 @@ impl Access {
     }
 }
 
-/// A tree that was planned, with what it takes to do it.
 pub struct Look {
-    /// What the verb works with.
     pub settings: Settings,
-    /// The installation, open.
     pub installation: Installation,
-    /// What was found and what would be done.
     pub round: Round,
     runtime: Runtime,
 }
 
-/// The time of a verb: the one that a person asked about, or now.
 pub fn time(asked: Option<Timestamp>) -> Timestamp {
     asked.unwrap_or_else(Timestamp::now)
 }
@@ -62,7 +56,7 @@ pub fn time(asked: Option<Timestamp>) -> Timestamp {
 /// Reads a tree and resolves it.
 ///
 /// # Errors
-/// When the tree, the state or the keys can't be read. Mistakes in specs are no such error: they are in the catalog.
+/// When the tree, the state or the keys can't be read. Mistakes in specs are in the catalog instead.
 pub fn check(
     settings: &Settings,
     access: Access,
@@ -73,10 +67,7 @@ pub fn check(
     open(settings, access, console)?.check(&documents, now).map_err(unreadable_state)
 }
 
-/// Reads a tree, looks at the targets and plans.
-///
-/// # Errors
-/// As [`check`].
+/// Reads a tree, observes the targets and plans.
 pub fn look(
     settings: Settings,
     access: Access,
@@ -88,11 +79,8 @@ pub fn look(
     look_with(settings, installation, &documents, now, console)
 }
 
-/// Plans a proposal for a tree, such as the checkout of a pull request, as if the tree were that. Nothing is written, and
-/// nothing that it names is connected to but what was applied.
-///
-/// # Errors
-/// As [`check`].
+/// Plans a proposal, such as the checkout of a pull request, as if it were the tree. Nothing is written, and
+/// only kubeconfigs that were applied are used to connect.
 pub fn look_at_checkout(
     settings: Settings,
     proposed: &Snapshot,
@@ -119,10 +107,7 @@ fn look_with(
     Ok(Look { settings, installation, round, runtime })
 }
 
-/// The runtime for everything that waits for an answer.
-///
-/// # Errors
-/// When the operating system gives no thread.
+/// Starts the runtime for all network access.
 pub fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -131,10 +116,6 @@ pub fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::during("could not start the runtime", &error))
 }
 
-/// Reads a tree.
-///
-/// # Errors
-/// When its folder can't be read.
 pub fn read(settings: &Settings) -> Result<Documents, Failure> {
     if settings.from_git {
         return fetch(settings);
@@ -145,8 +126,8 @@ pub fn read(settings: &Settings) -> Result<Documents, Failure> {
     Ok(spec::read(&snapshot, None))
 }
 
-/// Fetches a tree. Where that can't be done, the commit that was fetched last has to do. Where there is no state yet, none is
-/// made for the clone.
+/// Fetches a tree. When the fetch fails, the last fetched commit is used. Where there is no state yet, the
+/// clone goes to a temporary folder and no state is created.
 fn fetch(settings: &Settings) -> Result<Documents, Failure> {
     let attempt = || format!("could not read the specs of {}", settings.shown());
     let failed = |error: GitError| Failure::during(attempt(), &error).hint(error.hint());
@@ -171,7 +152,7 @@ fn fetch(settings: &Settings) -> Result<Documents, Failure> {
     Ok(spec::read(&snapshot, None))
 }
 
-/// Fetches on a thread of its own, which is left to itself when it takes too long.
+/// Fetches on a thread of its own, which is abandoned at the timeout.
 fn fetched(mirror: &Arc<Mirror>) -> Result<Fetched, GitError> {
     let (tell, done) = mpsc::channel();
     let on_thread = Arc::clone(mirror);
@@ -179,10 +160,6 @@ fn fetched(mirror: &Arc<Mirror>) -> Result<Fetched, GitError> {
     done.recv_timeout(mirror.timeout()).unwrap_or_else(|_| Err(mirror.late()))
 }
 
-/// Opens the installation of a tree.
-///
-/// # Errors
-/// When its state or keys can't be read.
 pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Result<Installation, Failure> {
     Ok(Installation {
         state: open_state(settings, access, console)?.map(Arc::new),
@@ -194,15 +171,11 @@ pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Resul
     })
 }
 
-/// The state could not be read.
 pub fn unreadable_state(error: StateError) -> Failure {
     Failure::of_state("could not read the state", &error)
 }
 
-/// Before anything is written to the tree's own folder, git is told to leave it alone: it holds keys.
-///
-/// # Errors
-/// When the folder can't be written.
+/// Writes the `.gitignore` before anything else is written to the tree's own folder, which contains keys.
 pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
     match access {
         Access::ReadOnly | Access::Existing => Ok(()),
@@ -215,7 +188,7 @@ pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
     }
 }
 
-/// Opens the state and passes on what it has to say about its own health.
+/// Opens the state and prints its warnings.
 pub fn open_state(
     settings: &Settings,
     access: Access,
@@ -238,7 +211,7 @@ pub fn open_state(
     Ok(state)
 }
 
-/// Does something that waits for other processes that use the state, and says for which.
+/// Runs an operation that may wait for another process using the state, and tells the user which.
 pub fn waiting<T>(
     dir: &Utf8Path,
     access: Access,
@@ -256,14 +229,13 @@ pub fn waiting<T>(
     open(&mut Wait { at_most, tell: &mut tell })
 }
 
-/// The keys of the installation and the places that secrets are in.
 pub fn secret_store(settings: &Settings, access: Access) -> Result<SecretStore, Failure> {
     let variable = |name: &str| std::env::var(name).ok().map(SecretString::from);
     Ok(SecretStore::new(settings.secrets_dir.clone(), variable, keyring(settings, access)?))
 }
 
-/// The keys of the installation. Without any, a dry run can still compare what it can't open; it makes none that it would
-/// leave behind.
+/// Loads the keys of the installation. `Access::ReadOnly` and `Access::Existing` create none: without
+/// keys they use temporary ones, so that a dry run can still compare what it can't open.
 pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> {
     prepare(settings, access)?;
     let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
@@ -280,15 +252,14 @@ pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> 
 }
 
 impl Look {
-    /// For what waits for an answer of a target.
     pub fn runtime(&self) -> &Handle {
         self.runtime.handle()
     }
 
-    /// Does what the plan says.
+    /// Carries out the plan.
     ///
     /// # Errors
-    /// When there is no state to keep book in. Steps that fail are in the report.
+    /// When there is no state to record it in. Failed steps are in the report.
     pub fn execute(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, Failure> {
         let Some(state) = &self.installation.state else {
             return Err(Failure::new("nothing can be applied without a state"));
@@ -303,7 +274,7 @@ impl Look {
         Ok(report)
     }
 
-    /// Where the fleets that this plan changes have their manifests.
+    /// The manifest folders of the fleets that this plan changes.
     pub fn written_folders(&self) -> Vec<String> {
         let changed = self.round.plan.fleets.iter().filter(|fleet| fleet.ordered_steps().next().is_some());
         let folders = changed.filter_map(|fleet| self.round.folder_of(&fleet.fleet));
@@ -311,18 +282,18 @@ impl Look {
     }
 }
 
-/// Who runs the command, for the audit trail.
+/// Identifies the user for the audit trail.
 pub fn actor() -> String {
     format!("{} (command line)", user())
 }
 
-/// Who runs the command: the user of the process, and beside it what the environment says, which anybody can set.
+/// The user of the process, and beside it the name from the environment, which anyone can set.
 pub fn user() -> String {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     named(rustix::process::geteuid().as_raw(), &users, |name| std::env::var(name).ok())
 }
 
-/// A user as `/etc/passwd` has it, or its number where that has none, as in a container.
+/// Looks a user up in `/etc/passwd`. Falls back to the number, as in a container.
 fn named(uid: u32, users: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let is_it = |line: &&str| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(uid);
     let name = users.lines().find(is_it).and_then(|line| line.split(':').next());

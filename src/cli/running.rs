@@ -1,4 +1,4 @@
-//! A daemon that has the state, asked over its socket.
+//! Client of a running daemon, over its socket.
 
 use std::cmp::Ordering;
 use std::io::{self, ErrorKind};
@@ -24,23 +24,21 @@ use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::cli::{round, why};
 
-/// The version of this command.
 const SOFTWARE: &str = env!("CARGO_PKG_VERSION");
 
-/// How long an answer may take. A daemon gives up before.
+/// The timeout of an answer. The daemon gives up before that.
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// The most that an answer may weigh, in bytes: as much as a saved plan.
+/// The largest answer, in bytes: the same as for a saved plan.
 const LARGEST: usize = 1 << 30;
 
-/// A daemon that has the state, listening.
+/// A connection to the daemon that has the state.
 pub struct Running {
     stream: UnixStream,
     socket: Utf8PathBuf,
     source: String,
 }
 
-/// What is asked of it.
 pub struct Question {
     method: Method,
     path: String,
@@ -49,30 +47,27 @@ pub struct Question {
 }
 
 impl Question {
-    /// To show something.
     pub fn get(path: &str, words: &[(&'static str, &str)]) -> Question {
         let words = words.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         Question { method: Method::GET, path: path.to_owned(), words, body: Vec::new() }
     }
 
-    /// To do something with what is sent.
     pub fn post(path: &str, words: &[(&'static str, &str)], body: Vec<u8>) -> Question {
         Question { method: Method::POST, body, ..Question::get(path, words) }
     }
 
-    /// To take something away.
     pub fn delete(path: &str, words: &[(&'static str, &str)]) -> Question {
         Question { method: Method::DELETE, ..Question::get(path, words) }
     }
 
-    /// The same as of a time.
+    /// Asks for the answer as of a time.
     pub fn at(mut self, at: Option<Timestamp>) -> Question {
         self.words.extend(at.map(|at| ("at", at.to_string())));
         self
     }
 }
 
-/// What every answer has, of whatever version.
+/// The fields that answers of all versions have.
 #[derive(Deserialize)]
 struct Head {
     version: u32,
@@ -80,10 +75,10 @@ struct Head {
 }
 
 impl Running {
-    /// The daemon that has the state; none where there is none.
+    /// Connects to the daemon that has the state; none if no daemon runs.
     ///
     /// # Errors
-    /// When there may be one that this user can't ask.
+    /// When there may be one but this user has no permission to connect.
     pub fn of(settings: &Settings) -> Result<Option<Running>, Failure> {
         let socket = settings.socket.clone();
         match Place::of(&socket).and_then(|place| UnixStream::connect(place.path())) {
@@ -93,15 +88,15 @@ impl Running {
                 &error,
             )
             .hint("run the command as the user that streamfleet runs as: sudo -u streamfleet streamfleet …")),
-            // Nobody is there, or nobody any more.
+            // No daemon runs, or it has stopped and left its socket behind.
             Err(_) => Ok(None),
         }
     }
 
-    /// Asks, and says on standard error who answers.
+    /// Sends a request, and prints on standard error which daemon answered.
     ///
     /// # Errors
-    /// When it refuses, doesn't answer in time, or is of another version.
+    /// When the daemon refuses, doesn't answer in time, or has another version.
     pub fn ask<T: DeserializeOwned>(self, question: Question, console: &mut Console) -> Result<T, Failure> {
         let Answer { daemon, plan, warnings, data, .. } = self.answer(question)?;
         let by = plan.map(|Mark { id, made_at }| {
@@ -112,10 +107,6 @@ impl Running {
         Ok(data)
     }
 
-    /// Asks.
-    ///
-    /// # Errors
-    /// As [`Running::ask`].
     pub fn answer<T: DeserializeOwned>(self, question: Question) -> Result<Answer<T>, Failure> {
         let attempt = format!("could not ask the running daemon at `{}`", self.socket);
         let failed = |error: &dyn std::error::Error| {
@@ -169,7 +160,7 @@ impl Running {
     }
 }
 
-/// What another version says may mean something else.
+/// Refuses the answer of another version, whose fields may mean something else.
 fn other_version(Head { version, daemon: Daemon { pid, software } }: &Head) -> Failure {
     let failure = Failure::new(format!(
         "the running daemon (pid {pid}) is streamfleet {software}, and this command, {SOFTWARE}, doesn't understand its answers"

@@ -1,4 +1,4 @@
-//! Plans in files: what `plan --out` writes and `apply FILE` takes.
+//! Saved plans: written by `plan --out`, read by `apply FILE`.
 
 use std::io::{self, Write as _};
 
@@ -8,13 +8,9 @@ use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::plan::Plan;
 
-/// The most that a saved plan may weigh, in bytes; at ten thousand clusters one weighs about 200 MB.
+/// The largest saved plan, in bytes. At ten thousand clusters a plan has about 200 MB.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Saves a plan, whole or not at all.
-///
-/// # Errors
-/// When the file can't be written.
 pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
     replace(path, plan.to_json().as_bytes()).map_err(|error| {
         Failure::during(format!("could not save the plan to `{path}`"), &error)
@@ -22,10 +18,7 @@ pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
     })
 }
 
-/// Refuses to save a plan over anything but a plan, and among what streamfleet itself keeps.
-///
-/// # Errors
-/// When something else is there.
+/// Refuses to overwrite anything but a saved plan, and to write into folders that belong to streamfleet.
 pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     let attempt = || format!("could not save the plan to `{path}`");
     let parent = path.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
@@ -45,10 +38,7 @@ pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure>
     Ok(())
 }
 
-/// Puts a file in place of the one that is there, so that no reader ever sees half of it.
-///
-/// # Errors
-/// When the folder can't be written.
+/// Replaces a file atomically and keeps its permissions.
 pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_str().is_empty() => parent,
@@ -57,7 +47,7 @@ pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    // A temporary file is its owner's alone; what it replaces keeps who may read it.
+    // Temporary files have mode 0600; a replaced file keeps its own mode.
     if let Ok(before) = std::fs::metadata(path) {
         file.as_file().set_permissions(before.permissions())?;
     }
@@ -65,10 +55,6 @@ pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a saved plan.
-///
-/// # Errors
-/// When the file is no plan, or one of another version.
 pub fn read(path: &Utf8Path) -> Result<Plan, Failure> {
     let attempt = || format!("could not read the plan `{path}`");
     let size = std::fs::metadata(path).map_err(|error| Failure::during(attempt(), &error))?.len();

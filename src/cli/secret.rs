@@ -1,4 +1,4 @@
-//! `streamfleet secret`: seal values so that they can stand in a file that others read.
+//! `streamfleet secret`: seals values, so that files with them can be shared.
 
 use std::io::Read as _;
 
@@ -31,30 +31,31 @@ pub enum Secret {
 /// streamfleet secret encrypt BaseDomain/acme/kafka.example.com#tls_key TREE < key.pem
 #[derive(Debug, Args)]
 pub struct Encrypt {
-    /// Which field of which resource the value is for; the block opens nowhere else. One of Fleet/…#kubeconfig,
-    /// BaseDomain/…#tls_key (named by its derived domain) and CloudAccount/…#credentials.
+    /// The field and resource that the value is for; the block can't be opened anywhere else. One of
+    /// Fleet/…#kubeconfig, BaseDomain/…#tls_key (named by its derived domain) and CloudAccount/…#credentials.
     #[arg(value_name = "KIND/ORGANIZATION/NAME#FIELD")]
     reference: String,
     #[command(flatten)]
     tree: TreeArgs,
-    /// Seal to this recipient, as `streamfleet secret recipient` prints it, where the installation's own identity is
-    /// not at hand.
+    /// Seal to this recipient, as `streamfleet secret recipient` prints it, where the installation's own
+    /// identity is not available.
     #[arg(long, value_name = "AGE RECIPIENT")]
     recipient: Option<String>,
 }
 
-/// Seal every secret that stands in the tree in the clear, in its place, changing nothing else in the files.
+/// Seal every plain-text secret of the tree in place, and change nothing else in the files.
 ///
-/// The tree can then be put into git. A secret that was in git in the clear before has to be replaced: its history keeps it.
+/// The tree can then be put into git. Replace secrets that were in git in plain text: the history keeps them.
 #[derive(Debug, Args)]
 pub struct Seal {
     #[command(flatten)]
     tree: TreeArgs,
 }
 
-/// Make a new identity and seal every encrypted block of the tree to it again, changing nothing else in the files.
+/// Create a new identity and seal every encrypted block of the tree to it again, and change nothing else in
+/// the files.
 ///
-/// Older identities are kept, so that older revisions of the tree still open.
+/// Older identities are kept, so that older revisions of the tree can still be opened.
 #[derive(Debug, Args)]
 pub struct Rotate {
     #[command(flatten)]
@@ -68,10 +69,9 @@ pub struct Recipient {
     tree: TreeArgs,
 }
 
-/// The most that a secret may weigh, in bytes: no key, kubeconfig or credentials file is near it.
+/// The largest secret, in bytes. Keys, kubeconfigs and credentials files are far smaller.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Runs the verb.
 pub fn run(verb: &Secret, console: &mut Console) -> Result<u8, Failure> {
     match verb {
         Secret::Encrypt(verb) => encrypt(verb, console),
@@ -99,7 +99,7 @@ fn encrypt(verb: &Encrypt, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Understands which field is meant, and refuses what could never be opened.
+/// Parses the reference to a field, and refuses one whose block could never be opened.
 fn reference(text: &str) -> Result<SecretRef, Failure> {
     let wrong = |message: String| {
         Failure::usage(message).hint("for example: BaseDomain/acme/kafka.example.com#tls_key")
@@ -174,7 +174,7 @@ fn tell_recipient(
     Ok(exit::OK)
 }
 
-/// Writes the files, each only if nobody changed it since it was read, and gives how many secrets were sealed.
+/// Writes the files, each only if it is unchanged since it was read. Returns how many secrets were sealed.
 fn write(
     settings: &Settings,
     files: &[SealedFile],
@@ -195,23 +195,22 @@ fn write(
     Ok(files.iter().map(|file| file.sealed).sum())
 }
 
-/// A file with its secrets sealed.
 struct SealedFile {
     file: SpecPath,
-    /// The digest of what was read.
+    /// The digest of the file as it was read.
     read: Digest,
     text: String,
     sealed: usize,
 }
 
-/// Seals every block of every file again, and writes nothing yet: a file that can't be done stops the rest too.
+/// Seals every encrypted block again, without writing. One failing file stops all.
 fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
     each_file(&scan(settings)?, "could not seal the secrets of", " again", |file, text, attempt| {
         secret::rotate_text(text, file, keyring).map_err(|error| Failure::of_secret(attempt, &error))
     })
 }
 
-/// Seals every plain secret of every file, and writes nothing yet: a file that can't be done stops the rest too.
+/// Seals every plain-text secret, without writing. One failing file stops all.
 fn sealed(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
     let snapshot = scan(settings)?;
     let documents = spec::read(&snapshot, None);
@@ -253,7 +252,8 @@ fn scan(settings: &Settings) -> Result<Snapshot, Failure> {
     })
 }
 
-/// The files of which some secrets were sealed, by what gives the new text and their number. It is told what is attempted.
+/// Collects the files in which `seal` sealed anything. It takes the file, its text and a description of the
+/// attempt for errors, and returns the new text and the number of sealed secrets.
 fn each_file(
     snapshot: &Snapshot,
     verb: &str,

@@ -1,4 +1,4 @@
-//! `streamfleet serve`: keep everything as the specs say.
+//! `streamfleet serve`: runs the daemon.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,20 +22,20 @@ use crate::vitals::Vitals;
 
 /// Keep everything as the specs say, until a signal ends it.
 ///
-/// What changes in the files, or is pushed to the branch of the git repository that the settings name, is planned and
-/// applied as `apply --yes` would; drift on Kubernetes clusters is seen when it
-/// happens, and corrected. What waits, waits. One line is logged for each decision, and for each change of how a fleet or a
-/// cluster is.
+/// Changes in the files, or commits pushed to the branch of the git repository that the settings name, are
+/// planned and applied as `apply --yes` would. Drift on Kubernetes clusters is seen when it happens, and
+/// corrected. What waits keeps waiting. Each decision is logged on one line, and so is each change of the
+/// status of a fleet or cluster.
 ///
-/// Exit codes: 0 ended by a signal, 1 a problem, 4 the state folder was taken away.
+/// Exit codes: 0 ended by a signal, 1 a problem, 4 the state folder was removed.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The folder of spec files. By default the git repository that the settings name, and else this folder.
+    /// The folder of spec files. Default: the git repository of the settings, otherwise the current folder.
     #[arg(long, value_name = "DIR")]
     specs: Option<Utf8PathBuf>,
     #[command(flatten)]
     installation: InstallationArgs,
-    /// Log lines that people read, or an object of JSON on each line. Without this, a service of systemd logs to the journal.
+    /// Log plain lines, or a JSON object on each line. Without this, a systemd service logs to the journal.
     #[arg(long, value_enum)]
     pub log_format: Option<LogFormat>,
 }
@@ -43,13 +43,12 @@ pub struct Serve {
 /// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines that people read.
+    /// Lines for people.
     Text,
-    /// An object of JSON on each line.
+    /// A JSON object on each line.
     Json,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let tree = TreeArgs { tree: verb.specs.clone(), installation: verb.installation.clone() };
     let settings = Settings::settle(&tree)?;
@@ -79,7 +78,7 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     });
     let setup = Setup { installation, source, socket, webhook_secret, actor, vitals, reload };
     let ended = daemon::run(setup);
-    // Threads that are left may still have the state.
+    // Threads that still run may share the state, so `Drop` may come too late for this.
     state.iter().for_each(|state| state.leave_snapshot());
     ended.map_err(failure)?;
     tracing::info!("stopped");
@@ -103,7 +102,7 @@ fn webhook_secret(settings: &Settings) -> Result<Option<SecretString>, Failure> 
     Ok(secret.map_err(failed)?.flatten())
 }
 
-/// The same while it runs. What can't be read takes nothing away.
+/// Reloads the secret of webhooks. When it can't be read, the former one stays valid.
 fn webhook_secret_anew(settings: &Settings) -> Option<SecretString> {
     webhook_secret(settings).unwrap_or_else(|Failure { chain, hint, .. }| {
         let error = chain.join(": ");

@@ -1,4 +1,4 @@
-//! `streamfleet status`: how is everything?
+//! `streamfleet status`: shows the status of all fleets and clusters.
 
 use clap::Args;
 
@@ -14,7 +14,7 @@ use crate::plan::plain;
 use crate::state::JournalEntry;
 use crate::views::status::{self, Line};
 
-/// Show how every fleet and cluster stands, and what an interrupted apply left.
+/// Show the status of every fleet and cluster, and what an interrupted apply left unfinished.
 #[derive(Debug, Args)]
 pub struct Status {
     #[command(flatten)]
@@ -24,7 +24,6 @@ pub struct Status {
     format: Format,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let shown = settings.shown();
@@ -42,7 +41,7 @@ pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// What an apply left. A daemon goes on with it.
+/// Lists the steps that an interrupted apply left. A running daemon finishes them itself.
 fn left(look: &Look) -> Result<String, Failure> {
     let Some(state) = &look.installation.state else { return Ok("Nothing was applied yet.\n".to_owned()) };
     let unfinished = state

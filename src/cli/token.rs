@@ -1,4 +1,4 @@
-//! `streamfleet token`: what callers of the API show.
+//! `streamfleet token`: manages the tokens of API callers.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand};
@@ -20,10 +20,11 @@ use crate::names::Identifier;
 use crate::round::Installation;
 use crate::state::{Access, MOST_TOKEN_DAYS, NotAdded, Reach, Revoked, State, TOKEN_DAYS, Token, TokenOrder};
 
-/// Make, list and revoke the tokens that callers of the API show.
+/// Create, list and revoke the tokens of API callers.
 ///
-/// A token speaks for a person and may do what it is made for, as far as that person may: a super user whom the settings name,
-/// or a member of an organization by its spec. Where `serve` runs, it is asked.
+/// A token acts for a person. It may do what it was created for, as far as that person may: a super user
+/// named in the settings, or a member of an organization by its spec. While `serve` runs, the request is
+/// passed to it.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     Create(Create),
@@ -31,40 +32,40 @@ pub enum Verb {
     Revoke(Revoke),
 }
 
-/// Make a token, and print it, this once: only its digest is kept.
+/// Create a token and print it once: only its digest is kept.
 #[derive(Debug, Args)]
 pub struct Create {
     #[command(flatten)]
     tree: TreeArgs,
-    /// What to call it, for the list and the audit trail.
+    /// The name of the token, for the list and the audit trail.
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// The e-mail address of who it speaks for.
+    /// The e-mail address of the person that the token acts for.
     #[arg(long, value_name = "EMAIL")]
     owner: String,
-    /// The organization that it is for.
+    /// The organization that the token is valid for.
     #[arg(long, value_name = "ORGANIZATION", required_unless_present = "all_organizations")]
     organization: Option<Identifier>,
-    /// For all organizations that there are, and will be.
+    /// Valid for all organizations, present and future.
     #[arg(long, conflicts_with = "organization")]
     all_organizations: bool,
-    /// The most that it may be used for: `write` is also `read`, and `admin` is all.
+    /// The most that the token may be used for: `write` includes `read`, and `admin` includes everything.
     #[arg(long, value_name = "ACCESS", default_value = "read", value_parser = access())]
     access: Access,
-    /// How many days it holds.
+    /// How many days the token is valid.
     #[arg(long, value_name = "DAYS", default_value_t = TOKEN_DAYS, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TOKEN_DAYS)))]
     days: u32,
-    /// Print the token alone, or JSON or YAML with all that is known of it.
+    /// Print only the token, or JSON or YAML with all its details.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
 
-/// List the tokens that hold: whose they are, what they are for and until when.
+/// List the valid tokens: their owners, what they are for and when they expire.
 #[derive(Debug, Args)]
 pub struct List {
     #[command(flatten)]
     tree: TreeArgs,
-    /// List also those that ended or were revoked in the last 90 days.
+    /// Also list tokens that expired or were revoked in the last 90 days.
     #[arg(long)]
     all: bool,
     /// Print a table, JSON or YAML.
@@ -72,17 +73,16 @@ pub struct List {
     format: Format,
 }
 
-/// Revoke a token: it is good for nothing from then on.
+/// Revoke a token. It is invalid from then on.
 #[derive(Debug, Args)]
 pub struct Revoke {
-    /// Its id or, where one alone that holds has it, its name.
+    /// The token's id, or its name if exactly one valid token has it.
     #[arg(value_name = "TOKEN")]
     token: String,
     #[command(flatten)]
     tree: TreeArgs,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Verb, console: &mut Console) -> Result<u8, Failure> {
     match verb {
         Verb::Create(verb) => create(verb, console),
@@ -105,14 +105,14 @@ fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
             let installation = round::open(&settings, round::Access::Write, console)?;
             let shown = made(&installation, order)?;
             verb.show(&shown, &settings, console)?;
-            // It takes a while, and whoever doesn't wait has the token.
+            // Checking the specs takes a while, so the token is printed first.
             lacks(&installation, &settings, &shown.kept).iter().for_each(|lacks| console.warn(lacks));
         }
     }
     Ok(exit::OK)
 }
 
-/// Makes it in the state itself.
+/// Creates the token in the state, where no daemon runs.
 fn made(installation: &Installation, order: TokenOrder) -> Result<Shown, Failure> {
     let Some(state) = &installation.state else {
         return Err(Failure::new("no token can be made without a state"));
@@ -124,7 +124,7 @@ fn made(installation: &Installation, order: TokenOrder) -> Result<Shown, Failure
     Ok(made.into())
 }
 
-/// What a token lacks by the specs, where they can be read.
+/// Describes which rights of a token its owner lacks by the specs; none if the specs can't be read.
 fn lacks(installation: &Installation, settings: &Settings, token: &Token) -> Option<String> {
     let documents = round::read(settings).ok()?;
     let checked = installation.check(&documents, Timestamp::now()).ok()?;
@@ -152,7 +152,6 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Every token that is kept.
 fn recorded(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Failure> {
     let state = round::open_state(settings, round::Access::ReadOnly, console)?;
     Ok(state.as_ref().map(State::tokens).unwrap_or_default())
@@ -165,7 +164,7 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
         Ok(id) => id,
         Err(_) => {
             let known = match Running::of(&settings)? {
-                // Who answers is told when it is done.
+                // `answer` instead of `ask`: the daemon is named once, with the revocation.
                 Some(daemon) => daemon.answer(Question::get("/tokens", &[]))?.data,
                 None => recorded(&settings, console)?,
             };
@@ -196,7 +195,7 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The id of the token that a person names. One that holds goes before those of its name that don't.
+/// Finds the id of the token with a name. Valid tokens win over expired and revoked ones of the same name.
 fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> Result<Uuid, Failure> {
     let so_named = known.iter().filter(|token| token.name == named);
     let (holding, others): (Vec<&Token>, Vec<&Token>) = so_named.partition(|token| token.holds(now));
@@ -214,7 +213,7 @@ fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> R
 
 fn unknown(named: &str, settings: &Settings) -> Failure {
     let failure = Failure::new(match crate::state::looks_like_token(named) {
-        // Somebody has pasted the secret, which no text should repeat.
+        // The argument is the secret itself, which must not be repeated in any output.
         true => "what was given is a token itself, and not its id or name".to_owned(),
         false => format!("there is no token {named}"),
     });
@@ -261,7 +260,7 @@ impl Create {
         TokenOrder { name: name.clone(), owner: owner.clone(), organization, access: *access, days: *days }
     }
 
-    /// The token alone on standard output, so that it can be kept without anybody seeing it.
+    /// Prints only the token on standard output, so that it can be piped into a file without being shown.
     fn show(&self, shown: &Shown, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
         let Token { id, name, owner, expires_at, .. } = &shown.kept;
         let (scope, until) = (shown.kept.scope(), interface::timestamp(*expires_at));

@@ -1,4 +1,4 @@
-//! `streamfleet why`: why a cluster is as it is, from its file to the events of its pods, in one screen.
+//! `streamfleet why`: explains the state of one cluster, from its file to the events of its pods.
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
@@ -14,11 +14,11 @@ use crate::health::objects::Objects;
 use crate::plan;
 use crate::views::why::{self, LastKnown, Page};
 
-/// Show why a cluster is as it is: its spec, its status, what the plan does or waits for, the objects that are not as they
-/// should be, the last warnings, and what to do next.
+/// Show why a cluster is as it is: its spec, its status, what the plan does or waits for, the objects that
+/// are not as they should be, the last warnings, and what to do next.
 #[derive(Debug, Args)]
 pub struct Why {
-    /// The cluster: `acme/orders`, or `orders` where only one organization has it.
+    /// The cluster: `acme/orders`, or `orders` if only one organization has a cluster of that name.
     #[arg(value_name = "CLUSTER")]
     cluster: String,
     #[command(flatten)]
@@ -28,7 +28,6 @@ pub struct Why {
     format: Format,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Why, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let (now, tree) = (round::time(None), settings.arguments.clone());
@@ -48,7 +47,7 @@ pub fn run(verb: &Why, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The page for people: a word at the left, and what it says beside it.
+/// Lays the page out as text: a title at the left, its lines beside it.
 fn text(page: &Page, now: Timestamp) -> String {
     let ago = |at: &str| at.parse::<Timestamp>().map(|at| format!("{} ago", age(now.duration_since(at))));
     let since = page.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
@@ -98,7 +97,6 @@ fn object_lines(page: &Page) -> Vec<String> {
     lines.chain([rest]).collect()
 }
 
-/// How long ago, as people say it.
 pub fn age(age: SignedDuration) -> String {
     match age.as_secs() {
         seconds @ ..120 => format!("{} s", seconds.max(0)),

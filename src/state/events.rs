@@ -1,7 +1,7 @@
-//! What happened lately: a file of bounded length, of lines of bounded length, which others may read while its owner writes.
+//! Recent events: a bounded file of bounded lines, which can be read while it is written.
 //!
-//! It is a view, and the audit trail is the truth: what was done stands there for ever, on disk before it counts. Events are
-//! written without waiting for the disk, and losing them loses nothing else.
+//! Events are a view. The audit trail is the record: it is kept for ever, and on disk before a change counts.
+//! Events are written without waiting for the disk, and losing them loses nothing else.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -18,70 +18,60 @@ use crate::plan::Verb;
 use crate::problem::cut;
 use crate::spec::Commit;
 
-/// How many events are kept at least, where they are no more than [`BYTES_KEPT`]; the oldest go first, when there are twice as many.
+/// The least number of events kept, within [`BYTES_KEPT`]. The file is cut at twice as many.
 pub const EVENTS_KEPT: usize = 10_000;
 
-/// How many bytes of events are kept at most. The file is twice as large before the oldest go.
+/// The most bytes of events kept. The oldest are dropped when the file is twice as large.
 const BYTES_KEPT: usize = 8 << 20;
 
-/// The longest text of an event, in bytes: what a server says of itself may be longer than anybody reads.
+/// The longest text of an event, in bytes. Messages from servers may be of any length.
 const LONGEST: usize = 4 << 10;
 
-/// Their file.
 pub(super) const FILE: &str = "events.jsonl";
 
-/// A decision or an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its number; each event has a greater one than those before.
+    /// Increases with each event.
     #[serde(default)]
     pub number: u64,
-    /// When.
     pub at: Timestamp,
-    /// Who made it happen.
+    /// The person or process that caused it.
     pub actor: String,
-    /// Whether that is a super user, whose name is not for the members of organizations.
+    /// Whether the actor is a super user, whose name is hidden from the members of organizations.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_super_user: bool,
-    /// The commit that asked for it, where the specs come from a git repository.
+    /// The commit that caused it, if the specs come from a git repository.
     #[serde(default)]
     pub commit: Option<Commit>,
-    /// The plan's id, where there was one.
     #[serde(default)]
     pub plan: Option<String>,
-    /// The fleet that it happens on; none where it happens on none.
+    /// The fleet that it happens on, if any.
     #[serde(default)]
     pub fleet: Option<FleetKey>,
-    /// The resource that it is about; none where it is about the installation.
+    /// The resource that it is about; none for the installation.
     #[serde(default)]
     pub resource: Option<ResourceKey>,
-    /// What is done to the resource, where anything is.
+    /// The change to the resource, if any.
     #[serde(default)]
     pub verb: Option<Verb>,
-    /// What became of it.
     pub outcome: Outcome,
-    /// What happened, in words: `created`.
+    /// The action in words: `created`.
     pub what: String,
-    /// Why: what caused it, what it waits for, why it failed.
+    /// The cause, the reason to wait or the error.
     pub why: String,
 }
 
-/// What became of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It was decided, and begins.
+    /// Decided, and about to begin.
     Decided,
-    /// It has to wait.
     Waits,
-    /// It is done.
     Done,
-    /// It could not be done.
     Failed,
 }
 
 impl Outcome {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Outcome::Decided => "decided",
@@ -93,7 +83,7 @@ impl Outcome {
 }
 
 impl From<&AuditEntry> for Event {
-    /// What a person did to the installation, or to a resource.
+    /// Converts a person's action, on the installation or on a resource.
     fn from(entry: &AuditEntry) -> Event {
         let AuditEntry { at, who, what, plan, commit, resource, by_super_user } = entry.clone();
         Event {
@@ -114,7 +104,7 @@ impl From<&AuditEntry> for Event {
 }
 
 impl Event {
-    /// The event with texts that are no longer than anybody reads.
+    /// Shortens texts to at most `LONGEST` bytes each.
     fn bounded(mut self) -> Event {
         let author = self.commit.as_mut().map(|commit| &mut commit.author);
         for text in [&mut self.actor, &mut self.what, &mut self.why].into_iter().chain(author) {
@@ -125,38 +115,34 @@ impl Event {
         self
     }
 
-    /// Whose organization it happened in; none where it is about the installation.
+    /// The organization that it happened in; none for the installation.
     pub fn organization(&self) -> Option<&Identifier> {
         let fleet = self.fleet.as_ref().map(|fleet| &fleet.organization);
         self.resource.as_ref().map(|resource| &resource.organization).or(fleet)
     }
 }
 
-/// What is known of an event without reading it.
+/// The index entry of an event, for finding it without reading the file.
 #[derive(Debug, Clone)]
 pub struct EventMark {
-    /// Its number.
     pub number: u64,
-    /// When it happened.
     pub at: Timestamp,
-    /// Whose organization it happened in; none where it is about the installation.
+    /// The organization that it happened in; none for the installation.
     pub organization: Option<Identifier>,
-    /// Where its line begins, and how long that is.
+    /// The offset and the length of its line.
     place: (u64, usize),
 }
 
 /// The file, open for writing.
 pub(super) struct Events {
     lines: Lines,
-    /// How many lines there are in it.
     count: usize,
-    /// The number of the next.
     next: u64,
-    /// Every event in it, the oldest first.
+    /// The index of all events in the file, the oldest first.
     marks: Vec<EventMark>,
 }
 
-/// A part of the file, to be read without holding up whoever writes.
+/// A part of the file, to be read without blocking the writer.
 pub(super) struct Part {
     path: Utf8PathBuf,
     file: File,
@@ -164,12 +150,12 @@ pub(super) struct Part {
 }
 
 impl Events {
-    /// None, where the state is only read: its file is read by a [`Follower`].
+    /// The log of a state that is only read. A [`Follower`] reads the file.
     pub(super) fn unopened(dir: &Utf8Path) -> Events {
         Events { lines: Lines::unopened(dir.join(FILE)), count: 0, next: 0, marks: Vec::new() }
     }
 
-    /// Opens the file, and makes it where it is missing. The second part says that others could read or write it.
+    /// Opens the file, and creates it if it is missing. Returns a warning if others could access it.
     pub(super) fn open(dir: &Utf8Path) -> Result<(Events, Option<String>), StateError> {
         let (mut lines, bytes, exposed) = Lines::open_unsynced(dir.join(FILE))?;
         let whole = whole_length(&bytes);
@@ -183,12 +169,11 @@ impl Events {
         Ok((Events { lines, count, next, marks }, exposed))
     }
 
-    /// The events that are in it, the oldest first.
     pub(super) fn marks(&self) -> &[EventMark] {
         &self.marks
     }
 
-    /// Adds events, which get their numbers here.
+    /// Adds events and numbers them.
     pub(super) fn add(&mut self, events: Vec<Event>) -> Result<(), StateError> {
         if events.is_empty() {
             return Ok(());
@@ -211,14 +196,14 @@ impl Events {
         Ok(())
     }
 
-    /// Puts a file with the latest events in the place of this one. Who reads the old one has it to its end.
+    /// Replaces the file by one with the latest events. Open readers keep the old file.
     fn begin_anew(&mut self, events: Vec<Event>) -> Result<(), StateError> {
         let path = self.lines.path().to_owned();
         let next = self.next + events.len() as u64;
         let mut kept = self::read(&path)?;
         kept.extend(events);
         let kept = kept.split_off(kept.len().saturating_sub(EVENTS_KEPT));
-        // Those from an older version may be of any length.
+        // Lines that another version wrote may be of any length.
         let mut texts: Vec<String> = Vec::new();
         let mut bytes = 0;
         for event in kept.into_iter().rev() {
@@ -233,7 +218,7 @@ impl Events {
         let text: String = texts.into_iter().rev().collect();
         let failed = |error| StateError::io("write", &path)(error);
         let aside = path.with_extension("new");
-        // What a crash left there is nobody's.
+        // A crash may have left this file.
         let _ = fs::remove_file(&aside);
         let (mut lines, ..) = Lines::open_unsynced(aside.clone())?;
         lines.append(&[text.trim_end().to_owned()])?;
@@ -243,7 +228,8 @@ impl Events {
         Ok(())
     }
 
-    /// The events of these numbers, which grow or fall, in this order. Those that are gone by now are left out.
+    /// The events with these numbers, which must be sorted in either direction. Those that were dropped by
+    /// now are left out.
     pub(super) fn numbered(&self, numbers: &[u64]) -> Result<Part, StateError> {
         let place = |number: &u64| {
             let index = self.marks.binary_search_by_key(number, |mark| mark.number).ok()?;
@@ -252,7 +238,6 @@ impl Events {
         self.part(numbers.iter().filter_map(place).collect())
     }
 
-    /// The events from this number on.
     pub(super) fn from(&self, number: u64) -> Result<Part, StateError> {
         let first = self.marks.partition_point(|mark| mark.number < number);
         let begin = self.marks.get(first).map(|mark| mark.place.0);
@@ -266,7 +251,6 @@ impl Events {
 }
 
 impl Part {
-    /// The events in it.
     pub(super) fn read(self) -> Result<Vec<Event>, StateError> {
         let Part { path, file, places } = self;
         let (mut events, mut bytes) = (Vec::new(), Vec::new());
@@ -294,36 +278,31 @@ fn mark(event: &Event, place: (u64, usize)) -> EventMark {
     EventMark { number: event.number, at: event.at, organization, place }
 }
 
-/// Follows the events of a state folder, which another process may use.
+/// Follows the events of a state folder that another process may use.
 pub struct Follower {
     path: Utf8PathBuf,
-    /// The number of the next that wasn't seen.
+    /// The number of the next unread event.
     next: u64,
-    /// The file that was read last, and how much of it.
+    /// The inode of the file that was read last, and the offset up to which it was read.
     seen: Option<(u64, u64)>,
 }
 
 impl Follower {
-    /// From the oldest event on.
+    /// Starts at the oldest event.
     pub fn of(dir: &Utf8Path) -> Follower {
         Follower { path: dir.join(FILE), next: 0, seen: None }
     }
 
-    /// From the event with this number on.
+    /// Continues at the event with this number.
     pub fn skip(&mut self, number: u64) {
         self.next = number;
     }
 
-    /// The number of the next event that wasn't seen.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// The events that weren't seen yet, the oldest first. A line that is no event is left out: the file is a view, and what
-    /// was done stands in the audit trail.
-    ///
-    /// # Errors
-    /// When the file can't be read.
+    /// Returns the unread events, the oldest first. Invalid lines are skipped: events are only a view.
     pub fn news(&mut self) -> Result<Vec<Event>, StateError> {
         let Some(found) = folder::plain_file(&self.path)? else { return Ok(Vec::new()) };
         let from = self.seen.filter(|(file, from)| *file == found.ino() && *from <= found.len());
@@ -331,7 +310,7 @@ impl Follower {
         let mut bytes = Vec::new();
         let mut read = || {
             let mut file = File::open(&self.path)?;
-            // Nobody is in the middle of a line then.
+            // The writer holds the exclusive lock while it writes a line.
             file.lock_shared()?;
             file.seek(SeekFrom::Start(from))?;
             file.read_to_end(&mut bytes)?;

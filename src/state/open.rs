@@ -1,4 +1,4 @@
-//! What is looked at when a state folder is opened.
+//! Checks and repairs when a state folder is opened.
 
 use camino::Utf8Path;
 use uuid::Uuid;
@@ -8,11 +8,10 @@ use super::records::Entry;
 use super::registry::{self, Registry};
 use super::{StateError, cache, folder, tokens};
 
-/// The audit trail's file.
 pub(super) const AUDIT: &str = "audit.jsonl";
 
-/// A folder that was used and has no registry lost it: beginning a new one would forget what is protected. Keys alone are
-/// no sign of use, since they are made for the first secret that is encrypted.
+/// Refuses a used folder without a registry: a new registry would forget what is protected. Keys alone are no
+/// sign of use, since the first encrypted secret creates them.
 pub(super) fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> {
     let path = dir.join(registry::FILE);
     let is_used = [cache::FOLDER, AUDIT, tokens::FILE].iter().any(|name| dir.join(name).exists());
@@ -23,8 +22,8 @@ pub(super) fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> 
     }
 }
 
-/// The installation's id, made at the first start. A registry that holds anything else has one: making another would
-/// make everything on the targets another installation's.
+/// The installation's id, created at the first start. A registry with other records but no id is damaged:
+/// with a new id, everything on the targets would seem to belong to another installation.
 pub(super) fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
     if let Some(id) = registry.facts.installation {
         return Ok(id);
@@ -37,8 +36,8 @@ pub(super) fn installation(registry: &mut Registry) -> Result<Uuid, StateError> 
     Ok(id)
 }
 
-/// Opens the audit trail. A last line that a crash cut short is dropped, so that the next one stands alone. Says that,
-/// and that a trail which should be there is missing.
+/// Opens the audit trail. A last line cut short by a crash is dropped, so that the next one starts a line of
+/// its own. Returns warnings about that, and about a missing trail.
 pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(Lines, Vec<String>), StateError> {
     let path = dir.join(AUDIT);
     let mut warnings = Vec::new();

@@ -1,4 +1,4 @@
-//! A state folder as processes have it that only read it, and as those open it that wait for others.
+//! Opens a state folder only to read it, or after waiting for another process.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,40 +18,34 @@ use super::tokens::Tokens;
 use super::{State, StateError, finish_restore, open};
 use crate::parallel::locked;
 
-/// How long a reader waits for another process to bring the snapshot up to date, which takes a moment.
+/// How long a reader waits for another process to update the snapshot. That usually takes a moment.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// How often it looks.
+/// The polling interval.
 const AGAIN: Duration = Duration::from_millis(20);
 
 impl State {
-    /// Opens a state folder as [`State::open`] does, and waits where another process uses it.
-    ///
-    /// # Errors
-    /// As [`State::open`].
+    /// Opens a state folder as [`State::open`] does, and waits while another process uses it.
     pub fn open_after(dir: &Utf8Path, wait: &mut Wait<'_>) -> Result<State, StateError> {
         wait.until_free(|| State::open(dir))
     }
 
-    /// The same, and makes no folder: where nothing was ever applied, nothing is left behind.
-    ///
-    /// # Errors
-    /// As [`State::open`].
+    /// As [`State::open_after`], but creates no folder: none if nothing was ever applied.
     pub fn open_existing(dir: &Utf8Path, wait: &mut Wait<'_>) -> Result<Option<State>, StateError> {
         finish_restore(dir)?;
         open::refuse_without_registry(dir)?;
         if State::exists(dir) { State::open_after(dir, wait).map(Some) } else { Ok(None) }
     }
 
-    /// Reads a state folder without taking it: other processes go on, and the folder may be one that can't be written. What is
-    /// recorded in what this gives stays in memory. None where nothing was ever recorded.
+    /// Reads a state folder without locking it: other processes go on, and the folder may be read-only.
+    /// Writes to the returned state stay in memory. None if nothing was ever recorded.
     ///
     /// # Errors
-    /// When something of it can't be read, or the registry is damaged or of a newer version.
+    /// When something in it can't be read, or the registry is damaged or of a newer version.
     pub fn read(dir: &Utf8Path) -> Result<Option<State>, StateError> {
         finish_restore(dir)?;
         open::refuse_without_registry(dir)?;
-        // Readers need neither, but a folder that an apply will refuse is no good one.
+        // Readers use neither file, but report what the next apply would refuse.
         for name in [open::AUDIT, events::FILE] {
             folder::plain_file(&dir.join(name))?;
         }
@@ -74,7 +68,7 @@ impl State {
         }))
     }
 
-    /// Leaves what readers read, where anything was written since that was done last.
+    /// Writes the snapshot for readers, if anything was written since the last one.
     pub fn leave_snapshot(&self) {
         if self.cache.is_ahead() {
             let registry_lines = locked(&self.registry).count;
@@ -89,7 +83,8 @@ impl Drop for State {
     }
 }
 
-/// Sees that the snapshot has what was recorded before the process that writes now began. Says what it lacks.
+/// Makes sure that the snapshot has everything recorded before the current writer began. Returns warnings
+/// about what it lacks.
 fn bring_up_to_date(dir: &Utf8Path) -> Vec<String> {
     let (begin, mut mended) = (Instant::now(), Vec::new());
     loop {
@@ -103,7 +98,7 @@ fn bring_up_to_date(dir: &Utf8Path) -> Vec<String> {
                     "process {holder} is working on what is recorded in `{dir}`: shown is what was recorded before it began"
                 )];
             }
-            // The process that wrote was killed, or a file was lost. Whoever opens the folder mends that.
+            // The last writer was killed, or a file was lost. Opening the folder repairs both.
             (_, Use::Free) => match State::open(dir) {
                 Ok(state) => {
                     state.leave_snapshot();
@@ -112,7 +107,7 @@ fn bring_up_to_date(dir: &Utf8Path) -> Vec<String> {
                 Err(StateError::Locked { .. }) if begin.elapsed() < MOMENT => {}
                 Err(error) => return vec![lacking(dir, &error.to_string())],
             },
-            // It has begun to use the folder just now, and mends it first.
+            // The other process has just opened the folder, and updates the snapshot first.
             (_, Use::Held(_)) if begin.elapsed() < MOMENT => {}
             (_, Use::Held(_)) => return vec![lacking(dir, "another process is using it")],
         }

@@ -1,6 +1,6 @@
-//! What is on disk, in types of its own, so that the core's types can change without old folders becoming unreadable.
+//! The types on disk. The core's types can change without making old folders unreadable.
 //!
-//! Unknown fields are left out of account, so a field may be added without a new version where losing it does no harm.
+//! Unknown fields are ignored, so a field whose loss does no harm can be added without a new version.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use crate::problem::Origin;
 /// The version of the records in `registry.jsonl` and `audit.jsonl`, and of the cache.
 pub(super) const VERSION: u32 = 1;
 
-/// The version of a line, which is read before anything else of it.
+/// The version of a line, which is parsed before anything else.
 #[derive(Deserialize)]
 pub(super) struct Versioned {
     pub(super) v: u32,
 }
 
-/// One line of `registry.jsonl`: something that happened and can't be found out again elsewhere.
+/// A line of `registry.jsonl`: a fact that can't be derived from anything else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
 pub(super) enum Entry {
@@ -42,7 +42,7 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    /// The resource of whose record it changes anything.
+    /// The resource whose record this line changes.
     pub(super) fn resource(&self) -> Option<&ResourceKey> {
         match self {
             Entry::Resource(identity) => Some(&identity.key),
@@ -56,15 +56,14 @@ impl Entry {
         }
     }
 
-    /// The entry as a line, with its checksum in front.
     pub(super) fn to_line(&self) -> String {
         entries::summed(&with_version(self))
     }
 }
 
-/// Writes a record as one line of JSON that says its version.
+/// Serializes a record with its version as one line of JSON.
 pub(super) fn with_version<T: Serialize>(record: &T) -> String {
-    // Records hold strings, numbers and maps with string keys, so there is no error to pass on.
+    // Records consist of strings, numbers and maps with string keys, so this can't fail.
     let mut value = serde_json::to_value(record).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
         object.insert("v".to_owned(), VERSION.into());
@@ -72,7 +71,7 @@ pub(super) fn with_version<T: Serialize>(record: &T) -> String {
     value.to_string()
 }
 
-/// What makes a resource this resource.
+/// The part of a resource's record that can't be rebuilt. It is kept in the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) key: ResourceKey,
@@ -94,20 +93,19 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Whether it is a fleet or a cluster on it.
     pub(super) fn is_on(&self, fleet: &FleetKey) -> bool {
         let named = self.immutable.get("/infrastructure").and_then(Value::as_str);
         let is_cluster = self.key.kind == Kind::Cluster && self.key.organization == fleet.organization;
         self.key == fleet.resource() || (is_cluster && named == Some(fleet.fleet.as_str()))
     }
 
-    /// Whether anything guards it against deletion that didn't when it was as `before`.
+    /// Whether a guard against deletion was added since the resource was recorded as `before`.
     pub(super) fn is_guarded_since(&self, before: Option<&RecordedResource>) -> bool {
         let bare = Identity { protected: false, suspended: false, suspicion: None, ..self.clone() };
         bare.clone().guarded_since(before, self) != bare
     }
 
-    /// The same with whatever guards it against deletion that was recorded since it was as `before`.
+    /// Adds the guards against deletion in `known` that `before` did not have yet.
     pub(super) fn guarded_since(self, before: Option<&RecordedResource>, known: &Identity) -> Self {
         let had = |guard: fn(&RecordedResource) -> bool| before.is_some_and(guard);
         let suspicion = known.suspicion.clone().filter(|_| !had(|before| before.suspicion.is_some()));
@@ -120,7 +118,7 @@ impl Identity {
     }
 }
 
-/// The rest of what is remembered of a resource: all of it can be had again from the specs.
+/// The rest of a resource's record, kept in the cache: all of it can be rebuilt from the specs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Detail {
     updated_at: Timestamp,
@@ -155,7 +153,7 @@ struct Origins {
     references: BTreeMap<ResourceKey, Digest>,
 }
 
-/// Splits what is remembered of a resource into what the registry keeps and what the cache keeps.
+/// Splits a resource's record into the parts for the registry and the cache.
 pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity, Detail) {
     let RecordedResource {
         id,
@@ -197,7 +195,7 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
     (identity, Detail { updated_at, last_good, secrets, made_from })
 }
 
-/// Puts the halves together again. Without the cache's half, what it held is unknown.
+/// Joins the two parts of a record. Without the cache's part, its content is unknown.
 pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResource {
     let Identity {
         key: _,
@@ -239,7 +237,7 @@ pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResou
     }
 }
 
-/// An object that we made or began to make.
+/// An object that was applied or is being created.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Object {
     owner: ResourceKey,
@@ -250,8 +248,8 @@ pub(super) struct Object {
     manifest: Option<Text>,
 }
 
-/// JSON that is kept as its text, so that reading a hundred thousand manifests takes none of them apart. Where the value
-/// itself was written, that is read.
+/// JSON stored as text, so that reading a hundred thousand manifests parses none of them. A value that was
+/// stored as such is accepted too.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Text {
@@ -266,7 +264,7 @@ impl From<Json> for Text {
 }
 
 impl Text {
-    /// The JSON; none where it is damaged, which is the same as lost.
+    /// Returns the JSON; none if it is damaged, which counts as lost.
     fn read(self) -> Option<Json> {
         match self {
             Text::Text(text) => Json::from_text(text),
@@ -288,13 +286,11 @@ impl From<Object> for RecordedObject {
     }
 }
 
-/// What is remembered of a target as a whole.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) observed_at: Timestamp,
 }
 
-/// The status of a resource.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StatusRecord {
     status: String,
@@ -315,17 +311,16 @@ struct ConditionRecord {
 }
 
 impl StatusRecord {
-    /// The record of a status and of what the next judgement has to remember.
+    /// Builds the record of a status, with the memory for the next judgement.
     pub(super) fn of(status: &ResourceStatus, memory: &impl Serialize) -> StatusRecord {
         let ResourceStatus { status, reason, conditions, since } = status.clone();
         let record = |Condition { kind, degraded, message }| ConditionRecord { kind, degraded, message };
         let conditions = conditions.into_iter().map(record).collect();
-        // What can't be written is forgotten, which costs little.
+        // A memory that can't be serialized is dropped; losing it does little harm.
         let memory = serde_json::to_value(memory).unwrap_or_default();
         StatusRecord { status: status.to_string(), reason, conditions, since, memory }
     }
 
-    /// What was to be remembered, where it can be read.
     pub(super) fn memory<T: DeserializeOwned>(self) -> Option<T> {
         serde_json::from_value(self.memory).ok()
     }

@@ -1,8 +1,8 @@
 //! The snapshot of the cache, for processes that only read: one file, replaced by a rename.
 //!
-//! sled lets one process in at a time. Whoever writes the cache leaves a snapshot when it is done; from the first write
-//! until then, a mark beside it holds the number of that process. So readers need neither the lock nor a folder that they
-//! may write to.
+//! sled allows one process at a time. The writer of the cache leaves a snapshot when it is done. From its
+//! first write until then, a mark beside the snapshot contains its process id. So readers need neither the
+//! lock nor write access to the folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,36 +16,35 @@ use uuid::Uuid;
 use super::cache::{FOLDER, Key};
 use super::records::VERSION;
 
-/// The snapshot's file, in the folder of the cache, so that it goes wherever that goes.
+/// The snapshot's file. It is inside the cache's folder, so that both are moved and removed together.
 const FILE: &str = "snapshot";
 
-/// The mark: the cache is ahead of the snapshot. It holds the number of the process that writes.
+/// The mark that the cache is ahead of the snapshot. It contains the id of the writing process.
 const AHEAD: &str = "snapshot.behind";
 
-/// How a snapshot begins. The number is that of its form.
+/// The header. The number is the version of the format.
 const HEAD: &[u8] = b"streamfleet cache snapshot 1\n";
 
-/// What stands in the place of a table after the last record.
+/// The table number that marks the end of the records.
 const END: u8 = 0xff;
 
 /// Length of the checksum at the end, in bytes.
 const SUM: usize = 32;
 
-/// The records of one table.
 pub(super) type Records = BTreeMap<Key, Vec<u8>>;
 
-/// The records of all tables, in the order of the cache's.
+/// The records of all tables, in the order of the cache's tables.
 #[derive(Default)]
 pub(super) struct Snapshot {
     pub(super) tables: [Records; 5],
 }
 
-/// How the snapshot of a state folder stands to its cache.
+/// How the snapshot of a state folder compares to its cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It has what the cache has, or there is no cache.
+    /// Up to date, or there is no cache.
     Same,
-    /// A process has written the cache since. None where the mark doesn't say which.
+    /// A process has written the cache since; its id, if the mark has it.
     Behind(Option<u32>),
     /// There is a cache without a snapshot.
     Missing,
@@ -66,8 +65,9 @@ impl Standing {
     }
 }
 
-/// The installation of the snapshot, and how many lines the registry had when it was left: there is none with fewer, since
-/// lines are only added to it. None where there is no snapshot.
+/// Reads the installation from the snapshot, and the number of lines that the registry had then. A registry
+/// with fewer lines has lost some: lines are only added, and compaction removes the snapshot first. None if
+/// there is no snapshot.
 pub(super) fn registry_lines(dir: &Utf8Path) -> Option<(Uuid, usize)> {
     let mut head = Vec::new();
     let length = HEAD.len() + size_of_val(&VERSION) + size_of::<Uuid>() + size_of::<u64>();
@@ -80,7 +80,7 @@ pub(super) fn registry_lines(dir: &Utf8Path) -> Option<(Uuid, usize)> {
     Some((Uuid::from_bytes(*installation), lines))
 }
 
-/// Takes the snapshot away before the registry is written anew, shorter.
+/// Removes the snapshot before the registry is compacted, since its line count would be too high.
 pub(super) fn forget(dir: &Utf8Path) -> io::Result<()> {
     match fs::remove_file(dir.join(FOLDER).join(FILE)) {
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -90,23 +90,21 @@ pub(super) fn forget(dir: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// The files of a snapshot.
 pub(super) struct Place {
     folder: Utf8PathBuf,
 }
 
 impl Place {
-    /// Those in a cache's folder.
     pub(super) fn of(folder: &Utf8Path) -> Place {
         Place { folder: folder.to_owned() }
     }
 
-    /// Says that the cache is about to be ahead of the snapshot.
+    /// Marks the cache as ahead of the snapshot. Call it before the first write.
     pub(super) fn mark(&self) -> io::Result<()> {
         fs::write(self.folder.join(AHEAD), std::process::id().to_string())
     }
 
-    /// Replaces the snapshot by what `fill` writes, and takes the mark away.
+    /// Replaces the snapshot with what `fill` writes, and removes the mark.
     pub(super) fn replace(
         &self,
         installation: Uuid,
@@ -132,7 +130,7 @@ impl Place {
         }
     }
 
-    /// Reads the snapshot of an installation. None where there is none, or it is damaged or of another installation.
+    /// Reads the snapshot of an installation; none if it is missing, damaged, or of another installation.
     pub(super) fn read(&self, installation: Uuid) -> io::Result<Option<Snapshot>> {
         match fs::read(self.folder.join(FILE)) {
             Ok(bytes) => Ok(parse(&bytes, installation)),
@@ -144,14 +142,13 @@ impl Place {
     }
 }
 
-/// Writes records and sums up what it wrote.
+/// Writes records and computes their checksum.
 pub(super) struct Writer {
     out: BufWriter<NamedTempFile>,
     sum: Sha256,
 }
 
 impl Writer {
-    /// Writes a record of a table.
     pub(super) fn record(&mut self, table: u8, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.bytes(&[table])?;
         for part in [key, value] {
@@ -187,7 +184,7 @@ fn parse(bytes: &[u8], installation: Uuid) -> Option<Snapshot> {
     }
 }
 
-/// The next part of a record, with its length in front.
+/// Reads a length and that many bytes.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<4>()?;
     let (part, after) = after.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;

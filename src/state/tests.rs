@@ -1,4 +1,4 @@
-//! The state folder through what its users see, and through what crashes and people do to its files.
+//! Tests of the state folder as its users see it, and after crashes and manual changes to its files.
 
 mod damage;
 mod events;
@@ -20,12 +20,12 @@ use crate::names::{Digest, Kind};
 use crate::plan::Verb;
 use crate::problem::Origin;
 
-/// Restores, and waits for no other process.
+/// Restores without waiting for other processes.
 fn restore(dir: &Utf8Path, archive: &Archive) -> Result<Restored, NotRestored> {
     super::restore(dir, archive, &mut Wait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} })
 }
 
-/// A folder that is removed afterwards, and the state folder in it that is not there yet.
+/// A temporary folder, and the path of a state folder in it that doesn't exist yet.
 fn place() -> (TempDir, Utf8PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = Utf8PathBuf::from_path_buf(dir.path().join("state")).unwrap();
@@ -89,7 +89,7 @@ fn object(name: &str) -> (ObjectKey, RecordedObject) {
     )
 }
 
-/// A state with one of everything.
+/// Fills a state with one of everything.
 fn fill(state: &State) {
     state.put_resource(&cluster("orders"), &resource(1)).unwrap();
     state.put_resource(&cluster("gone"), &resource(2)).unwrap();
@@ -164,7 +164,7 @@ fn a_resource_made_anew_gets_an_id_of_its_own() {
     state.put_resource(&cluster("orders"), &RecordedResource { id: first, ..resource(1) }).unwrap();
     assert_eq!(state.recorded().unwrap().id_of(&cluster("orders")), first);
     for _ in 0..2 {
-        // The second removal is that of an interrupted round, and counts no further.
+        // The second removal repeats an interrupted one, and must not count again.
         state.remove_resource(&cluster("orders"), time(1)).unwrap();
     }
     assert_eq!(state.recorded().unwrap().generations[&cluster("orders")], 1);
@@ -212,7 +212,7 @@ fn a_deletion_that_is_interrupted_counts_once() {
     state.record_deletion(deletion(2)).unwrap();
     assert!(state.recorded().unwrap().resources[&cluster("orders")].deleting);
     assert_eq!(state.recorded().unwrap().deletions, [deletion(1)]);
-    // Made anew and deleted again is another deletion.
+    // Deleting a recreated cluster is a second deletion.
     state.remove_resource(&cluster("orders"), time(3)).unwrap();
     state.put_resource(&cluster("orders"), &resource(2)).unwrap();
     state.record_deletion(deletion(4)).unwrap();
@@ -309,12 +309,12 @@ fn events_are_numbered_bounded_and_followed_by_others() {
     assert_eq!(follower.news().unwrap(), []);
     let state = State::open(&path).unwrap();
     state.record_events(vec![event(7), event(7)]);
-    // It is read while the state is another's.
+    // The follower needs no lock.
     assert_eq!(follower.news().unwrap(), [event(0), event(1)]);
     assert_eq!(follower.news().unwrap(), []);
     drop(state);
 
-    // What a crash cut short is left out, and numbers go on behind it.
+    // A line cut short by a crash is ignored, and its number is reused.
     let file = path.join("events.jsonl");
     let cut = std::fs::read_to_string(&file).unwrap() + "{\"number\": 2, \"at\"";
     std::fs::write(&file, cut).unwrap();
@@ -322,7 +322,6 @@ fn events_are_numbered_bounded_and_followed_by_others() {
     let state = State::open(&path).unwrap();
     state.record_events(vec![event(0)]);
     assert_eq!(numbers(&follower.news().unwrap()), [2]);
-    // The owner finds them without reading, and reads those that it wants.
     let found =
         |state: &State| state.find_events(|mark| mark.organization.as_ref() == Some(&fleet().organization));
     assert_eq!(found(&state), [0, 1, 2]);
@@ -330,7 +329,7 @@ fn events_are_numbered_bounded_and_followed_by_others() {
     assert_eq!(state.events_from(1).unwrap(), [event(1), event(2)]);
     assert_eq!(state.events_from(3).unwrap(), []);
 
-    // When there are twice as many as are kept, the older half goes, and who follows misses nothing.
+    // When there are twice as many events as are kept, the older half is dropped, and a follower misses none.
     for first in (3..2 * EVENTS_KEPT as u64).step_by(1000) {
         state.record_events((first..first + 1000).map(event).collect());
     }
@@ -430,7 +429,7 @@ fn a_long_registry_is_written_anew_with_the_same_meaning() {
     assert!(lines() > 1200);
     let state = State::open(&path).unwrap();
     assert!(lines() < 10, "{}", lines());
-    // A deletion of two days ago no longer counts against any limit.
+    // Limits ignore a deletion of two days ago.
     expected.deletions.retain(|deletion| *deletion != old);
     assert_eq!(state.recorded().unwrap(), expected);
     drop(state);
@@ -438,7 +437,6 @@ fn a_long_registry_is_written_anew_with_the_same_meaning() {
     assert_eq!(mode(&path.join("registry.jsonl")), 0o600);
 }
 
-/// The permission bits of a file or folder.
 fn mode(path: &Utf8Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777

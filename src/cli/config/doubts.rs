@@ -1,4 +1,4 @@
-//! What is sound in a file of settings, and likely not meant.
+//! Warnings about a valid file of settings that is likely not what was meant.
 
 use std::io::ErrorKind;
 
@@ -8,7 +8,7 @@ use crate::cli::credentials::PREFIX;
 use crate::cli::settings::OWN_FOLDER;
 use crate::config::{Config, Transport};
 
-/// What a person should look at, each as a sentence.
+/// Returns the warnings, each as a sentence.
 pub fn of(config: &Config, table: &toml::Table) -> Vec<String> {
     let (mut source, mut api) = (config.source.clone(), config.api.clone());
     let files = source.files().into_iter().chain(api.files());
@@ -24,12 +24,12 @@ pub fn of(config: &Config, table: &toml::Table) -> Vec<String> {
         .collect()
 }
 
-/// Files that can't be looked at may be another user's.
+/// Only a missing file counts: one that can't be accessed may belong to another user.
 fn is_missing(path: &Utf8Path) -> bool {
     std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Keys that say how a repository is fetched, where none is named.
+/// Warns of keys that configure fetching while no repository is named.
 fn without_git(git: Option<&str>, table: &toml::Table) -> Option<String> {
     let source = table.get("source")?.as_table().filter(|source| git.is_none() && !source.is_empty())?;
     let keys: Vec<String> = source.keys().map(|key| format!("`source.{key}`")).collect();
@@ -42,7 +42,7 @@ fn without_git(git: Option<&str>, table: &toml::Table) -> Option<String> {
     ))
 }
 
-/// A state that nobody gave a folder, where there is no tree that it could be in.
+/// Warns when `source.git` is set without `state_dir`: with no tree, the state is placed beside the settings.
 pub fn homeless(config: &Config, folder: &Utf8Path) -> Option<String> {
     let Config { state_dir, output_dir, secrets_dir, source, .. } = config;
     let unnamed = [("state_dir", state_dir), ("output_dir", output_dir), ("secrets_dir", secrets_dir)];
@@ -57,7 +57,8 @@ pub fn homeless(config: &Config, folder: &Utf8Path) -> Option<String> {
     })
 }
 
-/// Commits have to be signed, and what is written by the API has no key for that. On the socket, `serve` always has an API.
+/// Warns when commits have to be signed but there is no key to sign those of the API. `serve` always has an
+/// API, at least on the socket.
 fn unsigned(config: &Config) -> Option<String> {
     let source = &config.source;
     let is_unsigned = source.git.is_some() && source.signed_by.is_some() && source.signing_key.is_none();
@@ -68,7 +69,7 @@ fn unsigned(config: &Config) -> Option<String> {
     })
 }
 
-/// A path where nothing is, and whose first folder is named as a host.
+/// Warns of a local path that doesn't exist and begins with a host name.
 fn forgotten_scheme(git: &str) -> Option<String> {
     let host = git.split('/').next().unwrap_or_default();
     let is_host = host.contains('.') && !host.starts_with('.') && git.contains('/');

@@ -1,4 +1,4 @@
-//! Tokens: what is kept of them, when they hold, and what becomes of them when their file is harmed.
+//! Tests of tokens: what is stored, when they are valid, and what happens when their file is damaged.
 
 use std::fs;
 
@@ -163,7 +163,7 @@ fn who_has_very_many_tokens_gets_no_more_until_some_are_gone() {
     state.add_token(owned("ada@example.com"), "ann", time(1)).unwrap();
 }
 
-/// A folder with three tokens, of which the second is revoked, closed; and their secrets.
+/// A closed folder with three tokens, the second of them revoked, and their secrets.
 fn with_tokens() -> (TempDir, Utf8PathBuf, [String; 3]) {
     let (dir, path) = place();
     let state = State::open(&path).unwrap();
@@ -222,7 +222,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
         let hint = error.hint().replace(path.as_str(), "DIR");
         assert!(hint.contains("newer") || hint.contains("streamfleet restore FILE TREE"), "{hint}");
     }
-    // Lost or emptied, nothing holds any more, and that is told until there is a token again.
+    // If the file is lost or emptied, no token is valid, and a warning says so until a token is created.
     for lost in [false, true] {
         match lost {
             true => fs::remove_file(&file).unwrap(),
@@ -253,7 +253,7 @@ fn a_backup_has_them() {
     let written = restore(&lost, &archive).unwrap().written;
     assert!(written.contains(&TOKENS.to_owned()), "{written:?}");
     assert_eq!(holding(&lost, &secrets), [true, false, true]);
-    // What was revoked since stays so.
+    // A revocation after the backup stays.
     drop(State::open(&path).map(|state| state.revoke_token(state.tokens()[0].id, "ann", time(3)).unwrap()));
     fs::remove_file(path.join("registry.jsonl")).unwrap();
     let restored = restore(&path, &archive).unwrap();
