@@ -3,8 +3,8 @@
 //! A run may be killed between any two operations; the next plan finds what is left to do. For this, the
 //! order of writes matters:
 //!
-//! - The intent is on the target before anything is changed.
-//! - A new resource is recorded as being created before anything of it exists.
+//! - A new resource is recorded as being created before anything of it is on the target.
+//! - The intent is on the target before any object is changed.
 //! - A resource is recorded as applied once all of its steps are done.
 //! - A deleted resource is removed from the records once the target's inventory no longer lists it.
 
@@ -31,7 +31,6 @@ pub use report::{Done, Failure, Progress, Report};
 
 const FLEETS_AT_ONCE: usize = 8;
 
-/// The inputs of an execution.
 #[derive(Clone, Copy)]
 pub struct Desk<'a> {
     pub plan: &'a Plan,
@@ -39,14 +38,12 @@ pub struct Desk<'a> {
     pub recorded: &'a Recorded,
     pub targets: &'a Targets,
     pub state: &'a State,
-    /// The secrets for the slots of manifests.
     pub secrets: &'a Secrets,
     pub clock: &'a dyn Fn() -> Timestamp,
-    /// The author of the changes, for the audit trail.
     pub actor: &'a str,
 }
 
-/// Executes a plan. A failure stops what depends on it and nothing else.
+/// Executes a whole plan. A failure stops what depends on it and nothing else.
 pub async fn execute(desk: Desk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
     let mut report = Report::default();
     let run = Run::begin(desk, progress, &mut report);
@@ -244,7 +241,6 @@ impl Run<'_> {
         self.plan.remember.get(key).or_else(|| self.recorded.resources.get(key))
     }
 
-    /// Records the events of changes that begin.
     fn decide<'c>(&self, fleet: Option<&FleetKey>, changes: impl Iterator<Item = &'c Change>) {
         let decided = |change: &Change| {
             self.event(
@@ -292,7 +288,6 @@ impl Run<'_> {
         }
     }
 
-    /// Reports the result of a change.
     fn conclude(
         &self,
         report: &mut Report,

@@ -57,7 +57,6 @@ pub const SETTLE: SignedDuration = SignedDuration::from_secs(30);
 /// its periodic reconciliations (`STRIMZI_FULL_RECONCILIATION_INTERVAL_MS`), and 60 s for pods to start.
 pub const DEADLINE: SignedDuration = SignedDuration::from_secs(300 + 120 + 60);
 
-/// The health of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     pub status: ResourceStatus,

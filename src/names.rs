@@ -21,7 +21,6 @@ pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
 pub use line::{is_deceptive, one_line};
 pub use quantity::{QUANTITY_SUFFIXES, quantity};
 
-/// An invalid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}")]
 pub struct InvalidName {
@@ -78,7 +77,6 @@ impl Identifier {
     /// In characters. Two identifiers and our prefix nearly fill the 63 characters that Kubernetes allows for
     /// a namespace.
     pub const MAX_LENGTH: usize = 32;
-    /// The description for messages.
     pub const EXPECTED: &'static str = "an identifier: lower-case letters, digits and single hyphens, \
          starting with a letter, at most 32 characters";
     /// The identifier of the organization that always exists and administers the others.
@@ -128,7 +126,6 @@ impl Domain {
     pub const MAX_LENGTH: usize = 253;
     /// In characters (RFC 1035, section 2.3.4).
     pub const MAX_LABEL: usize = 63;
-    /// The description for messages.
     pub const EXPECTED: &'static str = "a domain: at least two labels of letters, digits and hyphens, \
          separated by dots, each at most 63 characters, at most 253 in all";
     /// The same rule as a regular expression, without the limit on the total length.

@@ -62,12 +62,10 @@ impl Location {
     /// The longest line that is quoted, in characters. Keeps messages readable for files with one huge line.
     pub const MAX_QUOTED: usize = 160;
 
-    /// A location that means a whole file.
     pub fn file(path: SpecPath) -> Self {
         Self { path, line: 0, column: 0, width: 0, text: String::new() }
     }
 
-    /// The position without its text.
     pub fn origin(&self) -> Origin {
         Origin { path: self.path.clone(), line: self.line.max(1) }
     }
@@ -93,7 +91,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// An error without a location.
     pub fn error(code: &str, message: impl Into<String>) -> Self {
         Self {
             location: None,
@@ -106,7 +103,6 @@ impl Problem {
         }
     }
 
-    /// A warning without a location.
     pub fn warning(code: &str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, message) }
     }
@@ -118,7 +114,6 @@ impl Problem {
         self
     }
 
-    /// Adds another location.
     pub fn related(mut self, location: Location, label: impl Into<String>) -> Self {
         self.related.push((location, label.into()));
         self

@@ -101,7 +101,6 @@ fn objects<'a>(cluster: &'a ResolvedCluster, config: &'a Config) -> impl Iterato
     objects.filter(|manifest| is_written(manifest, cluster, &config.secrets))
 }
 
-/// What clients of a cluster need: addresses and how they log in.
 pub fn clients(cluster: &ResolvedCluster) -> Clients {
     (cluster_type::driver(cluster.spec.cluster_type).clients)(cluster)
 }
@@ -126,10 +125,8 @@ fn is_written(manifest: &Manifest, cluster: &ResolvedCluster, secrets: &SecretsC
     !(into_folder && !secrets.write_to_output && SecretSlot::all_in(&manifest.body).next().is_some())
 }
 
-/// The objects of one fleet.
 pub type Objects = BTreeMap<ObjectKey, Manifest>;
 
-/// Every object that should exist.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Desired {
     /// Fleets without objects are included.
@@ -167,9 +164,7 @@ pub enum Stage {
 /// Kubernetes expects, and refuses to if the value no longer has this fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretSlot {
-    /// The secret.
     pub reference: SecretRef,
-    /// How the value becomes bytes.
     pub encoding: SecretEncoding,
     /// The keyed fingerprint of the value that was planned.
     pub fingerprint: String,
@@ -179,7 +174,6 @@ pub struct SecretSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SecretEncoding {
-    /// Unchanged.
     Raw,
     /// A private key, converted to unencrypted PKCS#8 in PEM, the only form that Strimzi reads.
     Pkcs8,

@@ -43,12 +43,10 @@ pub struct Vitals {
 /// The last iteration of the main loop.
 struct Turn {
     at: Instant,
-    /// When the service manager was last notified of one.
     told: Instant,
 }
 
 impl Vitals {
-    /// Reads the service manager from the environment.
     pub fn begin(now: Timestamp) -> Vitals {
         let manager = Manager::of(&|name| std::env::var_os(name)).unwrap_or_else(|error| {
             tracing::warn!(%error, "NOTIFY_SOCKET names no socket, so that no service manager is told anything");
@@ -65,7 +63,6 @@ impl Vitals {
         self.turned();
     }
 
-    /// The main loop has completed an iteration.
     pub fn turned(&self) {
         let mut turn = locked(&self.turn);
         turn.at = Instant::now();
@@ -124,7 +121,6 @@ impl Vitals {
         locked(&self.figures).noted(report);
     }
 
-    /// A fleet's part of a plan was executed.
     pub fn carried_out(&self, report: &Report) {
         locked(&self.figures).carried_out(report);
     }
@@ -151,7 +147,6 @@ impl Vitals {
         Some(locked(&self.turn).at.elapsed()).filter(|&since| since > STUCK)
     }
 
-    /// Prometheus metrics in text format.
     pub fn metrics(&self) -> String {
         locked(&self.figures).page()
     }

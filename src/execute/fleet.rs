@@ -21,13 +21,11 @@ pub(super) struct Round<'a, 'r> {
     broken: BTreeSet<&'a ResourceKey>,
     /// Namespaces that could not be created, so nothing can be created in them.
     missing_namespaces: BTreeSet<&'a str>,
-    /// The number of steps left for each resource.
     left: BTreeMap<&'a ResourceKey, usize>,
     /// Changes whose steps are all done, but that are not recorded yet.
     complete: Vec<&'a Change>,
     /// Deletions that are already recorded as begun.
     counted: BTreeSet<&'a ResourceKey>,
-    /// The number of steps that were begun.
     begun: usize,
 }
 
@@ -151,7 +149,6 @@ impl<'a, 'r> Round<'a, 'r> {
         Ok(self.run.put_resources(begun.iter().map(|(resource, record)| (*resource, record)))?)
     }
 
-    /// Records the changes that need no step on the target.
     fn commit_stepless(&mut self) {
         let plan = self.plan;
         let ready = plan.changes.iter().filter(|change| change.is_ready());
@@ -432,7 +429,6 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Records the complete changes with one wait for the disk.
     fn commit_complete(&mut self) {
         let fleet = Some(&self.plan.fleet);
         let changes = std::mem::take(&mut self.complete);

@@ -7,12 +7,10 @@ use crate::secret::SecretError;
 use crate::state::StateError;
 use crate::target::TargetError;
 
-/// The result of executing a plan.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Resources that are now as their specs say, or deleted.
     pub done: Vec<Done>,
-    /// Everything else was done, except for what depends on these.
     pub failed: Vec<Failure>,
     /// The number of steps executed on targets.
     pub steps: usize,
@@ -28,7 +26,6 @@ impl Report {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
-    /// `None` for a resource that lives on no fleet.
     pub fleet: Option<FleetKey>,
     pub resource: ResourceKey,
     pub verb: Verb,
@@ -40,7 +37,6 @@ pub struct Failure {
     pub fleet: Option<FleetKey>,
     /// The resource whose change failed; `None` if all changes were made.
     pub resource: Option<ResourceKey>,
-    /// The position of the resource's spec, if it has one.
     pub origin: Option<Origin>,
     /// The object that failed, if any.
     pub object: Option<ObjectKey>,
@@ -77,10 +73,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Progress of an execution.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
-    /// The steps of a fleet begin.
     Fleet {
         fleet: &'a FleetKey,
         steps: usize,
@@ -104,7 +98,6 @@ pub enum Progress<'a> {
 pub(super) struct Fault {
     pub(super) message: String,
     pub(super) hint: String,
-    /// Whether the message contains network details.
     pub(super) concealed: bool,
 }
 

@@ -17,7 +17,6 @@ use crate::state::State;
 use crate::target::Targets;
 use planner::{Wish, plan};
 
-/// The time of every run.
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }

@@ -15,7 +15,6 @@ pub(super) fn remains(seen: &Seen) -> Vec<Left> {
     seen.objects.iter().filter(goes).cloned().collect()
 }
 
-/// Describes what remains, kind by kind.
 pub(super) fn words(remains: &[Left]) -> String {
     if remains.is_empty() {
         return "nothing is left that would still go".to_owned();

@@ -13,7 +13,6 @@ use super::reason::brief;
 use super::view::Operator;
 use super::{DEADLINE, DEBOUNCE, GAP, Judgement, Memory, Seen, Wanted};
 
-/// Everything that is observed of a fleet at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FleetSeen {
     pub operator: Operator,
@@ -21,24 +20,21 @@ pub struct FleetSeen {
     pub clusters: BTreeMap<ResourceKey, Seen>,
     /// What can't be observed, and the remedy.
     pub hidden: Vec<Condition>,
-    /// The address of the Gateway that clients connect through, if there is one.
+    /// The address of the Gateway that clients connect through.
     pub gateway: Option<String>,
     /// Set if the Gateway exists and has no address.
     pub unserved: Option<Unserved>,
 }
 
-/// A Gateway without an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unserved {
     /// As `namespace/name`.
     pub gateway: String,
-    /// When it was created.
     pub made: Option<Timestamp>,
     /// The complaint of its controller, if any.
     pub says: Option<String>,
 }
 
-/// The health of a fleet and its clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetHealth {
     pub status: ResourceStatus,
@@ -173,7 +169,6 @@ pub struct FleetMemory {
     down: Option<Timestamp>,
     /// The last reported status.
     told: Option<ResourceStatus>,
-    /// When the fleet was last judged.
     judged: Option<Timestamp>,
     /// The last known address of its Gateway.
     gateway: Option<String>,

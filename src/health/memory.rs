@@ -26,7 +26,6 @@ pub struct Memory {
     pub(super) succeeded: Option<Timestamp>,
     /// The last reported status.
     told: Option<ResourceStatus>,
-    /// When the cluster was last judged.
     judged: Option<Timestamp>,
     /// The digest of the applied cluster at that time.
     wanted: Option<Digest>,
@@ -47,12 +46,10 @@ pub struct Memory {
     /// The UID of each pod, by name, from before the change that is under way, or since it was counted as
     /// restarted. `None` if pods were never seen.
     pub(super) pods: Option<BTreeMap<String, String>>,
-    /// The change that is under way.
     pub(super) update: Option<Update>,
     /// The digests of what was applied, and of what pods may restart for, from the last time no change was
     /// under way.
     pub(super) settled: Option<(Digest, Digest)>,
-    /// As last known.
     pub(super) voters: Option<Voters>,
     /// Whether the present loss of pods was reported. Such a loss is not taken for a rolling restart.
     pub(super) loss_told: bool,
@@ -61,7 +58,6 @@ pub struct Memory {
     certificates: Option<(Digest, Option<bool>)>,
 }
 
-/// What is remembered of a pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct PoolMemory {
@@ -71,9 +67,7 @@ pub(super) struct PoolMemory {
     pub steady: u32,
     /// How many pods have restarted since the change that is under way began.
     pub restarted: u32,
-    /// The last counts of the pod set.
     pub counts: Option<Counts>,
-    /// Whether its pods are being replaced by a new revision.
     pub replacing: bool,
     /// The generation of the pod set that the operator last took up.
     pub generation: Option<u64>,
@@ -100,7 +94,6 @@ pub(super) enum Sign {
     Broken,
     /// Too few controllers are ready for a majority.
     NoQuorum,
-    /// A pod set reports an error instead of counts.
     PodSetError,
     /// Some pods have an older revision. Also true for a moment while a pod is recreated.
     OldRevision,
@@ -109,9 +102,7 @@ pub(super) enum Sign {
     NoEntityOperator,
     /// A pod that isn't Kafka itself, such as the entity operator, can't start, and waiting won't help.
     StuckHelper,
-    /// A pod fits no node.
     Unschedulable,
-    /// Disks of removed nodes exist.
     KeptDisks,
     NoOperator,
 }
@@ -182,7 +173,6 @@ impl Memory {
         self.lasted(sign, now).is_some_and(|lasted| lasted >= DEBOUNCE)
     }
 
-    /// How long a sign has lasted; `None` if it is absent.
     pub(super) fn lasted(&self, sign: Sign, now: Timestamp) -> Option<SignedDuration> {
         self.signs.get(&sign).map(|since| now.duration_since(*since))
     }
@@ -192,7 +182,6 @@ impl Memory {
         matches!((&self.verdict, self.changed), (Some((_, said)), Some(asked)) if *said >= asked)
     }
 
-    /// How long ago people last changed anything.
     pub(super) fn since_change(&self, now: Timestamp) -> SignedDuration {
         self.changed.map_or(SignedDuration::ZERO, |changed| now.duration_since(changed))
     }

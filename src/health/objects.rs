@@ -14,13 +14,11 @@ use crate::names::ObjectKey;
 pub struct Objects {
     /// Those that are not as they should be, the likeliest cause first.
     pub amiss: Vec<Amiss>,
-    /// The number of other objects.
     pub fine: usize,
     /// The warnings of Kubernetes, the latest first.
     pub events: Vec<Warning>,
 }
 
-/// An object that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amiss {
     pub kind: String,
@@ -37,12 +35,10 @@ pub struct Warning {
     pub last: String,
     /// As `Kind/name`.
     pub object: String,
-    /// One word.
     pub reason: String,
     pub message: String,
 }
 
-/// The most warnings that are shown.
 const WARNINGS: usize = 5;
 
 /// An object that differs from what was applied.
@@ -64,7 +60,6 @@ fn drift(drifted: &Drifted) -> Amiss {
     amiss(&drifted.object.kind, &drifted.object.name, how, None)
 }
 
-/// Returns every object that is not as it should be.
 pub fn of(wanted: &Wanted, seen: &Seen, drifted: &[Drifted]) -> Objects {
     let mut amiss = operator(seen);
     amiss.extend(pods(wanted, seen));
@@ -140,7 +135,6 @@ fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
     older.chain(troubles.into_iter().map(line)).collect()
 }
 
-/// The remedy for a pod.
 fn next(kind: Kind, namespace: &str, pod: &str) -> Option<String> {
     let describe = format!("kubectl describe pod -n {namespace} {pod}");
     Some(match kind {
@@ -156,7 +150,6 @@ fn next(kind: Kind, namespace: &str, pod: &str) -> Option<String> {
     })
 }
 
-/// The remedy for a claim without a volume.
 fn no_volume(namespace: &str, claim: &str) -> String {
     format!("see why it gets no volume: kubectl describe pvc -n {namespace} {claim}")
 }

@@ -17,7 +17,6 @@ pub struct Outputs {
     pub bootstrap: BTreeMap<String, String>,
     /// CA certificates that clients need, in PEM, by listener.
     pub certificates: BTreeMap<String, String>,
-    /// The version that the brokers run.
     pub version: Option<String>,
     pub metadata_version: Option<String>,
     /// The version of the operator that last succeeded.

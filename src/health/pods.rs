@@ -25,7 +25,6 @@ pub(super) struct PodCount {
 pub(super) struct PoolCount {
     /// Includes pods that can't be removed yet.
     pub wanted: u32,
-    /// `None` if unknown.
     pub ready: Option<u32>,
     /// How many were ready when the cluster was last well.
     pub steady: u32,
@@ -34,7 +33,6 @@ pub(super) struct PoolCount {
     pub controller: bool,
 }
 
-/// Counts the pods of every wanted pool and notes the signs of loss.
 pub(super) fn count(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> PodCount {
     memory.note(Sign::PodSetError, seen.pod_sets.values().any(|set| set.error), now);
     let mut pods = PodCount::default();
@@ -108,7 +106,6 @@ impl PodCount {
         self.pools.values().map(|pool| pool.wanted).sum()
     }
 
-    /// The number of wanted pods that are ready.
     pub(super) fn ready(&self) -> u32 {
         self.pools.values().map(|pool| pool.ready.unwrap_or_default().min(pool.wanted)).sum()
     }
@@ -118,7 +115,6 @@ impl PodCount {
         self.pools.values().all(|pool| pool.ready.is_some_and(|ready| ready >= pool.wanted))
     }
 
-    /// A pod that fits no node.
     pub(super) fn unschedulable(&self) -> Option<&Trouble> {
         let mut all = self.troubles.iter().chain(&self.helpers);
         all.find(|trouble| trouble.kind == Kind::Unschedulable)

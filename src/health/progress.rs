@@ -44,7 +44,6 @@ pub enum Progress {
     },
     /// Pods are restarted one by one.
     Restarting {
-        /// Pods that have restarted.
         restarted: u32,
         /// All pods; some may not need a restart.
         of: u32,
@@ -52,7 +51,6 @@ pub enum Progress {
         away: Vec<String>,
     },
     Volume {
-        /// The persistent volume claim.
         claim: String,
         from: String,
         to: String,

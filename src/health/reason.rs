@@ -10,7 +10,6 @@ use super::{DEBOUNCE, SETTLE};
 
 /// The most characters quoted from a message of Kubernetes or Strimzi.
 const LONGEST: usize = 240;
-/// The most pods that are named in one sentence.
 const NAMED: usize = 3;
 
 /// Fits a message of Kubernetes or Strimzi into a sentence: one line, no full stop, not too long.

@@ -5,13 +5,10 @@ use super::view::Seen;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// It reports nothing.
     Silent,
     /// The last reconciliation succeeded. That is not health.
     Ready,
-    /// The first reconciliation is running.
     Creating,
-    /// It leaves the cluster alone.
     Paused,
     /// It refuses the spec. Nothing changes until the spec is corrected.
     Refused,
@@ -32,11 +29,9 @@ const REASONS: [(&str, Meaning); 7] = [
     ("FatalProblem", Meaning::GaveUp),
 ];
 
-/// The operator's last report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     pub meaning: Meaning,
-    /// The operator's reason, one word.
     pub reason: String,
     pub message: String,
     /// Whether it is about the current spec.

@@ -62,7 +62,6 @@ impl Lab {
         lab
     }
 
-    /// Its pods don't exist yet.
     fn new_cluster() -> Self {
         let mut lab = Self::healthy();
         lab.memory = Memory::default();
@@ -127,7 +126,6 @@ impl Lab {
         self.judge().status.status
     }
 
-    /// Judges now and again after some time.
     fn after(&mut self, time: SignedDuration) -> Judgement {
         self.judge();
         self.now = self.now.checked_add(time).unwrap();

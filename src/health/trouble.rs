@@ -7,11 +7,8 @@ use super::view::{Claim, Container, Exit, Pod, Seen};
 /// The cause that keeps a pod from being ready, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Its process exits with an error.
     Crash,
-    /// Its image can't be pulled.
     Image,
-    /// Kubernetes can't create its container.
     Container,
     /// It fits no node, or has no volume.
     Unschedulable,
@@ -71,7 +68,6 @@ pub(super) fn of_pool(wanted: &Wanted, seen: &Seen, pool: &str) -> Vec<Trouble> 
     found.chain(missing).collect()
 }
 
-/// Why an existing pod isn't ready.
 pub(super) fn of_pod(wanted: &Wanted, seen: &Seen, name: &str, pod: &Pod) -> Trouble {
     let (kind, why) = if pod.deleting {
         (Kind::Ending, "is ending".to_owned())
@@ -124,7 +120,6 @@ fn crash(wanted: &Wanted, pod: &str, container: &Container, ended: Option<&Exit>
     format!("{what} ({details}); see `kubectl logs --previous -n {namespace} {pod} -c {container}`")
 }
 
-/// Describes the claims of a pod that have no volume yet.
 fn claims(seen: &Seen, pod: &str) -> String {
     let pending = seen.claims_of(pod).filter(|(_, claim)| claim.pending);
     pending

@@ -12,7 +12,6 @@ use super::report::{Meaning, Report};
 use super::view::{Pod, Seen};
 use super::{SETTLE, Wanted};
 
-/// A change that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Update {
     pub began: Timestamp,
@@ -22,7 +21,6 @@ pub(super) struct Update {
     pub announced: bool,
 }
 
-/// Updates the memory of the change and of the voters.
 pub(super) fn follow(
     memory: &mut Memory,
     wanted: &Wanted,

@@ -38,7 +38,6 @@ const POOL: &str = "strimzi.io/pool-name";
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
     pub kafka: Option<Kafka>,
-    /// By name.
     pub pools: BTreeMap<String, NodePool>,
     /// By the name of their pool.
     pub pod_sets: BTreeMap<String, PodSet>,
@@ -48,9 +47,7 @@ pub struct Seen {
     pub claims: BTreeMap<String, Claim>,
     /// The names of the existing storage classes; `None` if unknown.
     pub storage_classes: Option<BTreeSet<String>>,
-    /// Kubernetes events about pods and claims.
     pub events: Vec<Event>,
-    /// By name.
     pub users: BTreeMap<String, User>,
     /// Every object of the cluster. Shows what remains when it is deleted.
     pub objects: BTreeSet<Left>,
@@ -92,7 +89,6 @@ impl Seen {
         self
     }
 
-    /// Sets the storage classes that exist.
     pub fn knowing_storage_classes(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.storage_classes = Some(names.into_iter().collect());
         self
@@ -130,7 +126,6 @@ impl Seen {
         })
     }
 
-    /// The latest warning about an object.
     pub fn warning_about(&self, kind: &str, name: &str) -> Option<&Event> {
         self.events.iter().rfind(|event| event.warning && event.kind == kind && event.name == name)
     }

@@ -17,15 +17,12 @@ use super::view::reading::{annotated, at, count, items, name, text};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub namespace: String,
-    /// The name of its Kafka object.
     pub cluster: String,
     pub deleting: bool,
     /// Whether reconciliation is paused by annotation.
     pub paused: bool,
-    /// The Kafka version.
     pub version: Option<String>,
     pub metadata_version: Option<String>,
-    /// By name.
     pub pools: BTreeMap<String, WantedPool>,
     /// The digest of the leaf certificate (DER) that each listener should present, by listener name.
     /// Listeners without an entry aren't compared.
@@ -41,7 +38,6 @@ pub struct Wanted {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WantedPool {
-    /// The number of nodes.
     pub replicas: u32,
     /// Whether the nodes are controllers; they may be brokers, too.
     pub controller: bool,

@@ -1,5 +1,3 @@
-//! Digests of bytes and of JSON.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -27,7 +25,6 @@ impl Digest {
         is_one.then(|| Self(text.to_owned()))
     }
 
-    /// All 64 characters.
     pub fn as_str(&self) -> &str {
         &self.0
     }

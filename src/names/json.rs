@@ -17,17 +17,11 @@ use super::Digest;
 pub struct Json(Arc<str>);
 
 impl Json {
-    /// Parses the text into a tree.
     pub fn value(&self) -> Value {
         // The text was written from a value, so there is no error to pass on.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// Deserializes the value.
-    ///
-    /// # Errors
-    ///
-    /// If the value doesn't match the type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.0)
     }

@@ -18,16 +18,13 @@ use super::{Identifier, InvalidName, Kind, checked_string};
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct ResourceKey {
-    /// The organization that owns the resource.
     pub organization: Identifier,
-    /// The resource's kind.
     pub kind: Kind,
     /// Its identifier or derived domain.
     pub name: SmolStr,
 }
 
 impl ResourceKey {
-    /// The key of a resource that is named by an identifier.
     pub fn new(kind: Kind, organization: &Identifier, name: impl Into<SmolStr>) -> Self {
         Self { organization: organization.clone(), kind, name: name.into() }
     }
@@ -105,14 +102,11 @@ impl TryFrom<String> for ResourceKey {
 #[serde(into = "String", try_from = "String")]
 #[schemars(with = "String")]
 pub struct FleetKey {
-    /// The organization that owns the fleet.
     pub organization: Identifier,
-    /// The fleet's identifier.
     pub fleet: Identifier,
 }
 
 impl FleetKey {
-    /// The fleet's key as a resource.
     pub fn resource(&self) -> ResourceKey {
         ResourceKey::new(Kind::Fleet, &self.organization, self.fleet.as_str())
     }
@@ -178,7 +172,6 @@ pub struct ObjectKey {
     pub namespace: Option<String>,
     /// The object's kind: `KafkaNodePool`.
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// Its group and version as in manifests: `v1`, `kafka.strimzi.io/v1`.
     pub api_version: String,
@@ -244,7 +237,6 @@ impl TryFrom<String> for ObjectKey {
 #[serde(into = "String", try_from = "String")]
 #[schemars(with = "String")]
 pub struct SecretRef {
-    /// The resource that the secret belongs to.
     pub resource: ResourceKey,
     /// The name of the field, without the objects around it: `tls_key`, `kubeconfig`, `credentials`.
     pub field: String,

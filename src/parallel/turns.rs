@@ -48,12 +48,10 @@ impl<P: Ord + Clone, T> Turns<P, T> {
         (self.places, self.more) = (places, more);
     }
 
-    /// Enqueues an item that needs a slot.
     pub fn wait(&mut self, party: P, item: T) {
         self.waiting.entry(party).or_default().push_back(item);
     }
 
-    /// The items of a party that wait.
     pub fn waiting(&self, party: &P) -> impl Iterator<Item = &T> {
         self.waiting.get(party).into_iter().flatten()
     }
@@ -64,12 +62,10 @@ impl<P: Ord + Clone, T> Turns<P, T> {
         self.waiting.retain(|_, items| !items.is_empty());
     }
 
-    /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Drops everything that waits.
     pub fn clear(&mut self) {
         self.waiting.clear();
     }

@@ -9,9 +9,7 @@ use crate::spec::ClusterType;
 
 /// What a cluster type adds to what every cluster has.
 pub struct Driver {
-    /// The network traffic of its pods.
     pub traffic: fn(&ResolvedCluster) -> Traffic,
-    /// What clients need to connect.
     pub clients: fn(&ResolvedCluster) -> Clients,
     pub objects: fn(&ResolvedCluster, &Sizing) -> Vec<Manifest>,
 }
@@ -23,7 +21,6 @@ pub struct Traffic {
     pub client_ports: Vec<u16>,
     /// The port of the metrics endpoint, if there is one.
     pub metrics_port: Option<u16>,
-    /// The labels of the operator's pods.
     pub operator: Vec<(&'static str, String)>,
     pub operator_ports: Vec<u16>,
     /// URLs outside of the Kubernetes cluster that the pods call.
@@ -44,7 +41,6 @@ pub struct Clients {
 /// A listener, as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The name of the listener.
     pub listener: &'static str,
     /// `host:port` of the bootstrap server. It doesn't change when brokers are added or removed.
     pub address: String,
@@ -57,9 +53,7 @@ pub struct Endpoint {
 pub enum Login {
     /// A name and a password, by SCRAM-SHA-512.
     Scram,
-    /// A client certificate.
     Mtls,
-    /// A token of the cluster's identity provider.
     OAuth,
 }
 

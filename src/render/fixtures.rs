@@ -51,7 +51,6 @@ pub fn cluster(overlay: Value) -> ResolvedCluster {
     }
 }
 
-/// Adds the base domain `k.example.com`.
 pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> ResolvedCluster {
     let key = ResourceKey::new(Kind::BaseDomain, &cluster.spec.organization, "k.example.com");
     cluster.domain = Some(ClusterDomain {
@@ -65,7 +64,6 @@ pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> R
     cluster
 }
 
-/// Adds an identity provider, with `overlay` merged into its spec.
 pub fn with_identity_provider(mut cluster: ResolvedCluster, overlay: Value) -> ResolvedCluster {
     let mut document = json!({
         "organization": "acme",
@@ -79,7 +77,6 @@ pub fn with_identity_provider(mut cluster: ResolvedCluster, overlay: Value) -> R
     cluster
 }
 
-/// Adds a bucket of an S3-compatible service.
 pub fn with_tiered_storage(mut cluster: ResolvedCluster) -> ResolvedCluster {
     let key = ResourceKey::new(Kind::CloudAccount, &cluster.spec.organization, "minio");
     let account = json!({

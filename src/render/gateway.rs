@@ -16,11 +16,9 @@ pub const PORT: u16 = 443;
 
 /// The namespace of the Gateway, and of what its controller creates for it.
 pub const NAMESPACE: &str = "streamfleet-gateway";
-/// The name of the Gateway and of its only listener.
 const NAME: &str = "kafka";
 const GROUP: &str = "gateway.networking.k8s.io";
 
-/// The `parentRef` of a TLSRoute.
 pub fn parent() -> Value {
     json!({"group": GROUP, "kind": "Gateway", "namespace": NAMESPACE, "name": NAME, "sectionName": NAME})
 }

@@ -14,7 +14,6 @@ pub const FLEET: &str = "streamfleet.io/fleet";
 pub const TENANT: &str = "streamfleet.io/tenant";
 /// On nodes that are reserved for one cluster, as label and as taint, with the same value as [`TENANT`].
 pub const DEDICATED: &str = "streamfleet.io/dedicated";
-/// The annotation with the id of the cluster.
 pub const ID: &str = "streamfleet.io/id";
 /// The annotation with the cluster's deletion protection, on its Namespace and Kafka only.
 pub const DELETION_PROTECTION: &str = "streamfleet.io/deletion-protection";
@@ -46,7 +45,6 @@ pub fn strimzi_metadata(cluster: &ResolvedCluster, name: impl Into<String>) -> O
     metadata
 }
 
-/// Adds annotations to those that every object has.
 pub fn annotate(mut metadata: ObjectMeta, annotations: BTreeMap<String, String>) -> ObjectMeta {
     metadata.annotations.get_or_insert_default().extend(annotations);
     metadata

@@ -173,7 +173,6 @@ fn outgoing(rules: Vec<NetworkPolicyEgressRule>) -> NetworkPolicySpec {
     NetworkPolicySpec { policy_types: Some(vec!["Egress".to_owned()]), egress: Some(rules), ..none() }
 }
 
-/// The other pods of the namespace.
 fn neighbours() -> NetworkPolicyPeer {
     NetworkPolicyPeer { pod_selector: Some(everything()), ..NetworkPolicyPeer::default() }
 }
@@ -183,7 +182,6 @@ fn named(namespace: &str) -> LabelSelector {
     selector(&[("kubernetes.io/metadata.name", namespace.to_owned())])
 }
 
-/// The empty selector selects everything.
 fn everything() -> LabelSelector {
     LabelSelector::default()
 }

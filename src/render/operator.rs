@@ -9,7 +9,6 @@ use crate::render::{Manifest, Stage, of_fleet};
 
 pub const NAMESPACE: &str = "strimzi-operator";
 
-/// The variable with the namespaces that the operator watches.
 const WATCHED: &str = "STRIMZI_NAMESPACE";
 
 /// The roles that the operator needs in each watched namespace, from Strimzi's documentation on watching all
@@ -17,7 +16,6 @@ const WATCHED: &str = "STRIMZI_NAMESPACE";
 const WATCHING_ROLES: [&str; 3] =
     ["strimzi-cluster-operator-namespaced", "strimzi-cluster-operator-watched", "strimzi-entity-operator"];
 
-/// The cluster-scoped kinds among the operator's manifests.
 const CLUSTER_SCOPED: [&str; 2] = ["ClusterRole", "ClusterRoleBinding"];
 
 /// The objects of the operator that a fleet asks for; empty if the fleet uses an existing operator. Unusable

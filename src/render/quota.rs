@@ -15,7 +15,6 @@ use crate::spec::Operations;
 
 /// Pods beside brokers, controllers and operators: a shell, a job that creates topics.
 const SPARE_PODS: u64 = 10;
-/// The resources of those pods together.
 const SPARE: Resources = Resources { cpu_millis: 1_000, memory_mib: 2_048 };
 /// A Deployment starts the new pod before it stops the old one, so each pod of the operators counts twice.
 /// Brokers and controllers don't: Strimzi deletes the old pod before it starts the new one.

@@ -51,7 +51,6 @@ impl Resources {
         }
     }
 
-    /// The larger of each.
     pub fn max(self, other: Resources) -> Resources {
         Resources {
             cpu_millis: self.cpu_millis.max(other.cpu_millis),
@@ -59,24 +58,20 @@ impl Resources {
         }
     }
 
-    /// As `resources` of a container in one of Strimzi's kinds.
     pub fn to_value(self) -> Value {
         let (cpu, memory) = (millis(self.cpu_millis), mebibytes(self.memory_mib));
         json!({"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}})
     }
 }
 
-/// Millicores as Kubernetes writes them.
 pub fn millis(amount: u64) -> String {
     canonical(amount, 1000, &["m", "", "k", "M"])
 }
 
-/// A count as Kubernetes writes it in a quota.
 pub fn count(amount: u64) -> String {
     canonical(amount, 1000, &["", "k", "M"])
 }
 
-/// MiB as Kubernetes writes them.
 pub fn mebibytes(amount: u64) -> String {
     canonical(amount, 1024, &["Mi", "Gi", "Ti", "Pi"])
 }

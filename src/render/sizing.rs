@@ -14,17 +14,13 @@ pub struct Sizing {
     pub min_insync_replicas: u32,
     pub broker_cpu_millis: u32,
     pub broker_memory_mib: u32,
-    /// The Java heap of a broker, in MiB.
     pub broker_heap_mib: u32,
-    /// The disk of a broker, in GiB.
     pub storage_gib: u32,
     /// The part of that disk that isn't meant for records, in bytes.
     pub reserve_bytes: u64,
     pub controller_cpu_millis: u32,
     pub controller_memory_mib: u32,
-    /// The Java heap of a controller, in MiB.
     pub controller_heap_mib: u32,
-    /// The disk of a controller, in GiB.
     pub controller_storage_gib: u32,
     /// The quota of all producers together on one broker.
     pub ingress_bytes_per_second: u64,

@@ -12,12 +12,10 @@ use super::*;
 use crate::names::{Domain, Kind};
 use crate::spec::{ClusterAccess, DnsProvider, Exposure};
 
-/// By kind and name.
 fn objects(cluster: ResolvedCluster) -> BTreeMap<String, Value> {
     objects_of(&catalog([cluster]))
 }
 
-/// The same for a catalog of one cluster.
 fn objects_of(catalog: &Catalog) -> BTreeMap<String, Value> {
     render(catalog)
         .fleets
@@ -393,7 +391,6 @@ fn any_cluster() -> impl Strategy<Value = ResolvedCluster> {
     )
 }
 
-/// Collects every label and its value.
 fn labels_in(value: &Value, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(fields) => {

@@ -6,9 +6,7 @@ use k8s_openapi::api::core::v1::Secret;
 use crate::catalog::ResolvedCluster;
 use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
 
-/// The key of the certificate chain in the Secret.
 pub const CERTIFICATE: &str = "tls.crt";
-/// The key of the private key in the Secret.
 pub const KEY: &str = "tls.key";
 
 pub fn name(cluster: &ResolvedCluster) -> String {

@@ -28,7 +28,6 @@ impl<'w> FormatFields<'w> for Lines {
     }
 }
 
-/// The content of a log event.
 #[derive(Default)]
 pub(super) struct Entry {
     pub(super) message: String,

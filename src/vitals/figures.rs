@@ -52,9 +52,7 @@ type Counts<T> = BTreeMap<T, u64>;
 
 pub(super) struct Figures {
     started: Timestamp,
-    /// When the source was last read successfully.
     read: Option<Timestamp>,
-    /// When a round was last planned.
     planned: Option<Timestamp>,
     is_unreadable: bool,
     fleets: Counts<Status>,
@@ -67,7 +65,6 @@ pub(super) struct Figures {
     looked: u64,
     /// Executions of fleets, by whether everything succeeded.
     runs: Counts<bool>,
-    /// Steps by verb and success.
     steps: Counts<(Verb, bool)>,
     changes: Counts<Verb>,
     failures: u64,

@@ -104,7 +104,6 @@ mod tests {
 
     use super::*;
 
-    /// Parses a datagram as journald does.
     fn fields(mut bytes: &[u8]) -> Vec<(String, String)> {
         let mut fields = Vec::new();
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {

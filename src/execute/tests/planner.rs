@@ -17,7 +17,6 @@ use crate::problem::Origin;
 use crate::render::{Desired, Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::spec::{InfraType, SourceId};
 
-/// Clusters, each with its fleet and text.
 #[derive(Clone, Default)]
 pub struct Wish {
     pub clusters: BTreeMap<&'static str, (&'static str, &'static str)>,

@@ -3,7 +3,6 @@ use std::time::Instant;
 use super::*;
 use crate::catalog::Approval;
 
-/// Executes a fleet's changes in a turn that is over at once.
 async fn take_turn(place: &Place, wish: &Wish) -> Report {
     let (state, targets, secrets) = (place.state(), place.targets(), wish.secrets());
     let (plan, recorded, _) = place.plan(&state, wish).await;

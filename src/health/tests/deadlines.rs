@@ -2,13 +2,11 @@ use super::*;
 
 const MOMENT: SignedDuration = SignedDuration::from_secs(1);
 
-/// A change of the Kafka object that the operator hasn't finished.
 fn change(lab: &mut Lab) {
     lab.edit("Kafka/orders", "/metadata/generation", json!(2));
     assert_eq!(lab.status(), Status::Updating);
 }
 
-/// Cruise Control moves partitions to added brokers.
 fn rebalance(lab: &mut Lab) {
     lab.objects.get_mut("Kafka/orders").unwrap()["status"]["autoRebalance"] =
         json!({"state": "RebalanceOnScaleUp"});

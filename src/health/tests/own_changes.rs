@@ -20,12 +20,10 @@ impl Lab {
         lab
     }
 
-    /// Starts a change.
     fn changes(&mut self) {
         self.edit("Kafka/orders", "/metadata/generation", json!(2));
     }
 
-    /// Finishes it.
     fn changed(&mut self) {
         self.edit("Kafka/orders", "/status/observedGeneration", json!(2));
     }

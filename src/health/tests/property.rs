@@ -34,7 +34,6 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Collects a pointer to every value in a JSON value.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {

@@ -1,5 +1,3 @@
-//! The exact wording for each cause.
-
 use super::*;
 use crate::names::Digest;
 

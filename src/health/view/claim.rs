@@ -8,13 +8,10 @@ use super::reading::{annotated, deleting, holds, text};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claim {
     pub class: Option<String>,
-    /// As written.
     pub created: Option<String>,
     /// Whether it has no volume yet.
     pub pending: bool,
-    /// As written.
     pub requested: Option<String>,
-    /// As written.
     pub capacity: Option<String>,
     /// Whether the volume has grown and its file system waits for a restart of the pod.
     pub awaits_restart: bool,

@@ -7,12 +7,10 @@ use super::reading::{at, count, items, name, text};
 pub enum Operator {
     #[default]
     Unknown,
-    /// Its Deployment doesn't exist.
     Missing,
     Found {
         /// `namespace/name`.
         name: String,
-        /// The number of pods in its spec.
         wanted: u32,
         ready: u32,
     },
@@ -52,7 +50,6 @@ impl Operator {
         self.trouble().is_some()
     }
 
-    /// Why it is known to do nothing at present, as the end of a sentence.
     pub fn trouble(&self) -> Option<&'static str> {
         match self {
             Self::Missing => Some("isn't installed"),

@@ -7,9 +7,7 @@ use super::reading::text;
 pub struct Event {
     /// When it was last seen, as written: RFC 3339, which sorts as text.
     pub last: String,
-    /// The kind of the object that it is about.
     pub kind: String,
-    /// The name of that object.
     pub name: String,
     pub warning: bool,
     /// One word: `ProvisioningFailed`.

@@ -10,20 +10,15 @@ use super::reading::{annotated, at, conditions, deleting, items, number, text};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kafka {
     pub uid: Option<String>,
-    /// As written.
     pub created: Option<String>,
     pub generation: Option<u64>,
     /// The generation that the operator last finished with, successfully or not.
     pub observed_generation: Option<u64>,
-    /// Whether it has a deletion timestamp.
     pub deleting: bool,
     /// Whether reconciliation is paused by annotation.
     pub paused: bool,
-    /// Whether the operator has written any status.
     pub has_status: bool,
-    /// Whether its spec asks for an entity operator.
     pub entity_operator: bool,
-    /// The version that its brokers run.
     pub version: Option<String>,
     pub metadata_version: Option<String>,
     /// The version of the operator that last succeeded; `None` before the first success and while the cluster
@@ -37,7 +32,6 @@ pub struct Kafka {
     pub rebalancing: bool,
 }
 
-/// A listener in the status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
     pub name: String,

@@ -9,7 +9,6 @@ pub struct NodePool {
     pub generation: Option<u64>,
     /// The generation that the operator last took up. Written before any pod is restarted.
     pub observed_generation: Option<u64>,
-    /// The number of nodes in its spec.
     pub replicas: Option<u32>,
     /// The number of nodes that the operator works towards; more than `replicas` while a scale-down is
     /// refused.

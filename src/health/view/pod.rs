@@ -15,7 +15,6 @@ pub struct Pod {
     pub helper: bool,
     /// Whether it is ready and not terminating.
     pub ready: bool,
-    /// Whether it has a deletion timestamp.
     pub deleting: bool,
     /// As written: RFC 3339 to the second, which sorts as text.
     pub created: Option<String>,
@@ -33,7 +32,6 @@ pub struct Container {
     pub restarts: u32,
     /// Why it doesn't run yet, one word.
     pub waiting: Option<String>,
-    /// The same in Kubernetes' words.
     pub waiting_message: Option<String>,
     /// Its current exit, or else its last one.
     pub ended: Option<Exit>,

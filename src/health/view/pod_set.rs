@@ -20,7 +20,6 @@ pub struct PodSet {
 pub struct Counts {
     /// Pods that it wants or still has.
     pub pods: u32,
-    /// Pods that are ready.
     pub ready: u32,
     /// Pods of the present revision.
     pub current: u32,

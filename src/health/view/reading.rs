@@ -7,9 +7,7 @@ use serde_json::Value;
 pub struct OperatorCondition {
     /// `Ready`, `NotReady`, `Warning`, `ReconciliationPaused`, …
     pub kind: String,
-    /// Whether its status is true.
     pub holds: bool,
-    /// One word.
     pub reason: String,
     pub message: String,
     /// When the operator wrote it, as written. Distinguishes two equal verdicts.
@@ -35,7 +33,6 @@ pub(in crate::health) fn count(value: &Value, path: &[&str]) -> Option<u32> {
     number::<u16>(value, path).map(u32::from)
 }
 
-/// The items of the list at a path; none if there is no list.
 pub(in crate::health) fn items<'a>(
     value: &'a Value,
     path: &[&str],
@@ -59,7 +56,6 @@ pub(in crate::health) fn deleting(object: &Value) -> bool {
     at(object, &["metadata", "deletionTimestamp"]).is_some()
 }
 
-/// In the order they are written.
 pub(in crate::health) fn conditions(object: &Value) -> Vec<OperatorCondition> {
     let word = |value: &Value, key| text(value, &[key]).unwrap_or_default();
     items(object, &["status", "conditions"])

@@ -8,7 +8,6 @@ use super::reading::conditions;
 pub struct User {
     /// Whether its credentials exist.
     pub ready: bool,
-    /// Why the operator failed to create them.
     pub failure: Option<OperatorCondition>,
 }
 

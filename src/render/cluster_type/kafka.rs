@@ -28,7 +28,6 @@ const METRICS_PORT: u16 = 9404;
 /// agent beside each broker (8443).
 const OPERATOR_PORTS: [u16; 3] = [9090, 9091, 8443];
 
-/// The parts of a cluster that the renderers here read.
 struct Context<'a> {
     cluster: &'a ResolvedCluster,
     sizing: &'a Sizing,

@@ -8,9 +8,7 @@ use crate::render::cluster_type::{Clients, Endpoint, Login, ServerTrust};
 use crate::render::{gateway, hosts};
 use crate::spec::{Authentication, Exposure};
 
-/// The listener for clients inside of Kubernetes.
 pub const INTERNAL: &str = "tls";
-/// The listener for clients outside of Kubernetes.
 pub const EXTERNAL: &str = "external";
 pub const ADMIN: &str = "admin";
 

@@ -13,7 +13,6 @@
 
 use std::fmt::Write;
 
-/// An option of a login module: name and value.
 pub type JaasOption = (&'static str, String);
 
 /// A login module with its options, as the value of `sasl.jaas.config`, on one line.

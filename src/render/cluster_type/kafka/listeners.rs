@@ -9,9 +9,7 @@ use crate::render::cluster_type::Login;
 use crate::render::{gateway, hosts, tls_secret};
 use crate::spec::Exposure;
 
-/// For clients inside of Kubernetes.
 pub const INTERNAL_PORT: u16 = 9093;
-/// For clients outside of Kubernetes.
 pub const EXTERNAL_PORT: u16 = 9094;
 pub const ADMIN_PORT: u16 = 9095;
 /// The most administrator connections per broker: enough for people and tools, too few to be misused by
@@ -95,7 +93,6 @@ fn admin(context: &Context) -> Value {
     listener
 }
 
-/// The connection limits per broker on a listener.
 fn limits(context: &Context) -> Map<String, Value> {
     object([
         ("maxConnections", json!(context.sizing.connections)),

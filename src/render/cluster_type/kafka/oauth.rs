@@ -13,13 +13,11 @@ use crate::spec::IdentityProvider;
 
 /// The folder of the CA certificates for the identity provider.
 const CA_FOLDER: &str = "/mnt/oauth-ca";
-/// The file with them, in the ConfigMap and in the folder.
 const CA_FILE: &str = "ca.crt";
 /// The default claim with the user's name: the subject, which every token has.
 const USERNAME_CLAIM: &str = "sub";
 /// The claim with the client's name, for tokens without a user.
 const CLIENT_CLAIM: &str = "client_id";
-/// The default path of the groups.
 const GROUPS_CLAIM: &str = "$.groups";
 /// Matches names that no KafkaUser can have, also with the prefix `CN=` of certificate logins: everything but
 /// dot-separated labels of lowercase letters, digits and dashes.
@@ -137,7 +135,6 @@ fn json_path(claim: &str) -> String {
     format!("@['{}']", claim.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// The ConfigMap with the CA certificates for the identity provider.
 pub fn trusted_certificates(context: &Context) -> Option<Manifest> {
     let map = ConfigMap {
         metadata: labels::metadata(context.cluster, ca_name(context)),

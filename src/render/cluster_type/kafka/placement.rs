@@ -15,10 +15,8 @@ const HOST: &str = "kubernetes.io/hostname";
 /// start.
 const SHUTDOWN_SECONDS: u32 = 120;
 
-/// A volume of broker pods.
 pub struct Mount {
     pub name: &'static str,
-    /// As in a pod template.
     pub source: (&'static str, Value),
     /// Strimzi allows only `/mnt` and below.
     pub path: &'static str,
@@ -91,7 +89,6 @@ fn spread(context: &Context, pool: &str, pods: u32) -> Value {
     zones.into_iter().chain([constraint(HOST, "ScheduleAnyway", None)]).collect()
 }
 
-/// Where a pod may run, by tenancy mode.
 fn affinity(context: &Context, is_broker: bool) -> Option<Value> {
     let tenant = &context.cluster.namespace;
     match context.tenancy() {

@@ -17,14 +17,11 @@ use crate::spec::CloudProvider;
 const CLASS_PATH: &str = "/opt/kafka/plugins/tiered-storage/*";
 /// The mount path of a separate plugin image.
 const PLUGIN: &str = "/mnt/tiered-storage-plugin";
-/// The folder of the credentials.
 const FOLDER: &str = "/mnt/tiered-storage";
-/// The file with the credentials, in the Secret and in the folder.
 const FILE: &str = "credentials";
 /// The size of the pieces in which segments are read back: 4 MiB, as in the plugin's own example.
 const CHUNK_BYTES: u32 = 4 << 20;
 
-/// The `tieredStorage` of a Kafka.
 pub fn tiered_storage(context: &Context) -> Option<Value> {
     storage(context).map(|storage| {
         json!({
@@ -114,7 +111,6 @@ pub fn mounts(context: &Context) -> impl Iterator<Item = Mount> {
     credentials.into_iter().chain(plugin)
 }
 
-/// The variable with the path of the credentials.
 pub fn env(context: &Context) -> Option<Value> {
     storage(context)
         .map(|_| json!([{"name": "AWS_SHARED_CREDENTIALS_FILE", "value": format!("{FOLDER}/{FILE}")}]))
