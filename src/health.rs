@@ -5,7 +5,7 @@
 //! pod is gone and the operator is down, while a broker crashes again and again, and while the controllers
 //! have lost their quorum. So health is judged from pods, progress from generations and pod sets, and the
 //! cause of trouble from pods, claims and events. Nothing here reads a clock: [`judge`] takes the time and a
-//! [`Memory`] of how long each sign has lasted, and returns the next one.
+//! `HealthMemory` of how long each sign has lasted, and returns the next one.
 
 mod authorities;
 mod conditions;
@@ -75,7 +75,7 @@ pub struct Judgement {
 
 /// Judges a cluster.
 ///
-/// `before` is what the last judgement returned, or [`Memory::default`]; it is needed to debounce. Call this
+/// `before` is what the last judgement returned, or an empty one; it is needed to debounce. Call this
 /// after every observed change, and every few seconds in between, since deadlines pass while nothing changes.
 pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (Judgement, Memory) {
     let mut memory = before.of_the_same_cluster(seen);

@@ -75,20 +75,9 @@ impl fmt::Display for Failure {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
-    Fleet {
-        fleet: &'a FleetKey,
-        steps: usize,
-    },
-    Step {
-        fleet: &'a FleetKey,
-        resource: &'a ResourceKey,
-        verb: Verb,
-        object: &'a ObjectKey,
-    },
-    StepEnded {
-        verb: Verb,
-        done: bool,
-    },
+    Fleet { fleet: &'a FleetKey, steps: usize },
+    Step { fleet: &'a FleetKey, resource: &'a ResourceKey, verb: Verb, object: &'a ObjectKey },
+    StepEnded { verb: Verb, done: bool },
     Done(&'a Done),
     Failed(&'a Failure),
 }

@@ -65,7 +65,7 @@ pub struct Left {
 
 impl Seen {
     /// Builds the views of the objects that belong to a cluster, given in any order. Pods and storage classes
-    /// count as unknown until [`Seen::watching_pods`] and [`Seen::knowing_storage_classes`] are called.
+    /// count as unknown until `watching_pods` and `knowing_storage_classes` are called.
     pub fn of(
         namespace: &str,
         cluster: &str,

@@ -53,7 +53,7 @@ pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> BTreeMa
 }
 
 /// The annotations of a TLSRoute. With `--source=gateway-tlsroute`, external-dns reads the host from the spec
-/// without being asked, so it has to be told to ignore the route if the DNS records are managed elsewhere.
+/// without being asked, so an annotation makes it ignore the route if the DNS records are managed elsewhere.
 pub fn route_annotations(domain: &ClusterDomain) -> Option<BTreeMap<String, String>> {
     match domain.dns_provider {
         DnsProvider::ExternalDns => None,

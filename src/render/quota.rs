@@ -29,10 +29,10 @@ const LEAVING: u64 = 2;
 ///
 /// | limit | sum of |
 /// |---|---|
-/// | `requests.cpu`, `requests.memory`, `limits.memory` | brokers twice (see `LEAVING`), controllers, the operators' pods twice (see `SURGE`), spare |
+/// | `requests.cpu`, `*.memory` | brokers twice (`LEAVING`), controllers, the operators' pods twice (`SURGE`), spare |
 /// | `pods` | the same pods, counted |
 /// | `persistentvolumeclaims` | one per broker, twice, and one per controller |
-/// | `services.loadbalancers` | one per broker, twice, and one for the bootstrap address; 0 without load balancers |
+/// | `services.loadbalancers` | one per broker, twice, and one for the bootstrap address, if any |
 ///
 /// `requests.storage` is not limited: claims of removed brokers stay and would keep other volumes from
 /// growing.
