@@ -161,7 +161,7 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 
     /// Executes the steps of one stage. A folder waits for the disk twice, no matter how many steps there
-    /// are: once when all files are written beside their destination, and once when all are renamed. Only
+    /// are: once when all files are written beside their destination, and once when all are in place. Only
     /// then is anything recorded as done.
     async fn take_batch(&mut self, session: &mut Session, first: usize, steps: &[(&'a Change, &'a Step)]) {
         let whole = steps.iter().filter(|(change, _)| !self.broken.contains(&change.resource));

@@ -19,7 +19,7 @@ use super::{DEADLINE, DEBOUNCE, GAP, SETTLE, Wanted};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// The UID of the Kafka object. A recreated object starts with an empty memory.
+    /// The UID of the Kafka object. A recreated object starts with a new memory.
     uid: Option<String>,
     /// When the operator first succeeded. The status field that says so is absent while the cluster is
     /// paused.
