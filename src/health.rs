@@ -1,10 +1,11 @@
-//! Our own judgement of how a cluster is, from what is wanted, what is seen, and what was seen before.
+//! Our own judgement of a cluster's health, from what was applied, what is observed now, and what was
+//! observed before.
 //!
-//! Strimzi's `Ready` says that the operator's last look ended well. It stays true while every pod is gone and the
-//! operator is down, while a broker crashes again and again, and while the controllers have lost their quorum. So what
-//! counts here is pods; generations and pod sets tell progress; and the cause of trouble is read from pods, claims and
-//! events. Nothing here reads a clock: [`judge`] is given the time and a [`Memory`] of what lasts since when, and gives
-//! it back.
+//! Strimzi's `Ready` only says that the operator's last reconciliation succeeded. It stays true while every
+//! pod is gone and the operator is down, while a broker crashes again and again, and while the controllers
+//! have lost their quorum. So health is judged from pods, progress from generations and pod sets, and the
+//! cause of trouble from pods, claims and events. Nothing here reads a clock: [`judge`] takes the time and a
+//! `HealthMemory` of how long each sign has lasted, and returns the next one.
 
 mod authorities;
 mod conditions;
@@ -37,48 +38,45 @@ pub use progress::Progress;
 pub use view::Seen;
 pub use wanted::{Wanted, WantedPool};
 
-/// How long trouble must last before a person is told. Pod sets' counts drop to 0 and return in the same second, and a
-/// killed pod is replaced in one; a person can't act faster than this anyway.
+/// How long trouble must last before it is reported. A pod set's counts drop to 0 and return within the same
+/// second, and a killed pod is replaced within one. People can't react faster than this anyway.
 pub const DEBOUNCE: SignedDuration = SignedDuration::from_secs(10);
 
-/// After how long without a look what is seen for the first time is taken for lasting. Whoever looks now and then, as a
-/// person at a terminal does, wants to know how it is, and not to look again.
+/// After a gap of this length between two judgements, trouble that is seen for the first time is reported at
+/// once instead of being debounced. A command that is run now and then should give the answer without being
+/// run twice.
 pub const GAP: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long all must be still before a change counts as done whose end the operator doesn't announce: it may restart
-/// more pods. The longest pause between two restarts of one change that was recorded is 26 s.
+/// How long everything must be quiet before a change counts as finished when the operator doesn't announce
+/// its end, since it may restart more pods. The longest recorded pause between two restarts of one change is
+/// 26 s.
 pub const SETTLE: SignedDuration = SignedDuration::from_secs(30);
 
-/// How long nothing may move, or one pod may stay away, before that isn't patience any more: the 300 s for which the
-/// operator waits for a pod (`STRIMZI_OPERATION_TIMEOUT_MS`) and sees nothing else, its periodic look every 120 s
-/// (`STRIMZI_FULL_RECONCILIATION_INTERVAL_MS`), and 60 s in which pods start.
+/// How long nothing may move, or one pod may be away, before it counts as trouble: the 300 s for which the
+/// operator waits for a pod and ignores everything else (`STRIMZI_OPERATION_TIMEOUT_MS`), the 120 s between
+/// its periodic reconciliations (`STRIMZI_FULL_RECONCILIATION_INTERVAL_MS`), and 60 s for pods to start.
 pub const DEADLINE: SignedDuration = SignedDuration::from_secs(300 + 120 + 60);
 
-/// How a cluster is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The word, the reason, what else to know, and since when.
     pub status: ResourceStatus,
-    /// What is still under way.
     pub in_progress: Vec<Progress>,
-    /// What the operator will destroy by itself.
     pub pending_destructions: Vec<PendingDestruction>,
-    /// What to hand on: the last known values, which a failed look of the operator doesn't take away.
+    /// The last known values; a failed reconciliation of the operator doesn't clear them.
     pub outputs: Outputs,
-    /// The pod that no node takes, and why, once that has lasted.
+    /// A pod that fits no node, and why. Set once that has lasted for [`DEBOUNCE`].
     pub unschedulable: Option<String>,
-    /// Whether it was to be deleted and nothing is left that would still go.
+    /// The cluster is to be deleted, and no object is left that would still be deleted.
     pub gone: bool,
-    /// Whether trouble that it has doesn't come from the certificates that it shows to clients; none where nothing is known of
-    /// that, as after the state was lost.
+    /// Whether the certificates of the listeners are ruled out as the cause of trouble. `None` if unknown,
+    /// for example after the state was lost.
     pub clear_certificates: Option<bool>,
 }
 
 /// Judges a cluster.
 ///
-/// `before` is what the last judgement gave back, or [`Memory::default`]; with it, what lasts only for a moment isn't
-/// told. Call it after each change that is seen, and every few seconds in between, since deadlines pass while nothing
-/// changes.
+/// `before` is what the last judgement returned, or an empty one; it is needed to debounce. Call this
+/// after every observed change, and every few seconds in between, since deadlines pass while nothing changes.
 pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (Judgement, Memory) {
     let mut memory = before.of_the_same_cluster(seen);
     memory.hear(seen, now);
@@ -101,7 +99,7 @@ pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (
         now,
     };
     let decision = state::decide(&facts);
-    // A word that is only kept until trouble has lasted proves nothing.
+    // A status that was only carried over until trouble has lasted proves nothing.
     let is_well = decision.status == crate::catalog::Status::Healthy && pods.is_complete();
     let clear_certificates = memory.clear_certificates(wanted, is_well);
     memory.note_wanted(wanted);

@@ -1,8 +1,8 @@
 //! Streamfleet keeps Kafka fleets on Kubernetes equal to a tree of YAML files.
 //!
-//! Data flows one way: a source gives a [`spec::Snapshot`], which is read into documents, resolved into a catalog,
-//! rendered into manifests, compared with what is recorded and observed into a plan, and executed. Everything
-//! between the snapshot and the plan is pure. `ARCHITECTURE.md` is the map.
+//! Data flows one way: a source gives a [`spec::Snapshot`], which is read into documents, resolved into a
+//! catalog, rendered into manifests, compared with what is recorded and observed into a plan, and executed.
+//! Everything between the snapshot and the plan is pure. `ARCHITECTURE.md` is the map.
 
 #![warn(unused, clippy::all)]
 #![deny(unsafe_code)]
@@ -19,7 +19,7 @@ pub mod problem;
 pub mod render;
 pub mod spec;
 
-// Effects. They use the core and never each other, save `execute`.
+// Effects. They use the core but not each other, except for `execute`.
 #[allow(clippy::disallowed_methods, reason = "walks a plan over targets and state, which touch the disk")]
 pub mod execute;
 #[allow(
@@ -34,7 +34,8 @@ pub mod state;
 #[allow(clippy::disallowed_methods, reason = "reads and writes what fleets consist of")]
 pub mod target;
 
-// The shell: it uses all, `daemon` uses the rest of it, and `cli` all.
+// The shell. It uses everything above; `daemon` uses the modules of the shell before it, and `cli` all of
+// them.
 #[allow(clippy::disallowed_methods, reason = "it has a socket, and callers have deadlines")]
 pub mod api;
 #[allow(clippy::disallowed_methods, reason = "it is where files, the environment and the clock come in")]

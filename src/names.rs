@@ -1,4 +1,4 @@
-//! Identifiers as types that cannot be wrong: whoever holds one need not check it again.
+//! Identifiers as types that are valid by construction, so they need no second check.
 
 mod digest;
 mod json;
@@ -21,21 +21,18 @@ pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
 pub use line::{is_deceptive, one_line};
 pub use quantity::{QUANTITY_SUFFIXES, quantity};
 
-/// A name that its text is not fit to be, and what it would have to be instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}")]
 pub struct InvalidName {
-    /// The text as it was given.
     pub text: String,
-    /// What a fitting text looks like, with its article, for a sentence.
+    /// A description of a valid text, with an article, for a sentence.
     pub expected: &'static str,
 }
 
-/// Implements the conversions that every checked string type shares.
+/// Implements the conversions that all checked string types share.
 macro_rules! checked_string {
     ($name:ident) => {
         impl $name {
-            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -77,15 +74,15 @@ use checked_string;
 pub struct Identifier(SmolStr);
 
 impl Identifier {
-    /// The longest identifier, in characters. Two of them and our prefix nearly fill the 63 characters that
-    /// Kubernetes allows a namespace.
+    /// In characters. Two identifiers and our prefix nearly fill the 63 characters that Kubernetes allows for
+    /// a namespace.
     pub const MAX_LENGTH: usize = 32;
-    /// What an identifier looks like, for messages.
     pub const EXPECTED: &'static str = "an identifier: lower-case letters, digits and single hyphens, \
          starting with a letter, at most 32 characters";
     /// The identifier of the organization that always exists and administers the others.
     pub const ROOT: &'static str = "root";
-    /// The same rule as a regular expression; a hyphen is followed by a letter or digit, so there is no `--`.
+    /// The same rule as a regular expression. A hyphen is followed by a letter or digit, so `--` doesn't
+    /// match.
     pub const PATTERN: &'static str = "^[a-z](-?[a-z0-9])*$";
 }
 
@@ -125,23 +122,23 @@ impl JsonSchema for Identifier {
 pub struct Domain(Arc<str>);
 
 impl Domain {
-    /// The longest domain, in characters (RFC 1035, section 2.3.4, without the root's dot).
+    /// In characters (RFC 1035, section 2.3.4, without the root's dot).
     pub const MAX_LENGTH: usize = 253;
-    /// The longest label, in characters (RFC 1035, section 2.3.4).
+    /// In characters (RFC 1035, section 2.3.4).
     pub const MAX_LABEL: usize = 63;
-    /// What a domain looks like, for messages.
     pub const EXPECTED: &'static str = "a domain: at least two labels of letters, digits and hyphens, \
          separated by dots, each at most 63 characters, at most 253 in all";
-    /// The same rule as a regular expression, but for the length of the whole.
+    /// The same rule as a regular expression, without the limit on the total length.
     pub const PATTERN: &'static str =
         "^[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)+$";
 
-    /// Whether `self` is `other` or lies below it.
+    /// Whether `self` is `other` or a subdomain of it.
     pub fn is_within(&self, other: &Domain) -> bool {
         self == other || self.0.strip_suffix(other.as_str()).is_some_and(|rest| rest.ends_with('.'))
     }
 
-    /// Whether strangers may register names directly below it, as below `co.uk`, by the list at publicsuffix.org.
+    /// Whether anyone may register names directly below it, as below `co.uk`, by the list at
+    /// publicsuffix.org.
     pub fn is_public_suffix(&self) -> bool {
         psl::suffix_str(self.as_str()) == Some(self.as_str())
     }
@@ -188,7 +185,7 @@ pub enum Kind {
     Organization,
     /// A base domain with its certificate.
     BaseDomain,
-    /// How clients of a cluster prove who they are.
+    /// How clients of a cluster prove their identity.
     IdentityProvider,
     /// Access to a cloud's storage or DNS.
     CloudAccount,
@@ -199,7 +196,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order in which their resources are built: what others refer to comes first.
+    /// Every kind, in the order in which resources are built: kinds that others refer to come first.
     pub const ALL: [Kind; 6] = [
         Kind::Organization,
         Kind::BaseDomain,
@@ -209,7 +206,7 @@ impl Kind {
         Kind::Cluster,
     ];
 
-    /// The kind as documents spell it.
+    /// As in documents.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Organization => "Organization",
@@ -221,7 +218,7 @@ impl Kind {
         }
     }
 
-    /// The kind in a sentence: `base domain`.
+    /// In a sentence: `base domain`.
     pub fn noun(self) -> &'static str {
         match self {
             Kind::Organization => "organization",
@@ -233,7 +230,7 @@ impl Kind {
         }
     }
 
-    /// The kind in a path or on the command line, in the plural: `base-domains`.
+    /// In a path or on the command line, plural: `base-domains`.
     pub fn plural(self) -> &'static str {
         match self {
             Kind::Organization => "organizations",
@@ -245,13 +242,13 @@ impl Kind {
         }
     }
 
-    /// The kind in a path or on the command line: `base-domain`.
+    /// In a path or on the command line, singular: `base-domain`.
     pub fn singular(self) -> &'static str {
         let plural = self.plural();
         plural.strip_suffix('s').unwrap_or(plural)
     }
 
-    /// The kind that a person means by `cluster`, `clusters` or `Cluster`.
+    /// Parses `cluster`, `clusters` or `Cluster`.
     pub fn meant_by(word: &str) -> Option<Kind> {
         let meant = |kind: &Kind| {
             [kind.singular(), kind.plural(), kind.as_str()].iter().any(|name| name.eq_ignore_ascii_case(word))
@@ -278,8 +275,9 @@ impl FromStr for Kind {
 
 /// The namespace of a cluster: `kafka-<organization>--<cluster>`.
 ///
-/// Kubernetes allows 63 characters. A longer name is cut and ends in eight characters of its hash, so that
-/// it stays unique and never changes. The `--` keeps names of two clusters apart, since no identifier has one.
+/// Kubernetes allows 63 characters. A longer name is cut and ends in eight characters of its hash, so it
+/// stays unique and never changes. The `--` separates the two parts unambiguously, since no identifier
+/// contains it.
 pub fn namespace(organization: &Identifier, cluster: &Identifier) -> String {
     const MAX: usize = 63;
     let full = format!("kafka-{organization}--{cluster}");

@@ -1,4 +1,4 @@
-//! Work on several processors at once, with results that don't depend on how many there are, and locks for what threads share.
+//! Parallel work with results that don't depend on the number of processors, and locks.
 
 pub mod turns;
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Does the same for every item, and gives the results in the order of the items.
+/// Maps every item on several threads. The results are in the order of the items.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     if threads < 2 {
@@ -37,7 +37,8 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Takes a lock, though a thread died that held it: for what is only ever changed as a whole, or does no harm half changed.
+/// Locks a mutex even if a thread panicked while holding it. Only for values that are changed in one step, or
+/// that are harmless when half changed.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! A mistake that a person made, where it stands, and what to do about it.
+//! A user's mistake, with its position and a remedy.
 //!
-//! A [`Problem`] is a value: reading, resolving and planning collect all of them and none stops at the first.
-//! It carries the lines it quotes, so that it can be printed far from the file, and those lines are redacted
-//! before they get here.
+//! A [`Problem`] is a value: reading, resolving and planning collect all of them and don't stop at the first.
+//! It carries the lines that it quotes, so it can be printed without the file. These lines are already
+//! redacted.
 
 mod plain;
 mod render;
@@ -17,17 +17,17 @@ use crate::names::SpecPath;
 pub use plain::{cut, plain};
 pub use render::render;
 
-/// How much a problem stops.
+/// How severe a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// What it concerns is left as it is until the problem is mended.
+    /// The resource stays as it is until the problem is fixed.
     Error,
-    /// Worth knowing; nothing is stopped.
+    /// Informative; nothing is stopped.
     Warning,
 }
 
-/// Where a document or a field stands.
+/// The position of a document or a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// The file, inside the spec tree.
@@ -43,7 +43,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A place in a file with the text that stands there.
+/// A position in a file with the text of its line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Location {
     /// The file, inside the spec tree.
@@ -52,32 +52,29 @@ pub struct Location {
     pub line: u32,
     /// The column in characters, counted from 1; 0 when the problem concerns the file as a whole.
     pub column: u32,
-    /// How many characters of the line are meant; at least 1 where there is a line.
+    /// The number of highlighted characters; at least 1 if there is a line.
     pub width: u32,
-    /// The line itself, redacted and at most [`Location::MAX_QUOTED`] characters of it.
+    /// The line itself, redacted and cut to [`Location::MAX_QUOTED`] characters.
     pub text: String,
 }
 
 impl Location {
-    /// The longest line that is quoted, in characters. A longer one is cut, so that a file with one huge line
-    /// gives a readable message.
+    /// The longest line that is quoted, in characters. Keeps messages readable for files with one huge line.
     pub const MAX_QUOTED: usize = 160;
 
-    /// A location that means a whole file.
     pub fn file(path: SpecPath) -> Self {
         Self { path, line: 0, column: 0, width: 0, text: String::new() }
     }
 
-    /// The place without its text.
     pub fn origin(&self) -> Origin {
         Origin { path: self.path.clone(), line: self.line.max(1) }
     }
 }
 
-/// One mistake, with all that a person needs to mend it.
+/// A mistake, with everything that is needed to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// Where it stands; none where no file is at fault.
+    /// Its position; none if no file is at fault.
     pub location: Option<Location>,
     /// Whether it stops anything.
     pub severity: Severity,
@@ -87,14 +84,13 @@ pub struct Problem {
     pub message: String,
     /// A few words under the underlined text; may be empty.
     pub label: String,
-    /// Other places that belong to it, each with a few words: `first defined here`.
+    /// Other relevant positions, each with a few words: `first defined here`.
     pub related: Vec<(Location, String)>,
-    /// What to do next.
+    /// The remedy.
     pub hint: Option<String>,
 }
 
 impl Problem {
-    /// An error that is not yet placed.
     pub fn error(code: &str, message: impl Into<String>) -> Self {
         Self {
             location: None,
@@ -107,31 +103,27 @@ impl Problem {
         }
     }
 
-    /// A warning that is not yet placed.
     pub fn warning(code: &str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, message) }
     }
 
-    /// Places the problem, with a few words for the underline.
+    /// Sets the location, with a few words for the underline.
     pub fn at(mut self, location: Location, label: impl Into<String>) -> Self {
         self.location = Some(location);
         self.label = label.into();
         self
     }
 
-    /// Adds a second place.
     pub fn related(mut self, location: Location, label: impl Into<String>) -> Self {
         self.related.push((location, label.into()));
         self
     }
 
-    /// Adds what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Whether it stops anything.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

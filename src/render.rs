@@ -1,7 +1,7 @@
-//! From the catalog to Kubernetes manifests, the same to the byte for the same catalog.
+//! Turns the catalog into Kubernetes manifests. The same catalog gives the same bytes.
 //!
-//! One file a Kubernetes concern; what is particular to a kind of cluster lies in `cluster_type/<type>.rs`. No body
-//! has a null, a status, or a secret's value.
+//! One file per Kubernetes concern; whatever is specific to a cluster type is in `cluster_type/<type>.rs`. No
+//! body contains a null, a status, or the value of a secret.
 
 mod cluster_type;
 mod gateway;
@@ -40,25 +40,22 @@ pub use operator::NAMESPACE as OPERATOR_NAMESPACE;
 pub use resources::Resources;
 use sizing::Sizing;
 
-/// Renders every cluster of the catalog. Each fleet is a key of the result, also one without clusters.
+/// Renders every cluster of the catalog. Every fleet is a key of the result, even without clusters.
 ///
-/// Rendering can't fail: what can't be rendered faithfully is refused when the catalog is made.
+/// Rendering can't fail: resolving the catalog refuses everything that can't be rendered faithfully.
 pub fn render(catalog: &Catalog) -> Desired {
     let renderer = Renderer::new(catalog);
     let fleets = renderer.clusters.keys().filter_map(|key| Some(((*key).clone(), renderer.fleet(key)?)));
     Desired { fleets: fleets.collect() }
 }
 
-/// Renders fleet by fleet.
 pub struct Renderer<'a> {
     config: &'a Config,
     fleets: &'a BTreeMap<FleetKey, ResolvedFleet>,
-    /// The clusters of each fleet.
     clusters: BTreeMap<&'a FleetKey, Vec<&'a ResolvedCluster>>,
 }
 
 impl<'a> Renderer<'a> {
-    /// Finds the clusters of each fleet.
     pub fn new(catalog: &'a Catalog) -> Self {
         let mut clusters: BTreeMap<&FleetKey, Vec<_>> =
             catalog.fleets.keys().map(|key| (key, Vec::new())).collect();
@@ -68,10 +65,10 @@ impl<'a> Renderer<'a> {
         Self { config: &catalog.config, fleets: &catalog.fleets, clusters }
     }
 
-    /// The digest of everything that [`Renderer::fleet`] looks at for a fleet: as long as it is the same in one process, so
-    /// are the objects. It says nothing to another build of this software.
+    /// The digest of everything that [`Renderer::fleet`] reads for a fleet. Within one process, the same
+    /// digest means the same objects. It isn't comparable between builds.
     pub fn inputs(&self, fleet: &FleetKey) -> Digest {
-        // What is written for debugging is all there is but for the values of secrets, which no object has.
+        // The debug output contains everything except for the values of secrets, which no object contains.
         let own = self.fleets.get(fleet).map(|fleet| {
             let config = &fleet.spec.advanced_config;
             (&config.components, config.exposure, &config.gateway, &fleet.domain)
@@ -79,7 +76,7 @@ impl<'a> Renderer<'a> {
         Digest::of(format!("{:?}", (self.config, own, self.clusters.get(fleet))))
     }
 
-    /// Every object that a fleet should hold; none for a fleet that should not exist.
+    /// Every object of a fleet; `None` for a fleet that should not exist.
     pub fn fleet(&self, fleet: &FleetKey) -> Option<Objects> {
         let clusters = self.clusters.get(fleet)?.iter();
         let own = self.fleets.get(fleet).map(|fleet| {
@@ -92,7 +89,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// Every object of one cluster; none for one that should not exist.
+/// Every object of one cluster; `None` for a cluster that should not exist.
 pub fn cluster(catalog: &Catalog, key: &ResourceKey) -> Option<Objects> {
     let cluster = catalog.clusters.get(key)?;
     let objects = objects(cluster, &catalog.config);
@@ -104,12 +101,10 @@ fn objects<'a>(cluster: &'a ResolvedCluster, config: &'a Config) -> impl Iterato
     objects.filter(|manifest| is_written(manifest, cluster, &config.secrets))
 }
 
-/// What clients of a cluster have to know: where they find it, and what they log in with.
 pub fn clients(cluster: &ResolvedCluster) -> Clients {
     (cluster_type::driver(cluster.spec.cluster_type).clients)(cluster)
 }
 
-/// All objects of one cluster.
 fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
     let sizing = Sizing::of(cluster, &config.units);
     let driver = cluster_type::driver(cluster.spec.cluster_type);
@@ -124,28 +119,26 @@ fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
     objects
 }
 
-/// Whether an object goes to the cluster's target at all: the installation may keep secrets out of folders.
+/// Whether an object is written to the cluster's target. The settings may keep secrets out of folders.
 fn is_written(manifest: &Manifest, cluster: &ResolvedCluster, secrets: &SecretsConfig) -> bool {
     let into_folder = cluster.fleet_spec.infra_type == InfraType::Directory;
     !(into_folder && !secrets.write_to_output && SecretSlot::all_in(&manifest.body).next().is_some())
 }
 
-/// The objects of one fleet.
 pub type Objects = BTreeMap<ObjectKey, Manifest>;
 
-/// Every object that should exist, by fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Desired {
-    /// The objects of each fleet. A fleet without objects is there too.
+    /// Fleets without objects are included.
     pub fleets: BTreeMap<FleetKey, Objects>,
 }
 
 /// One object as it should be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
-    /// What it is.
+    /// The key of the object.
     pub key: ObjectKey,
-    /// The resource that it is made for.
+    /// The resource that the object belongs to.
     pub owner: ResourceKey,
     /// When it is applied, relative to the others.
     pub stage: Stage,
@@ -153,29 +146,27 @@ pub struct Manifest {
     pub body: Json,
 }
 
-/// The order in which objects are applied. Deletion goes the other way round.
+/// The order in which objects are applied. Deletion runs in reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Namespaces, which everything else is in, and definitions of what else there can be.
+    /// Namespaces, which contain everything else, and custom resource definitions.
     Namespace,
     /// Configuration, secrets, quotas and policies.
     Configuration,
     /// Operators.
     Operator,
-    /// What operators act on.
+    /// Custom resources that operators act on.
     Custom,
 }
 
-/// Stands in a manifest where a secret's bytes will be. The executor puts them there, base64 as Kubernetes has it, and
-/// refuses when the fingerprint is no longer that of the value.
+/// A placeholder for a secret in a manifest. The executor replaces it with the secret's bytes, in base64 as
+/// Kubernetes expects, and refuses to if the value no longer has this fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretSlot {
-    /// Which secret.
     pub reference: SecretRef,
-    /// How its value becomes the bytes.
     pub encoding: SecretEncoding,
-    /// The trace of the value that was planned.
+    /// The keyed fingerprint of the value that was planned.
     pub fingerprint: String,
 }
 
@@ -183,40 +174,37 @@ pub struct SecretSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SecretEncoding {
-    /// As it is.
     Raw,
     /// A private key, converted to unencrypted PKCS#8 in PEM, the only form that Strimzi reads.
     Pkcs8,
 }
 
 impl SecretSlot {
-    /// The slot of a secret as the catalog resolved it. One that could not be opened has an empty fingerprint, which
-    /// fits no value, so that it can't be applied by mistake.
+    /// The slot of a resolved secret. A secret that could not be opened gets an empty fingerprint. It matches
+    /// no value, so the secret can't be applied by mistake.
     pub fn of(secret: &ResolvedSecret, encoding: SecretEncoding) -> Self {
         let ResolvedSecret { reference, mark, unavailable: _ } = secret;
         let fingerprint = mark.fingerprint.clone().unwrap_or_default();
         Self { reference: reference.clone(), encoding, fingerprint }
     }
 
-    /// The key of the object that stands for a slot in a manifest.
+    /// The JSON key that marks a slot.
     pub const KEY: &'static str = "$secret";
 
-    /// The slot as it stands in a manifest: `{"$secret": {…}}`.
+    /// The slot as a manifest contains it: `{"$secret": {…}}`.
     pub fn to_value(&self) -> Value {
-        // A slot holds strings and an enum, so there is no error to pass on.
+        // A slot consists of strings and an enum, so there is no error to pass on.
         serde_json::json!({Self::KEY: serde_json::to_value(self).unwrap_or_default()})
     }
 
-    /// Reads a slot back, where there is one.
     pub fn from_value(value: &Value) -> Option<SecretSlot> {
         let object = value.as_object().filter(|object| object.len() == 1)?;
         SecretSlot::deserialize(object.get(Self::KEY)?).ok()
     }
 
-    /// Every slot in an object.
     pub fn all_in(object: &Json) -> impl Iterator<Item = SecretSlot> {
         let mut found = Vec::new();
-        // Hardly any object has one, and taking its text apart costs much more than looking for the key.
+        // Hardly any object has a slot, and parsing the text costs much more than searching it for the key.
         if object.may_have(Self::KEY) {
             Self::collect(&object.value(), &mut found);
         }

@@ -1,4 +1,4 @@
-//! One fleet's part of a run.
+//! Executes one fleet's part of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -13,27 +13,23 @@ use crate::secret;
 use crate::state::{JournalEntry, Outcome};
 use crate::target::{Intent, ResourceMark, Session, Taken, Task, Write};
 
-/// The steps of one fleet, stage by stage.
 pub(super) struct Round<'a, 'r> {
     run: &'a Run<'r>,
     plan: &'a FleetPlan,
     report: Report,
-    /// What failed: nothing further of it is done.
+    /// Resources whose change has failed. Nothing further is done for them.
     broken: BTreeSet<&'a ResourceKey>,
-    /// The namespaces that could not be made, which nothing can be put into.
+    /// Namespaces that could not be created, so nothing can be created in them.
     missing_namespaces: BTreeSet<&'a str>,
-    /// How many steps of each resource are left.
     left: BTreeMap<&'a ResourceKey, usize>,
-    /// The changes all of whose steps are done, and that are not recorded yet.
+    /// Changes whose steps are all done, but that are not recorded yet.
     complete: Vec<&'a Change>,
-    /// The deletions that are counted.
+    /// Deletions that are already recorded as begun.
     counted: BTreeSet<&'a ResourceKey>,
-    /// How many steps were begun.
     begun: usize,
 }
 
 impl<'a, 'r> Round<'a, 'r> {
-    /// Takes a fleet's steps.
     pub(super) async fn run(run: &'a Run<'r>, plan: &'a FleetPlan) -> (&'a FleetKey, Report) {
         let left = plan.changes.iter().filter(|change| change.is_ready());
         let left = left.map(|change| (&change.resource, change.steps.len())).collect();
@@ -91,7 +87,8 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// What will be written and deleted. A change whose secrets can't be had is broken before anything of it is done.
+    /// Returns what will be written and deleted. A change whose secrets are unavailable fails before anything
+    /// of it is done.
     fn intent(&mut self, steps: &[(&'a Change, &'a Step)]) -> Intent {
         let mut writes = Vec::new();
         for (change, step) in steps {
@@ -137,8 +134,8 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Records what is about to be made, before anything of it is on the target: were it removed from the specs after a
-    /// kill, nobody would know whose the files are.
+    /// Records new resources before anything of them is on the target. Otherwise, if the run were killed and
+    /// the resource then removed from the specs, the owner of its objects would be unknown.
     fn record_creations(&self) -> Result<(), Fault> {
         let plan = self.plan;
         let begun = plan.changes.iter().filter(|change| change.is_ready() && change.verb == Verb::Create);
@@ -152,7 +149,6 @@ impl<'a, 'r> Round<'a, 'r> {
         Ok(self.run.put_resources(begun.iter().map(|(resource, record)| (*resource, record)))?)
     }
 
-    /// Records the changes that need no step on the target.
     fn commit_stepless(&mut self) {
         let plan = self.plan;
         let ready = plan.changes.iter().filter(|change| change.is_ready());
@@ -164,8 +160,9 @@ impl<'a, 'r> Round<'a, 'r> {
         self.commit_complete();
     }
 
-    /// Takes the steps of one stage. A folder's waits for the disk twice, however many there are: when all is written beside
-    /// its place, and when all is in its place. Only then is anything recorded as done.
+    /// Executes the steps of one stage. A folder waits for the disk twice, no matter how many steps there
+    /// are: once when all files are written beside their destination, and once when all are in place. Only
+    /// then is anything recorded as done.
     async fn take_batch(&mut self, session: &mut Session, first: usize, steps: &[(&'a Change, &'a Step)]) {
         let whole = steps.iter().filter(|(change, _)| !self.broken.contains(&change.resource));
         let writes: Vec<&ObjectKey> =
@@ -207,8 +204,8 @@ impl<'a, 'r> Round<'a, 'r> {
             at: (self.run.clock)(),
         })?;
         if first == 0 {
-            // So that a run that is killed is known to have begun. Later entries reach the disk by themselves, a moment
-            // later.
+            // Makes it known that this run began, should it be killed. Later entries reach the disk by
+            // themselves a moment later.
             self.run.state.flush()?;
         }
         pause().await;
@@ -221,8 +218,8 @@ impl<'a, 'r> Round<'a, 'r> {
         Ok(self.run.state.journal_done(&self.plan.fleet)?)
     }
 
-    /// Takes steps that don't depend on each other, as many at a time as the target does. Of what is broken by then, no
-    /// further step is begun.
+    /// Executes steps that don't depend on each other, as many at a time as the target accepts. No further
+    /// step begins for a change that has failed meanwhile.
     async fn take_steps(&mut self, session: &mut Session, steps: &[(&'a Change, &'a Step)]) {
         let mut waiting = steps.iter().enumerate();
         loop {
@@ -245,7 +242,7 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Says whether a step is to be taken, once everything is noted that has to be before.
+    /// Prepares a step and returns whether it should be executed.
     fn begin_step(&mut self, change: &'a Change, step: &'a Step) -> bool {
         let Step { verb, object, .. } = step;
         let (fleet, resource) = (&self.plan.fleet, &change.resource);
@@ -309,8 +306,9 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Records that a resource's deletion begins: a cluster's counts against the fleet's limit, and none needs to be
-    /// approved again when it is interrupted. None begins of what a later plan found to be guarded.
+    /// Records that a deletion begins, once per resource. Deletions of clusters count against the fleet's
+    /// limit; other resources are marked, so that an interrupted deletion needs no second approval. Refused
+    /// if a later plan has guarded the resource against deletion.
     fn count_deletion(&mut self, change: &'a Change) -> Result<(), Fault> {
         let cluster = &change.resource;
         if change.verb != Verb::Delete || !self.counted.insert(cluster) {
@@ -322,7 +320,7 @@ impl<'a, 'r> Round<'a, 'r> {
                 "plan again to see what it waits for now",
             ));
         }
-        // Before anything of it is done: what the trail doesn't know of must not go.
+        // Before anything is deleted: the audit trail must list every deletion.
         self.run.audit([format!("begins to delete {cluster}")])?;
         let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
         match cluster.kind {
@@ -334,7 +332,8 @@ impl<'a, 'r> Round<'a, 'r> {
         Ok(())
     }
 
-    /// Takes the fleet's approval away as soon as anything was done that needed it, but for what has to wait for its turn.
+    /// Uses up the fleet's approval as soon as anything that needed it is done, except for what has to wait
+    /// for a later turn.
     fn use_approval(&self, change: &Change) -> Result<(), Fault> {
         let guard = self.plan.guard.as_ref().filter(|guard| change.guarded && guard.approved_by.is_some());
         match guard {
@@ -346,7 +345,8 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Brings the record of objects up to what the target knows, where a kill or a lost cache came between.
+    /// Updates the records of objects from the target's inventory, after an interrupted run or the loss of
+    /// the cache.
     async fn recall(&self, session: &Session) -> Result<(), Fault> {
         let (state, fleet) = (self.run.state, &self.plan.fleet);
         let interrupted = self.run.interrupted.contains(fleet);
@@ -366,15 +366,17 @@ impl<'a, 'r> Round<'a, 'r> {
                 state.put_object(fleet, key, &object)?;
             }
         }
-        // Last, so that a kill before it makes the next run begin again here, and before any step makes a new entry.
+        // Last, so that the next run repeats this if it is killed before, and before any step adds a journal
+        // entry.
         Ok(state.journal_done(fleet)?)
     }
 
-    /// Lets the target settle, and only then forgets what was deleted: its inventory must not name what nobody knows.
+    /// Finishes the session, and only then removes the records of deleted resources: the target's inventory
+    /// must not list objects without a known owner.
     async fn finish(&mut self, session: Option<Session>) {
         let state = self.run.state;
-        // The target's word on protection may be newer than a state that was restored. Only a spec that is there and was
-        // applied takes it back.
+        // The target's marks of protection may be newer than a restored state. Only a spec that exists and
+        // was applied removes them.
         let unsettled = self.unsettled();
         let marked = session.as_ref().map(Session::protected).unwrap_or_default();
         let mark = |key: &ResourceKey| {
@@ -388,7 +390,7 @@ impl<'a, 'r> Round<'a, 'r> {
         };
         pause().await;
         let plan = self.plan;
-        // What was put back of a resource whose deletion waits is no deletion.
+        // A repair of a resource whose deletion waits is not a deletion.
         let gone = plan.changes.iter().filter(|change| change.is_ready() && change.verb == Verb::Delete);
         let gone = gone.filter(|change| self.left.get(&change.resource) == Some(&0));
         let gone = gone.filter(|change| !self.broken.contains(&change.resource));
@@ -408,7 +410,7 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// The resources that this round deletes, keeps or could not change, and that stay protected where they were.
+    /// The resources that this run deletes, keeps or failed to change. Their protection marks stay.
     fn unsettled(&self) -> BTreeSet<ResourceKey> {
         let done: BTreeSet<&ResourceKey> = self.report.done.iter().map(|done| &done.resource).collect();
         let is_done = |change: &Change| change.is_ready() && done.contains(&change.resource);
@@ -417,7 +419,7 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 
     fn delete_record(&mut self, change: &'a Change) {
-        // One without a step on the target was not counted yet.
+        // A deletion without steps on the target isn't recorded as begun yet.
         match self.count_deletion(change) {
             Ok(()) => {
                 self.complete.push(change);
@@ -427,7 +429,6 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Records the changes that are complete, with one wait for the disk.
     fn commit_complete(&mut self) {
         let fleet = Some(&self.plan.fleet);
         let changes = std::mem::take(&mut self.complete);
@@ -438,8 +439,9 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Whether others have their turn. Something is done in each, however long it took to begin. What was approved is done in
-    /// one turn: the approval is used by its first step, and what is left would need another one.
+    /// Whether this fleet's turn is over. At least one step begins in each turn, however late. Approved
+    /// changes run in a single turn: the first step uses up the approval, and the rest would need another
+    /// one.
     fn is_over(&self) -> bool {
         let is_approved = self.plan.guard.as_ref().is_some_and(|guard| guard.approved_by.is_some());
         self.begun > 0 && !is_approved && self.run.until.is_some_and(|until| until <= Instant::now())
@@ -480,7 +482,7 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 }
 
-/// Steps that are taken together: all that writes, or deletes, in one stage.
+/// The key by which steps form a batch: all writes, or all deletions, of one stage.
 fn together(step: &Step) -> (bool, Stage) {
     (step.verb == Verb::Delete, step.stage)
 }

@@ -1,4 +1,4 @@
-//! Plans executed on real folders, whole and killed at every point.
+//! Plans executed on real folders, completely and killed at every point.
 
 mod crash;
 mod outcome;
@@ -17,7 +17,6 @@ use crate::state::State;
 use crate::target::Targets;
 use planner::{Wish, plan};
 
-/// The time that every run takes place at.
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }
@@ -63,14 +62,12 @@ impl Place {
         )
     }
 
-    /// Looks at everything and plans.
     async fn plan(&self, state: &State, wish: &Wish) -> (Plan, Recorded, Observed) {
         let recorded = state.recorded().unwrap();
         let observed = self.targets().observe(&recorded, &wish.desired()).await;
         (plan(wish, &recorded, &observed), recorded, observed)
     }
 
-    /// Plans and executes.
     async fn apply(&self, wish: &Wish) -> Report {
         let state = self.state();
         let (plan, ..) = self.plan(&state, wish).await;
@@ -84,7 +81,6 @@ impl Place {
         execute(desk, &mut |_| {}).await
     }
 
-    /// All files below the output folder, with their text.
     fn files(&self) -> Vec<(String, String)> {
         let mut files = Vec::new();
         collect(&self.output(), &mut files);

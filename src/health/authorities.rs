@@ -1,13 +1,14 @@
-//! A Kafka object that was made anew while pods of its cluster ran on.
+//! Detects a Kafka object that was recreated while pods of its cluster kept running.
 //!
-//! The Secrets of the certificate authorities go with the object, and the operator makes others. Pods that are older than the object
-//! show certificates of the authorities that are gone, so that the operator can't talk to them, and says so only in its log. It finds
-//! its way as soon as they are made anew.
+//! The Secrets of the certificate authorities are deleted with the object, and the operator creates new ones.
+//! Pods that are older than the object present certificates of the deleted authorities. The operator can't
+//! connect to them, says so only in its log, and recovers once the pods are recreated.
 
 use super::Wanted;
 use super::view::Seen;
 
-/// The pods that the operator can't talk to, since they are older than the Kafka object; none once it has finished all the same.
+/// Returns the pods that the operator can't connect to because they are older than the Kafka object; none if
+/// the operator has finished anyway.
 pub(super) fn older_pods<'s>(wanted: &Wanted, seen: &'s Seen) -> Vec<&'s str> {
     let kafka = seen.kafka.as_ref().filter(|kafka| !kafka.deleting);
     let is_ready = kafka.is_some_and(|it| it.conditions.iter().any(|it| it.kind == "Ready" && it.holds));

@@ -1,4 +1,4 @@
-//! What else a person should know.
+//! Conditions: facts about a cluster beside its status.
 
 use jiff::Timestamp;
 
@@ -11,8 +11,8 @@ use super::trouble;
 use super::view::{Claim, Operator, OperatorCondition, Seen};
 use super::{DEADLINE, DEBOUNCE, Wanted};
 
-/// The operator's warnings that mean that what is wanted isn't what is there, and what a person should know of them.
-/// Others are good to know, in the operator's own words.
+/// The operator's warnings that mean that the spec isn't what runs, and our explanation of each. All other
+/// warnings are only informative and shown in the operator's words.
 const MEANT: [(&str, &str); 3] = [
     (
         "KafkaStorage",
@@ -22,19 +22,17 @@ const MEANT: [(&str, &str); 3] = [
     ("PvcResizingWarning", "a volume can't grow"),
     ("MetadataUpdateFailed", "the metadata keeps its version"),
 ];
-/// The warning that a scale-down waits until its brokers are empty, and the condition that says what will go.
+/// The operator's warning that a scale-down waits until its brokers are empty, and our condition that says
+/// what will be removed.
 pub const ARMED: &str = "ScaleDownPreventionCheck";
 
-/// Something that the operator will destroy by itself, without another change.
+/// A removal that the operator will do by itself, without another change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingDestruction {
-    /// The node pool.
     pub pool: String,
-    /// How many nodes it has.
     pub from: u32,
-    /// How many it will have.
     pub to: u32,
-    /// The nodes that go: those with the highest ids.
+    /// The ids of the nodes to be removed: the highest ones.
     pub nodes: Vec<u32>,
 }
 
@@ -52,7 +50,8 @@ impl std::fmt::Display for PendingDestruction {
     }
 }
 
-/// The scale-downs that are armed: refused while brokers hold partitions, and done without asking once they don't.
+/// Returns the armed scale-downs: refused while brokers hold partitions, and executed without asking once
+/// they don't.
 pub(super) fn pending_destructions(seen: &Seen) -> Vec<PendingDestruction> {
     let armed = warnings(seen).any(|warning| warning.reason == ARMED);
     let shrinks = |(name, pool): (&String, &super::view::NodePool)| {
@@ -64,8 +63,8 @@ pub(super) fn pending_destructions(seen: &Seen) -> Vec<PendingDestruction> {
     seen.pools.iter().filter(|_| armed).filter_map(shrinks).collect()
 }
 
-/// The conditions of a cluster. A warning makes it Degraded when it has lasted since the last change of the spec, which
-/// the operator may not have looked at.
+/// Returns the conditions of a cluster. A warning makes it Degraded once it has lasted since the last change
+/// of the spec; before that, the operator may not have seen the change.
 pub(super) fn of(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> Vec<Condition> {
     let armed = !pending_destructions(seen).is_empty();
     let warned = armed || warnings(seen).any(|warning| meaning(warning).is_some());
@@ -91,17 +90,18 @@ pub(super) fn of(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timesta
     conditions
 }
 
-/// The operator's second sentence is about its log.
+/// The second sentence of the operator's message is about its log.
 fn first_sentence(message: &str) -> &str {
     message.split(". ").next().unwrap_or(message)
 }
 
-/// What a warning means that needs a person.
+/// The explanation of a warning, if the warning needs a person.
 fn meaning(warning: &OperatorCondition) -> Option<&'static str> {
     MEANT.iter().find(|(reason, _)| *reason == warning.reason).map(|(_, meaning)| *meaning)
 }
 
-/// The armed scale-downs. The operator's warning of one stays for some seconds after it has begun.
+/// The armed scale-downs. The operator's warning stays for some seconds after the scale-down has begun, so
+/// the caller decides whether they are `degraded`.
 fn scale_downs(seen: &Seen, degraded: bool) -> Vec<Condition> {
     let condition = |pending: PendingDestruction| Condition {
         kind: ARMED.to_owned(),
@@ -117,8 +117,8 @@ fn warnings(seen: &Seen) -> impl Iterator<Item = &OperatorCondition> {
     of_kafka.chain(of_pools).filter(|condition| condition.kind == "Warning" && condition.holds)
 }
 
-/// That the entity operator isn't ready. While a change is under way it restarts, as the plan says, so that it needs a person
-/// only when it can't start or doesn't come back in time.
+/// The condition of an entity operator that isn't ready. It restarts during a change, as the plan says, so it
+/// needs a person only if it can't start or doesn't return in time.
 fn entity_operator(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> Option<Condition> {
     let asked = seen.kafka.as_ref().is_some_and(|kafka| kafka.entity_operator) && memory.succeeded.is_some();
     let pods = seen.pods.as_ref().filter(|_| asked)?;
@@ -141,8 +141,8 @@ fn entity_operator(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Times
     })
 }
 
-/// The disks of nodes that were removed, which stay with what was on them, and cost what they cost. For a moment, a node that is
-/// added has a disk before the operator says that there is such a node.
+/// The disks of removed nodes, which keep their data and their cost. Debounced, since the disk of an added
+/// node appears a moment before the operator lists the node.
 fn kept_disks(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> Option<Condition> {
     let is_kept = |name: &str, claim: &Claim| {
         let (pool, id) = name.rsplit_once('-')?;
@@ -175,7 +175,7 @@ fn kept_disks(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp)
     Some(Condition { kind: "DisksKept".to_owned(), degraded: false, message })
 }
 
-/// Users that have no credentials. Only one that the operator failed to make needs a person.
+/// Users without credentials. Only one that the operator failed to create needs a person.
 fn users(seen: &Seen, memory: &Memory) -> Vec<Condition> {
     let waiting = seen.users.iter().filter(|(_, user)| !user.ready);
     let condition = |(name, user): (&String, &super::view::User)| Condition {
@@ -194,7 +194,7 @@ fn users(seen: &Seen, memory: &Memory) -> Vec<Condition> {
     waiting.map(condition).collect()
 }
 
-/// That the operator is down, which is the fleet's trouble: the cluster works on, and nothing changes.
+/// The operator is down. This is the fleet's trouble: the cluster keeps running, but nothing changes.
 fn of_the_operator(seen: &Seen, memory: &mut Memory, now: Timestamp) -> Option<Condition> {
     memory.note(Sign::NoOperator, seen.operator.is_down(), now);
     if !memory.lasts(Sign::NoOperator, now) {

@@ -1,11 +1,11 @@
-//! What is left of a cluster that is being deleted.
+//! What remains of a cluster that is being deleted.
 
 use super::view::{Left, Seen};
 
-/// The kinds that stay or follow their owner: their being there holds nothing up.
+/// Kinds that stay or are deleted with their owner. They don't delay a deletion.
 const FOLLOWERS: [&str; 2] = ["Secret", "ConfigMap"];
 
-/// The objects that still have to go: everything that belongs to the cluster, save disks that are kept.
+/// Returns the objects that still have to be deleted: all objects of the cluster except for kept disks.
 pub(super) fn remains(seen: &Seen) -> Vec<Left> {
     let goes = |left: &&Left| {
         let kept = left.kind == "PersistentVolumeClaim"
@@ -15,7 +15,6 @@ pub(super) fn remains(seen: &Seen) -> Vec<Left> {
     seen.objects.iter().filter(goes).cloned().collect()
 }
 
-/// The words for what is left, kind by kind.
 pub(super) fn words(remains: &[Left]) -> String {
     if remains.is_empty() {
         return "nothing is left that would still go".to_owned();

@@ -1,4 +1,4 @@
-//! How a fleet is: its Strimzi operator, and each of its clusters.
+//! The health of a fleet: its Strimzi operator and its clusters.
 
 use std::collections::BTreeMap;
 
@@ -13,43 +13,36 @@ use super::reason::brief;
 use super::view::Operator;
 use super::{DEADLINE, DEBOUNCE, GAP, Judgement, Memory, Seen, Wanted};
 
-/// Everything that is seen of a fleet at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FleetSeen {
-    /// The operator that looks after the fleet.
     pub operator: Operator,
-    /// The clusters that could be seen. One that is wanted and isn't here is not known to be well or unwell.
+    /// The clusters that could be observed. A missing one is neither healthy nor unhealthy.
     pub clusters: BTreeMap<ResourceKey, Seen>,
-    /// What can't be looked at, and what to do about it.
+    /// What can't be observed, and the remedy.
     pub hidden: Vec<Condition>,
-    /// The address of the Gateway through which clients come in, where there is one.
+    /// The address of the Gateway that clients connect through.
     pub gateway: Option<String>,
-    /// The Gateway, where it is there and has no address.
+    /// Set if the Gateway exists and has no address.
     pub unserved: Option<Unserved>,
 }
 
-/// A Gateway that has no address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unserved {
-    /// The Gateway: `namespace/name`.
+    /// As `namespace/name`.
     pub gateway: String,
-    /// When it was made.
     pub made: Option<Timestamp>,
-    /// What its controller complains of; none where it says nothing.
+    /// The complaint of its controller, if any.
     pub says: Option<String>,
 }
 
-/// How a fleet and its clusters are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetHealth {
-    /// The fleet.
     pub status: ResourceStatus,
-    /// Its clusters.
     pub clusters: BTreeMap<ResourceKey, Judgement>,
 }
 
 impl FleetHealth {
-    /// How the fleet, or one of its clusters, is; none where nothing of it was ever applied.
+    /// Returns the status of the fleet or of one of its clusters; `None` if nothing of it was ever applied.
     pub fn status_of(&self, resource: &ResourceKey) -> Option<&ResourceStatus> {
         match self.clusters.get(resource) {
             Some(judgement) => Some(&judgement.status),
@@ -58,17 +51,14 @@ impl FleetHealth {
     }
 }
 
-/// What is remembered of a fleet and its clusters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memories {
-    /// The fleet.
     pub fleet: FleetMemory,
-    /// Its clusters.
     pub clusters: BTreeMap<ResourceKey, Memory>,
 }
 
 impl Memories {
-    /// When a word may become another one though nothing is seen to change; none where time alone changes nothing.
+    /// When a status may next change by the passing of time alone, if it can.
     pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let clusters = self.clusters.values().filter_map(|memory| memory.due(now));
         let of_fleet = self.fleet.down.into_iter().chain(self.fleet.unserved);
@@ -76,8 +66,8 @@ impl Memories {
     }
 }
 
-/// Judges a fleet and everything on it, by what was last applied, what is seen, what was remembered, and the time. It may be
-/// called after each change that is seen, and every few seconds in between, or once by a person: see [`super::judge`].
+/// Judges a fleet and everything on it. May be called after each observed change and every few seconds in
+/// between, or once for a command: see [`super::judge`].
 pub fn judge_all(
     wanted: &BTreeMap<ResourceKey, Wanted>,
     seen: &FleetSeen,
@@ -103,7 +93,7 @@ pub fn judge_all(
     if let Some(bad) = known().find(|condition| condition.degraded).filter(is_fine) {
         (status.status, status.reason) = (Status::Degraded, Some(bad.message.clone()));
     } else if let Some(waits) = no_room.as_ref().filter(is_fine) {
-        // Nodes may be on their way.
+        // A node autoscaler may be adding nodes.
         (status.status, status.reason) = (Status::Updating, Some(waits.message.clone()));
     }
     status.conditions.extend(known().cloned());
@@ -113,7 +103,8 @@ pub fn judge_all(
     (FleetHealth { status, clusters }, Memories { fleet, clusters: memories })
 }
 
-/// That the fleet has no room for a pod of a cluster. The fleet is in trouble by that when the cluster is.
+/// The fleet has no room for a pod of one of its clusters. Degrades the fleet only if the cluster is degraded
+/// by it.
 fn no_room(clusters: &BTreeMap<ResourceKey, Judgement>) -> Option<Condition> {
     let in_trouble = |status: Status| [Status::Degraded, Status::Failed].contains(&status);
     let waits = clusters.iter().filter(|(_, it)| it.status.status != Status::Deleting);
@@ -129,8 +120,8 @@ fn no_room(clusters: &BTreeMap<ResourceKey, Judgement>) -> Option<Condition> {
     Some(Condition { kind: "PodsUnschedulable".to_owned(), degraded: *degraded, message })
 }
 
-/// That the Gateway has had no address for longer than any controller takes. One that never had any has had none since it
-/// was made.
+/// The Gateway has had no address for longer than any controller needs. If it never had one, the time is
+/// counted from its creation.
 fn unserved(seen: &FleetSeen, memory: &mut FleetMemory, now: Timestamp) -> Option<Condition> {
     let Some(Unserved { gateway, made, says }) = &seen.unserved else {
         memory.unserved = None;
@@ -151,8 +142,8 @@ fn unserved(seen: &FleetSeen, memory: &mut FleetMemory, now: Timestamp) -> Optio
     })
 }
 
-/// What a cluster that can't be looked at is told as: as it was a moment ago, or else as one of which nothing is known. What
-/// was seen before it was changed says nothing of it.
+/// The judgement of a cluster that can't be observed: the last reported status if it is recent, `Unreachable`
+/// otherwise. A status from before the last applied change doesn't count.
 fn unseen(wanted: &Wanted, seen: &FleetSeen, known: &Memory, now: Timestamp) -> Judgement {
     let why = seen.hidden.first().map(|hidden| hidden.message.clone());
     let unknown =
@@ -168,33 +159,32 @@ fn unseen(wanted: &Wanted, seen: &FleetSeen, known: &Memory, now: Timestamp) -> 
     }
 }
 
-/// What a judgement of a fleet remembers for the next one.
+/// What is remembered of a fleet for its next judgement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetMemory {
     /// Whether the operator has ever been ready.
     worked: bool,
-    /// Since when it is down.
+    /// Since when the operator is down.
     down: Option<Timestamp>,
-    /// What a person was told last.
+    /// The last reported status.
     told: Option<ResourceStatus>,
-    /// When it was last judged.
     judged: Option<Timestamp>,
-    /// The address of its Gateway, as last known.
+    /// The last known address of its Gateway.
     gateway: Option<String>,
-    /// Since when its Gateway has no address.
+    /// Since when the Gateway has no address.
     unserved: Option<Timestamp>,
 }
 
 impl FleetMemory {
-    /// The address of its Gateway, as last known.
     pub fn gateway(&self) -> Option<&str> {
         self.gateway.as_deref()
     }
 }
 
-/// Judges a fleet by its operator and the words for its clusters. A cluster in trouble is told and doesn't make the
-/// fleet Degraded; an operator that is down does, since no cluster of the fleet is looked after then.
+/// Judges a fleet by its operator and the statuses of its clusters. A cluster in trouble is mentioned but
+/// doesn't make the fleet Degraded. An operator that is down does, since nothing looks after the fleet's
+/// clusters then.
 pub fn judge(
     operator: &Operator,
     clusters: &[Status],
@@ -203,7 +193,7 @@ pub fn judge(
 ) -> (ResourceStatus, FleetMemory) {
     let mut memory = before.clone();
     memory.worked |= matches!(operator, Operator::Found { ready: 1.., .. });
-    // Whoever looks after a long time is told what is so now.
+    // After a long gap, the present state is reported without a debounce.
     let watched = memory.judged.is_some_and(|judged| now.duration_since(judged) < GAP);
     let began = || if watched || !memory.worked { now } else { now.saturating_sub(DEBOUNCE).unwrap_or(now) };
     memory.down = operator.is_down().then(|| memory.down.unwrap_or_else(began));
@@ -231,7 +221,7 @@ pub fn judge(
     (told, memory)
 }
 
-/// Whether a fleet is told to be as it is since nothing runs the Strimzi operator.
+/// Whether this status says that the Strimzi operator isn't installed.
 pub fn lacks_operator(status: &ResourceStatus) -> bool {
     status.reason.as_ref().is_some_and(|reason| *reason == why(&Operator::Missing))
 }

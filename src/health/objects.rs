@@ -1,4 +1,4 @@
-//! The objects of a cluster that are not as they should be, for a person who asks why.
+//! The objects of a cluster that are not as they should be, for `why`.
 
 use std::collections::BTreeSet;
 
@@ -10,57 +10,46 @@ use super::view::{OperatorCondition, Seen};
 use super::{DEADLINE, Wanted, authorities};
 use crate::names::ObjectKey;
 
-/// The objects of a cluster, as they were seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objects {
     /// Those that are not as they should be, the likeliest cause first.
     pub amiss: Vec<Amiss>,
-    /// How many others there are.
     pub fine: usize,
-    /// What Kubernetes warned of, the latest first.
+    /// The warnings of Kubernetes, the latest first.
     pub events: Vec<Warning>,
 }
 
-/// An object that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amiss {
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// How it is.
+    /// What is wrong, to follow the object's name in a sentence.
     pub how: String,
-    /// What a person can do about it; none where others come first or waiting is all.
+    /// The remedy. `None` if other objects come first, or if waiting is all there is to do.
     pub next: Option<String>,
 }
 
-/// What Kubernetes warned of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// When it was last seen, as it is written.
+    /// When it was last seen, as Kubernetes wrote it.
     pub last: String,
-    /// What about, as `Kind/name`.
+    /// As `Kind/name`.
     pub object: String,
-    /// What happened, as one word.
     pub reason: String,
-    /// What happened, in words.
     pub message: String,
 }
 
-/// How many warnings are of use to a person.
 const WARNINGS: usize = 5;
 
-/// An object that is no longer as it was applied.
+/// An object that differs from what was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drifted<'a> {
-    /// Which.
     pub object: &'a ObjectKey,
-    /// Whether it isn't there any more.
     pub gone: bool,
 }
 
 impl Objects {
-    /// Those that are known without looking at how a cluster is.
+    /// The objects that have drifted, for a cluster whose health wasn't observed.
     pub fn drifted(drifted: &[Drifted]) -> Objects {
         Objects { amiss: drifted.iter().map(drift).collect(), ..Objects::default() }
     }
@@ -71,7 +60,6 @@ fn drift(drifted: &Drifted) -> Amiss {
     amiss(&drifted.object.kind, &drifted.object.name, how, None)
 }
 
-/// Every object that is not as it should be.
 pub fn of(wanted: &Wanted, seen: &Seen, drifted: &[Drifted]) -> Objects {
     let mut amiss = operator(seen);
     amiss.extend(pods(wanted, seen));
@@ -147,7 +135,6 @@ fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
     older.chain(troubles.into_iter().map(line)).collect()
 }
 
-/// What a person can do about a pod.
 fn next(kind: Kind, namespace: &str, pod: &str) -> Option<String> {
     let describe = format!("kubectl describe pod -n {namespace} {pod}");
     Some(match kind {
@@ -163,7 +150,6 @@ fn next(kind: Kind, namespace: &str, pod: &str) -> Option<String> {
     })
 }
 
-/// What a person can do about a claim that has no volume.
 fn no_volume(namespace: &str, claim: &str) -> String {
     format!("see why it gets no volume: kubectl describe pvc -n {namespace} {claim}")
 }
@@ -186,7 +172,7 @@ fn claims(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
     seen.claims.iter().filter_map(line).collect()
 }
 
-/// What the operator says of an object that isn't good news.
+/// The operator's bad news about an object.
 fn said(conditions: &[OperatorCondition]) -> Option<String> {
     let bad = |it: &&OperatorCondition| it.holds && ["NotReady", "Warning"].contains(&it.kind.as_str());
     let said = conditions.iter().filter(bad).map(|it| format!("{}: {}", it.reason, brief(&it.message)));
@@ -205,7 +191,7 @@ fn kafka(wanted: &Wanted, seen: &Seen) -> Option<Amiss> {
     if let Some(said) = said(&kafka.conditions) {
         let next = "do what the operator says, in the cluster's spec, and apply";
         let makes_it = kafka.conditions.iter().any(|it| it.reason == "Creating");
-        // Its spec is no cure for that.
+        // Changing the spec can't fix that.
         let is_out_of_touch = !authorities::older_pods(wanted, seen).is_empty();
         return line(said, (!makes_it && !is_out_of_touch).then(|| next.to_owned()));
     }

@@ -1,4 +1,4 @@
-//! What is handed on of a cluster, as last known.
+//! The last known outputs of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use super::view::{Listener, Seen};
 
-/// Where a cluster is found and what it is. A failed or paused look of the operator drops most of this from its status;
-/// each value here stays until a new one is seen.
+/// Addresses, certificates and versions of a cluster. A failed or paused reconciliation drops most of them
+/// from the status; each value stays here until a new one is seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Outputs {
-    /// The id that its disks carry. Without it, a new cluster over kept disks doesn't start.
+    /// The cluster id on its disks. Without it, a new cluster doesn't start on kept disks.
     pub cluster_id: Option<String>,
-    /// The address to start from, by listener.
+    /// Bootstrap addresses, by listener.
     pub bootstrap: BTreeMap<String, String>,
-    /// The certificates that clients trust it by, in PEM, by listener.
+    /// CA certificates that clients need, in PEM, by listener.
     pub certificates: BTreeMap<String, String>,
-    /// The version that its brokers run.
     pub version: Option<String>,
-    /// The version of its metadata.
     pub metadata_version: Option<String>,
     /// The version of the operator that last succeeded.
     pub operator_version: Option<String>,
 }
 
 impl Outputs {
-    /// Takes over what the status says, and keeps what it doesn't.
+    /// Takes over every value that the status has, and keeps the others.
     pub(super) fn learn(&mut self, seen: &Seen) {
         let Some(kafka) = &seen.kafka else { return };
         for (known, said) in [

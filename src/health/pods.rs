@@ -1,4 +1,4 @@
-//! Counting pods against what is wanted.
+//! Counts pods against what was applied.
 
 use std::collections::BTreeMap;
 
@@ -10,41 +10,36 @@ use super::memory::{Memory, Sign, Voters};
 use super::trouble::{self, Kind, Trouble};
 use super::view::{Counts, NodePool, Seen};
 
-/// What was counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PodCount {
-    /// By pool.
     pub pools: BTreeMap<String, PoolCount>,
-    /// How many pods that were ready aren't, of those that are wanted.
+    /// How many of the wanted pods were ready and no longer are.
     pub lost: u32,
-    /// Why pods aren't ready, the worst first; empty where pods aren't watched.
+    /// Why pods aren't ready, the worst first. Empty if pods aren't watched.
     pub troubles: Vec<Trouble>,
-    /// The same of the pods beside Kafka's own: entity operator, Cruise Control, Kafka Exporter.
+    /// The same for pods that aren't Kafka itself: entity operator, Cruise Control, Kafka Exporter.
     pub helpers: Vec<Trouble>,
 }
 
-/// What was counted of a pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PoolCount {
-    /// How many are wanted, with those that can't go yet.
+    /// Includes pods that can't be removed yet.
     pub wanted: u32,
-    /// How many are ready; none where that isn't known.
     pub ready: Option<u32>,
-    /// How many were ready when all was well.
+    /// How many were ready when the cluster was last well.
     pub steady: u32,
-    /// What the pod set counts; none where it can't be told.
+    /// The pod set's counts; `None` if unknown.
     pub counts: Option<Counts>,
-    /// Whether they are controllers.
     pub controller: bool,
 }
 
-/// Counts the pods of every wanted pool and notes the signs of loss.
 pub(super) fn count(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> PodCount {
     memory.note(Sign::PodSetError, seen.pod_sets.values().any(|set| set.error), now);
     let mut pods = PodCount::default();
     let held_back = pending_destructions(seen);
     for (name, pool) in &wanted.pools {
-        // While a scale-down waits for brokers to be empty, those that should go are needed.
+        // While a scale-down waits for brokers to be empty, the brokers that it would remove are still
+        // needed.
         let needed = held_back.iter().find(|held| held.pool == *name).map_or(pool.replicas, |held| held.from);
         let counts = counts(seen, memory, name, now);
         let ready = ready(seen, name, counts);
@@ -65,15 +60,16 @@ pub(super) fn count(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Time
     pods
 }
 
-/// How many pods of a pool are ready. Real pods are believed before pod sets.
+/// Returns the number of ready pods of a pool. Pods themselves take precedence over the pod set's counts.
 fn ready(seen: &Seen, pool: &str, counts: Option<Counts>) -> Option<u32> {
     let Some(pods) = &seen.pods else { return counts.map(|counts| counts.ready) };
     let ready = pods.values().filter(|pod| pod.pool.as_deref() == Some(pool) && pod.ready).count();
     u32::try_from(ready).ok()
 }
 
-/// What a pod set counts. It is the operator that counts, so that nothing is known while it is down; and for a moment,
-/// what was counted before holds when the pod set reports an error, since all counts are 0 then.
+/// Returns the counts of a pod set. The operator does the counting, so nothing is known while it is down. If
+/// the pod set reports an error, all its counts are 0, and the previous counts are used until the error has
+/// lasted.
 fn counts(seen: &Seen, memory: &Memory, pool: &str, now: Timestamp) -> Option<Counts> {
     if seen.operator.is_down() {
         return None;
@@ -85,8 +81,8 @@ fn counts(seen: &Seen, memory: &Memory, pool: &str, now: Timestamp) -> Option<Co
     Some(set.counts.unwrap_or_default())
 }
 
-/// How many pods of a pool should have been ready before the first look at it: of a cluster that has worked, those that
-/// the operator works towards.
+/// Returns how many pods of a pool must have been ready before it was first observed: for a cluster that has
+/// worked, the number that the operator works towards.
 fn at_first_look(seen: &Seen, memory: &Memory, pool: &str) -> u32 {
     let is_first = memory.succeeded.is_some() && memory.pools.is_empty();
     let working = |pool: &NodePool| pool.working_replicas;
@@ -106,33 +102,30 @@ fn note_signs(pods: &PodCount, memory: &mut Memory, now: Timestamp) {
 }
 
 impl PodCount {
-    /// How many pods are wanted in all.
     pub(super) fn wanted(&self) -> u32 {
         self.pools.values().map(|pool| pool.wanted).sum()
     }
 
-    /// How many of those that are wanted are ready.
     pub(super) fn ready(&self) -> u32 {
         self.pools.values().map(|pool| pool.ready.unwrap_or_default().min(pool.wanted)).sum()
     }
 
-    /// Whether every pod that is wanted is known to be ready.
+    /// Whether every wanted pod is known to be ready.
     pub(super) fn is_complete(&self) -> bool {
         self.pools.values().all(|pool| pool.ready.is_some_and(|ready| ready >= pool.wanted))
     }
 
-    /// A pod that no node takes.
     pub(super) fn unschedulable(&self) -> Option<&Trouble> {
         let mut all = self.troubles.iter().chain(&self.helpers);
         all.find(|trouble| trouble.kind == Kind::Unschedulable)
     }
 
-    /// How many controllers are ready; none where that isn't known.
+    /// The number of ready controllers; `None` if unknown.
     pub(super) fn controllers(&self) -> Option<u32> {
         self.pools.values().filter(|pool| pool.controller).map(|pool| pool.ready).sum()
     }
 
-    /// Whether fewer controllers are ready than can agree on anything. One that is alone restarts like any other pod.
+    /// Whether too few controllers are ready for a majority. A single controller restarts like any other pod.
     fn lost_quorum(&self, voters: Voters) -> bool {
         voters.count > 1 && self.controllers().is_some_and(|ready| ready <= voters.count / 2)
     }

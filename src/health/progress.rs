@@ -8,86 +8,66 @@ use super::pods::PodCount;
 use super::reason::quoted;
 use super::view::{Counts, Kafka, Seen};
 
-/// Something that is under way. What it prints follows a comma or stands alone.
+/// Something that is under way. The printed form follows a comma or stands alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Progress {
     /// Another version is wanted than runs.
     Version {
-        /// What has the version: `Kafka`, `metadata`.
+        /// `Kafka` or `metadata`.
         what: &'static str,
-        /// The version that runs.
         from: String,
-        /// The version that is wanted.
         to: String,
     },
-    /// A pool isn't on the target as it is wanted.
+    /// A pool on the target isn't as it was applied.
     NotApplied {
-        /// The pool.
         pool: String,
-        /// How many nodes it is told to have; none where it doesn't exist.
+        /// The number of nodes in its spec; `None` if the pool doesn't exist.
         told: Option<u32>,
-        /// How many are wanted.
         wanted: u32,
     },
-    /// A pool gets more pods.
     Growing {
-        /// The pool.
         pool: String,
-        /// How many are ready.
         ready: u32,
-        /// How many are wanted.
         wanted: u32,
     },
-    /// A pool gets fewer pods.
     Shrinking {
-        /// The pool.
         pool: String,
-        /// How many there are.
         pods: u32,
-        /// How many are wanted.
         wanted: u32,
     },
-    /// The pods of a pool are replaced by those of a new revision.
+    /// The pods of a pool are being replaced by a new revision.
     Revision {
-        /// The pool.
         pool: String,
-        /// How many are of the new revision and ready.
+        /// Pods of the new revision that are ready.
         done: u32,
-        /// How many there are.
         pods: u32,
     },
     /// Pods are restarted one by one.
     Restarting {
-        /// How many have come back.
         restarted: u32,
-        /// How many there are; some may not need a restart.
+        /// All pods; some may not need a restart.
         of: u32,
-        /// Those that are away now, where that is known.
+        /// The pods that are away now, if known.
         away: Vec<String>,
     },
-    /// A volume grows.
     Volume {
-        /// Its claim.
         claim: String,
-        /// Its present size.
         from: String,
-        /// The size that it is to have.
         to: String,
-        /// Whether the pod has to be restarted for it.
+        /// Whether the pod has to restart first.
         awaits_restart: bool,
     },
-    /// A listener doesn't show the wanted certificate yet.
+    /// A listener doesn't present the applied certificate yet.
     Certificate {
-        /// The listener.
         listener: String,
     },
-    /// Partitions are moved because brokers come or go.
+    /// Partitions are moved because brokers were added or are being removed.
     Rebalance,
-    /// The operator hasn't finished with the last change.
+    /// The operator hasn't finished the last change.
     Change,
 }
 
-/// Everything that is under way. Nothing is while the operator is told to leave the cluster alone.
+/// Returns everything that is under way; nothing while the cluster is paused.
 pub(super) fn of(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory) -> Vec<Progress> {
     let Some(kafka) = seen.kafka.as_ref().filter(|kafka| !kafka.paused) else { return Vec::new() };
     let mut progress = versions(wanted, kafka);
@@ -152,8 +132,8 @@ fn pools(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory) -> Vec<
     wanted.pools.iter().filter_map(of_pool).collect()
 }
 
-/// How many pods are of the new revision and ready. While a pod is away, whether it is the newest isn't counted anywhere:
-/// those that came back since the change began are ready.
+/// The number of ready pods of the new revision. While a pod is away, no counter says whether it is a new
+/// one; the pods that restarted since the change began are ready.
 fn replaced(counts: Counts, restarted: u32) -> u32 {
     let all_ready = counts.ready >= counts.pods;
     if all_ready {
@@ -190,8 +170,8 @@ fn certificates(wanted: &Wanted, kafka: &Kafka) -> impl Iterator<Item = Progress
 }
 
 impl Progress {
-    /// Whether it is under way at this moment. The count of restarts stays until the change has ended, also while no
-    /// pod is away.
+    /// Whether it is under way at this moment. The count of restarts stays until the change has ended, even
+    /// while no pod is away.
     pub(super) fn is_active(&self, pods: &PodCount) -> bool {
         !matches!(self, Progress::Restarting { .. }) || pods.lost > 0
     }

@@ -1,4 +1,4 @@
-//! The sentences that tell why.
+//! The sentences that explain a status.
 
 use super::memory::Sign;
 use super::pods::PodCount;
@@ -8,12 +8,11 @@ use super::state::Facts;
 use super::trouble::Kind;
 use super::{DEBOUNCE, SETTLE};
 
-/// The longest foreign message that is quoted, in characters.
+/// The most characters quoted from a message of Kubernetes or Strimzi.
 const LONGEST: usize = 240;
-/// The most pods that are named in one sentence.
 const NAMED: usize = 3;
 
-/// A foreign message made fit to stand in a sentence: one line, no full stop, not too long.
+/// Fits a message of Kubernetes or Strimzi into a sentence: one line, no full stop, not too long.
 pub(super) fn brief(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_end_matches(['.', ':', ' ']);
@@ -23,7 +22,6 @@ pub(super) fn brief(message: &str) -> String {
     }
 }
 
-/// A name in a sentence.
 pub(super) fn quoted(name: &str) -> String {
     format!("`{name}`")
 }
@@ -56,7 +54,7 @@ pub(super) fn pods(pods: &PodCount) -> String {
     sentence
 }
 
-/// Names in a sentence, no more than a few of them: `a, b, c and 2 more`.
+/// Lists names, a few of them at most: `a, b, c and 2 more`.
 pub(super) fn named(names: &[&str]) -> String {
     let first: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
     let more = match names.len() - first.len() {
@@ -66,8 +64,8 @@ pub(super) fn named(names: &[&str]) -> String {
     first.join(", ") + &more
 }
 
-/// What to think of when a new cluster's pods crash on volumes that are older than it: Kafka doesn't start on the disks
-/// of another cluster id, and says so only in its log.
+/// A hint for a new cluster whose pods crash on volumes that are older than the cluster: Kafka doesn't start
+/// on the disks of another cluster id, and says so only in its log.
 pub(super) fn older_disks(facts: &Facts) -> String {
     let made = facts.seen.kafka.as_ref().and_then(|kafka| kafka.created.as_ref());
     let crashing = facts.pods.troubles.iter().filter(|trouble| trouble.kind == Kind::Crash);
@@ -79,7 +77,7 @@ pub(super) fn older_disks(facts: &Facts) -> String {
     })
 }
 
-/// What to do about a lost quorum, where pods don't tell.
+/// The remedy for a lost quorum, where the pods don't show it.
 pub(super) fn way_out(facts: &Facts, voters: u32) -> String {
     let controllers = facts.pods.pools.values().filter(|pool| pool.controller).map(|pool| pool.wanted);
     if controllers.sum::<u32>() < voters {
@@ -93,7 +91,7 @@ pub(super) fn way_out(facts: &Facts, voters: u32) -> String {
     String::new()
 }
 
-/// How pods are, and what the operator says of it where that is more than that it works.
+/// How many pods are ready, and what the operator reports if it is more than success.
 pub(super) fn pods_and_report(facts: &Facts) -> String {
     let counted = pods(facts.pods);
     let report = facts.report;
@@ -117,8 +115,7 @@ fn hasnt_finished(pods: String, facts: &Facts) -> String {
     if facts.pods.is_complete() { format!("{pods}; the operator hasn't finished") } else { pods }
 }
 
-/// The words for what is under way. That the operator is at work, and which pods restart, goes without saying where
-/// something tells more.
+/// Describes what is under way. `Change` and `Restarting` are left out where another entry is more specific.
 fn telling(progress: &[Progress]) -> String {
     let replaced = progress.iter().any(|progress| matches!(progress, Progress::Revision { .. }));
     let says_more = |one: &&Progress| match one {
@@ -129,13 +126,13 @@ fn telling(progress: &[Progress]) -> String {
     progress.iter().filter(says_more).map(Progress::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The pod that can't start although everything waits for it.
+/// The pod that can't start and blocks everything else.
 fn stuck(facts: &Facts) -> String {
     let worst = facts.pods.troubles.first().filter(|_| facts.memory.lasts(Sign::Stuck, facts.now));
     worst.map_or_else(String::new, |trouble| format!("; `{}` {}", trouble.pod, trouble.why))
 }
 
-/// What is under way, or that it is about to end.
+/// Describes what is under way, or that it is about to end.
 pub(super) fn under_way(facts: &Facts) -> String {
     let what = if facts.progress.iter().any(|progress| progress.is_active(facts.pods)) {
         format!("{}{}", telling(facts.progress), stuck(facts))

@@ -1,28 +1,24 @@
-//! What the operator says of its last look, and what that means.
+//! What the operator reports of its last reconciliation, and what that means.
 
 use super::memory::Memory;
 use super::view::Seen;
 
-/// What the operator's words mean for the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// It says nothing.
     Silent,
-    /// The last look ended well. That is not health.
+    /// The last reconciliation succeeded. That is not health.
     Ready,
-    /// The first look runs.
     Creating,
-    /// It leaves the cluster alone.
     Paused,
-    /// It refuses what it was asked for. Nothing changes until that is put right.
+    /// It refuses the spec. Nothing changes until the spec is corrected.
     Refused,
-    /// It waited for a pod until its own time limit.
+    /// Its wait for a pod timed out.
     GaveUp,
-    /// It failed in another way, and will try again.
+    /// It failed in another way, and will retry.
     Failed,
 }
 
-/// The reasons whose meaning is known. Any other is a failure that may pass.
+/// The reasons whose meaning is known. All others count as failures that may pass.
 const REASONS: [(&str, Meaning); 7] = [
     ("Creating", Meaning::Creating),
     ("InvalidResourceException", Meaning::Refused),
@@ -33,22 +29,18 @@ const REASONS: [(&str, Meaning); 7] = [
     ("FatalProblem", Meaning::GaveUp),
 ];
 
-/// The operator's last word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
-    /// What it means.
     pub meaning: Meaning,
-    /// The operator's reason, as one word.
     pub reason: String,
-    /// The operator's own words.
     pub message: String,
-    /// Whether it is about what is asked for now.
+    /// Whether it is about the current spec.
     pub fresh: bool,
-    /// Whether it is a failure that was reported before the newest pod was made: it says nothing of the pods as they are now.
+    /// Whether it is a failure that was reported before the newest pod was created, so that it says nothing
+    /// about the present pods.
     pub overtaken: bool,
 }
 
-/// Reads the operator's last word.
 pub(super) fn read(seen: &Seen, memory: &Memory) -> Report {
     let kafka = seen.kafka.as_ref();
     let fresh = memory.verdict_is_fresh() && !kafka.is_some_and(|kafka| kafka.is_behind());
@@ -77,7 +69,7 @@ pub(super) fn read(seen: &Seen, memory: &Memory) -> Report {
 }
 
 impl Report {
-    /// Whether it is about what is asked for now, and means this.
+    /// Whether the report is about the current spec and has this meaning.
     pub(super) fn says(&self, meaning: Meaning) -> bool {
         self.fresh && self.meaning == meaning
     }

@@ -1,4 +1,4 @@
-//! The one word, and why: a table of rules, of which the first that applies decides.
+//! A table of rules. The first one that applies decides the status and its reason.
 
 use jiff::Timestamp;
 
@@ -12,7 +12,6 @@ use super::trouble::Kind;
 use super::view::{Left, Seen};
 use super::{DEADLINE, Wanted, authorities, deletion, reason};
 
-/// Everything that the rules look at.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub wanted: &'a Wanted,
@@ -27,7 +26,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether pods are such that the operator's giving up is still true.
+    /// Whether the pods still show the problem because of which the operator gave up.
     pub(super) fn pods_explain_it(&self) -> bool {
         match self.seen.pods {
             Some(_) => [Sign::Stuck, Sign::StuckHelper].iter().any(|sign| self.memory.lasts(*sign, self.now)),
@@ -36,7 +35,7 @@ impl Facts<'_> {
     }
 }
 
-/// The word and the reason, and whether a loss of pods is told with it.
+/// A status and its reason. `tells_loss` is set if the reason reports lost pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Decision {
     pub status: Status,
@@ -46,7 +45,7 @@ pub(super) struct Decision {
 
 type Rule = fn(&Facts) -> Option<Decision>;
 
-/// The rules, in the order in which they are asked. What concerns pods comes before what people or the operator say.
+/// Ordered by precedence. Rules about pods come before what people or the operator say.
 const RULES: [Rule; 16] = [
     deleting,
     not_there,
@@ -66,8 +65,8 @@ const RULES: [Rule; 16] = [
     healthy,
 ];
 
-/// Decides. Where no rule applies, something is amiss that hasn't lasted long enough to be told, so what was told last
-/// still holds.
+/// Applies the rules. If none applies, something is wrong that hasn't lasted long enough to be reported, so
+/// the last reported status stays.
 pub(super) fn decide(facts: &Facts) -> Decision {
     let decided = RULES.iter().find_map(|rule| rule(facts));
     decided.or_else(|| facts.memory.told()).unwrap_or_else(|| not_healthy(facts))
@@ -82,7 +81,7 @@ fn deleting(facts: &Facts) -> Option<Decision> {
     leaving.then(|| told(Status::Deleting, deletion::words(facts.remains)))
 }
 
-/// There is no Kafka object, or the operator hasn't looked at it.
+/// There is no Kafka object, or the operator hasn't reconciled it yet.
 fn not_there(facts: &Facts) -> Option<Decision> {
     let why = match &facts.seen.kafka {
         None => "its Kafka object isn't there".to_owned(),
@@ -102,8 +101,8 @@ fn not_there(facts: &Facts) -> Option<Decision> {
     Some(told(Status::Pending, why))
 }
 
-/// The operator refuses the spec. It says so of what is asked for now, not of what was asked for before. What ran before goes
-/// on running, so that a cluster that runs doesn't fail by a mistake in its spec.
+/// The operator refuses the current spec. What ran before keeps running, so a mistake in the spec doesn't
+/// make a running cluster Failed.
 fn refused(facts: &Facts) -> Option<Decision> {
     let report = facts.report;
     if !report.says(Meaning::Refused) {
@@ -118,12 +117,12 @@ fn refused(facts: &Facts) -> Option<Decision> {
     Some(told(Status::Degraded, format!("{why}; what ran before {how} ({})", reason::pods(facts.pods))))
 }
 
-/// It was created paused, as is done over kept disks.
+/// Created paused, as clusters over kept disks are.
 fn paused_at_birth(facts: &Facts) -> Option<Decision> {
     facts.memory.succeeded.is_none().then(|| suspended(facts)).flatten()
 }
 
-/// Its Kafka object was made anew, and the operator can't talk to the pods that ran on.
+/// The Kafka object was recreated, and the operator can't connect to the pods that kept running.
 fn out_of_touch(facts: &Facts) -> Option<Decision> {
     let older = authorities::older_pods(facts.wanted, facts.seen);
     let has_status = facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.has_status);
@@ -136,7 +135,7 @@ fn out_of_touch(facts: &Facts) -> Option<Decision> {
     })
 }
 
-/// It has never worked: it is being made, or that has failed.
+/// It has never worked: it is being created, or that has failed.
 fn never_worked(facts: &Facts) -> Option<Decision> {
     if facts.memory.succeeded.is_some() {
         return None;
@@ -160,14 +159,14 @@ fn no_quorum(facts: &Facts) -> Option<Decision> {
     facts.memory.lasts(Sign::NoQuorum, facts.now).then(|| loss(why, facts))
 }
 
-/// Pods are away that were ready, and no rolling restart explains that.
+/// Pods that were ready are away, and no rolling restart explains it.
 fn pods_lost(facts: &Facts) -> Option<Decision> {
     let lost = facts.memory.lasts(Sign::Lost, facts.now);
     (lost && !is_rolling(facts)).then(|| loss(reason::pods(facts.pods), facts))
 }
 
-/// Whether the operator may be restarting pods: something changes, the operator runs, one pod at a time is away, it can
-/// start, and it comes back in time.
+/// Whether the operator may be restarting pods: a change is under way, the operator runs, only one pod is
+/// away, it can start, and it isn't overdue.
 fn is_rolling(facts: &Facts) -> bool {
     let Facts { memory, now, .. } = *facts;
     let overdue = memory.lasted(Sign::Lost, now).is_some_and(|lasted| lasted >= DEADLINE);
@@ -183,7 +182,7 @@ fn loss(why: String, facts: &Facts) -> Decision {
     let mut why = why;
     let troubles = &facts.pods.troubles;
     if let Some(trouble) = facts.seen.operator.trouble() {
-        // A pod that is there starts without the operator.
+        // Kubernetes restarts an existing pod without the operator.
         let comes_back =
             !troubles.is_empty() && troubles.iter().all(|trouble| trouble.kind == Kind::Starting);
         let nothing = if comes_back { "" } else { ", so nothing brings them back" };
@@ -196,20 +195,21 @@ fn loss(why: String, facts: &Facts) -> Decision {
     Decision { tells_loss: true, ..told(Status::Degraded, why) }
 }
 
-/// New pods crash or can't be run, while all that were there before are ready.
+/// New pods crash or can't be run, while all pods that were there before are ready.
 fn software_fails(facts: &Facts) -> Option<Decision> {
     let broken = facts.memory.lasts(Sign::Broken, facts.now);
     broken.then(|| told(Status::Degraded, reason::pods(facts.pods)))
 }
 
-/// The operator waited for pods in vain, and they still are as it says.
+/// The operator's wait for pods timed out, and the pods are still as it reported.
 fn gave_up(facts: &Facts) -> Option<Decision> {
     let given_up = facts.report.says(Meaning::GaveUp) && facts.pods_explain_it();
     given_up.then(|| told(Status::Degraded, reason::pods_and_report(facts)))
 }
 
-/// A change is under way and nothing moves any more. Where nothing is left of it but partitions that are moved, which may take
-/// hours and shows in nothing that is looked at, there is nothing to wait for in vain: Cruise Control tells when it gives up.
+/// A change is under way and nothing has moved for too long. A change of which only partition movement is
+/// left never counts as stalled: it may take hours without a sign in any observed object, and Cruise Control
+/// reports if it gives up.
 fn stalled(facts: &Facts) -> Option<Decision> {
     let mut active = facts.progress.iter().filter(|progress| progress.is_active(facts.pods)).peekable();
     if active.peek().is_some() && active.all(|progress| *progress == Progress::Rebalance) {
@@ -224,7 +224,6 @@ fn is_paused(facts: &Facts) -> bool {
     facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.paused)
 }
 
-/// The operator is told to leave it alone.
 fn suspended(facts: &Facts) -> Option<Decision> {
     let who = if facts.wanted.paused { "" } else { ", which the spec doesn't ask for" };
     let why = format!(
@@ -233,7 +232,7 @@ fn suspended(facts: &Facts) -> Option<Decision> {
     is_paused(facts).then(|| told(Status::Suspended, why))
 }
 
-/// Something that a person has to decide or repair, while pods are well.
+/// Pods are well, but something needs a person's decision or repair.
 fn needs_a_person(facts: &Facts) -> Option<Decision> {
     if let Some(condition) = facts.conditions.iter().find(|condition| condition.degraded) {
         return Some(told(Status::Degraded, condition.message.clone()));
@@ -250,7 +249,7 @@ fn changing(facts: &Facts) -> Option<Decision> {
     Some(told(if upgrading { Status::Upgrading } else { Status::Updating }, reason::under_way(facts)))
 }
 
-/// What the operator reported is older than the pods, and it hasn't finished anything since: what they say counts.
+/// The operator's last report is a failure that is older than the pods, and it hasn't finished since.
 fn overtaken(facts: &Facts) -> Option<Decision> {
     facts.report.overtaken.then(|| told(Status::Degraded, reason::pods_and_report(facts)))
 }
@@ -260,7 +259,6 @@ fn healthy(facts: &Facts) -> Option<Decision> {
     well.then_some(Decision { status: Status::Healthy, reason: None, tells_loss: false })
 }
 
-/// What to say of a cluster that isn't well when nothing was said of it before.
 fn not_healthy(facts: &Facts) -> Decision {
     told(Status::Degraded, reason::pods_and_report(facts))
 }

@@ -1,4 +1,4 @@
-//! How single situations are judged. Whole stories are in `tests/replay.rs`.
+//! Single situations. Whole stories are in `tests/replay.rs`.
 
 mod authorities;
 mod deadlines;
@@ -16,7 +16,7 @@ use crate::catalog::Status;
 use super::view::{Operator, Seen};
 use super::*;
 
-/// A world of one cluster, `orders`, and what was remembered of it.
+/// One cluster, `orders`, with the memory of earlier judgements.
 struct Lab {
     wanted: Wanted,
     objects: BTreeMap<String, Value>,
@@ -29,7 +29,7 @@ struct Lab {
 const NAMESPACE: &str = "kafka-acme--orders";
 
 impl Lab {
-    /// A cluster of three controllers and three brokers that has always been well.
+    /// Three controllers and three brokers that have always been well.
     fn healthy() -> Self {
         let pool = |controller| WantedPool { replicas: 3, controller };
         let mut lab = Self {
@@ -62,7 +62,6 @@ impl Lab {
         lab
     }
 
-    /// A cluster that was just asked for and whose pods don't exist.
     fn new_cluster() -> Self {
         let mut lab = Self::healthy();
         lab.memory = Memory::default();
@@ -93,7 +92,7 @@ impl Lab {
         self.put(json!({"kind": "Pod", "metadata": {"name": name, "labels": labels}, "status": status}));
     }
 
-    /// Pod `orders-broker-0` with this status of its container.
+    /// Sets the status of the container of pod `orders-broker-0`.
     fn broker(&mut self, container: Value) {
         let mut container = container;
         container["name"] = "kafka".into();
@@ -127,14 +126,13 @@ impl Lab {
         self.judge().status.status
     }
 
-    /// Judges now and again after some time.
     fn after(&mut self, time: SignedDuration) -> Judgement {
         self.judge();
         self.now = self.now.checked_add(time).unwrap();
         self.judge()
     }
 
-    /// What a person reads once trouble has lasted.
+    /// The status and reason once trouble has lasted.
     fn told(&mut self) -> String {
         let status = self.after(DEBOUNCE).status;
         format!("{}: {}", status.status, status.reason.unwrap_or_default())

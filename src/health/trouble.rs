@@ -4,22 +4,16 @@ use super::Wanted;
 use super::reason::{brief, quoted};
 use super::view::{Claim, Container, Exit, Pod, Seen};
 
-/// What keeps a pod, the worst first.
+/// The cause that keeps a pod from being ready, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Its software ends with an error.
     Crash,
-    /// Its image can't be had.
     Image,
-    /// Kubernetes can't make its container.
     Container,
-    /// No node takes it, or it has no volume.
+    /// It fits no node, or has no volume.
     Unschedulable,
-    /// It doesn't exist.
     Missing,
-    /// It is ending.
     Ending,
-    /// It is starting.
     Starting,
 }
 
@@ -29,13 +23,13 @@ impl Kind {
         self < Kind::Ending
     }
 
-    /// Whether what it runs is at fault, rather than where it should run.
+    /// Whether the software is at fault, rather than the place where it should run.
     pub(super) fn is_broken(self) -> bool {
         self < Kind::Unschedulable
     }
 }
 
-/// The waiting reasons of a container whose meaning is known. Any other is part of starting.
+/// The waiting reasons of containers whose meaning is known. All others are part of starting.
 const WAITING: [(&str, Kind); 10] = [
     ("CrashLoopBackOff", Kind::Crash),
     ("ErrImagePull", Kind::Image),
@@ -49,18 +43,16 @@ const WAITING: [(&str, Kind); 10] = [
     ("RunContainerError", Kind::Container),
 ];
 
-/// A pod that isn't ready, and why. Ordered by what keeps it, then by name.
+/// A pod that isn't ready, and why. Ordered by severity, then by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Trouble {
-    /// What keeps it.
     pub kind: Kind,
-    /// Its name.
     pub pod: String,
-    /// Why, to follow its name: `isn't there`.
+    /// Follows the pod's name in a sentence: `isn't there`.
     pub why: String,
 }
 
-/// The pods of a pool that aren't ready; none where pods aren't watched.
+/// The pods of a pool that aren't ready. Empty if pods aren't watched.
 pub(super) fn of_pool(wanted: &Wanted, seen: &Seen, pool: &str) -> Vec<Trouble> {
     let Some(pods) = &seen.pods else { return Vec::new() };
     let found = pods
@@ -76,7 +68,6 @@ pub(super) fn of_pool(wanted: &Wanted, seen: &Seen, pool: &str) -> Vec<Trouble> 
     found.chain(missing).collect()
 }
 
-/// Why a pod that exists isn't ready.
 pub(super) fn of_pod(wanted: &Wanted, seen: &Seen, name: &str, pod: &Pod) -> Trouble {
     let (kind, why) = if pod.deleting {
         (Kind::Ending, "is ending".to_owned())
@@ -109,8 +100,8 @@ fn of_container(wanted: &Wanted, pod: &str, container: &Container) -> (Kind, Str
     }
 }
 
-/// The words for a container that ends with an error. From the second restart on it is a loop, also in the moments in
-/// which it runs.
+/// Describes a container that exits with an error. From the second restart on it counts as a crash loop, even
+/// while the container runs.
 fn crash(wanted: &Wanted, pod: &str, container: &Container, ended: Option<&Exit>) -> String {
     let looping = container.restarts > 1 || container.waiting.is_some();
     let what = if looping { "is in a crash loop" } else { "has crashed" };
@@ -123,13 +114,12 @@ fn crash(wanted: &Wanted, pod: &str, container: &Container, ended: Option<&Exit>
         details.insert(0, "CrashLoopBackOff".to_owned());
     }
     details.extend(ended.map(|exit| format!("exit code {}", exit.code)));
-    // `Error` only says that the exit code isn't 0.
+    // `Error` only means that the exit code isn't 0.
     details.extend(ended.and_then(|exit| exit.reason.clone()).filter(|reason| reason != "Error"));
     let (details, namespace, container) = (details.join(", "), &wanted.namespace, &container.name);
     format!("{what} ({details}); see `kubectl logs --previous -n {namespace} {pod} -c {container}`")
 }
 
-/// The words for the claims of a pod that have no volume yet.
 fn claims(seen: &Seen, pod: &str) -> String {
     let pending = seen.claims_of(pod).filter(|(_, claim)| claim.pending);
     pending
@@ -143,8 +133,9 @@ fn claims(seen: &Seen, pod: &str) -> String {
         .collect()
 }
 
-/// The claim of a pod that no node takes for want of a volume, rather than of room. A claim that only waits for its pod to be given
-/// a node has no volume either.
+/// Returns the claim for which a pod can't be scheduled, unless the pod lacks room on the nodes instead. A
+/// claim that only waits for its pod to be scheduled has no volume either, so a pending claim alone proves
+/// nothing.
 pub(super) fn lacks_volume<'a>(seen: &'a Seen, trouble: &Trouble) -> Option<&'a str> {
     if trouble.kind != Kind::Unschedulable {
         return None;
@@ -175,7 +166,7 @@ fn claim_reason(seen: &Seen, name: &str, class: Option<&str>) -> String {
     }
 }
 
-/// The words for what a starting pod waits for, if Kubernetes has reported it.
+/// Describes what a starting pod waits for, if Kubernetes has reported it.
 fn mounting(seen: &Seen, pod: &str) -> String {
     const REASONS: [&str; 3] = ["FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"];
     let event = seen.warning_about("Pod", pod).filter(|event| REASONS.contains(&event.reason.as_str()));

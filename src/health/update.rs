@@ -1,4 +1,4 @@
-//! Following a change from its first sign until all is still again.
+//! Follows a change from its first sign until everything is quiet again.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,15 @@ use super::report::{Meaning, Report};
 use super::view::{Pod, Seen};
 use super::{SETTLE, Wanted};
 
-/// A change that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Update {
-    /// When it began.
     pub began: Timestamp,
     /// When something was last under way.
     pub last: Timestamp,
-    /// Whether the operator will say when it has finished: its status was behind, or not `Ready`.
+    /// Whether the operator will announce the end: its status was behind, or not `Ready`.
     pub announced: bool,
 }
 
-/// Brings the memory of the change and of the voters up to date.
 pub(super) fn follow(
     memory: &mut Memory,
     wanted: &Wanted,
@@ -61,8 +58,8 @@ fn has_ended(update: Update, report: &Report, now: Timestamp) -> bool {
     announced || now.duration_since(update.last) >= SETTLE
 }
 
-/// Brings the memory of each pool up to date: what was ready, what has come back since the change began, and whether its
-/// pods are being replaced. What comes back from a loss that a person was told of is no restart.
+/// Updates the memory of each pool: ready pods, pods restarted since the change began, and whether pods are
+/// being replaced. Pods that return from a reported loss don't count as restarts.
 pub(super) fn count_restarts(memory: &mut Memory, seen: &Seen, pods: &PodCount, now: Timestamp) {
     let old = |pool: &PoolCount| pool.counts.is_some_and(|counts| counts.current < counts.pods);
     memory.note(Sign::OldRevision, pods.pools.values().any(old), now);
@@ -84,7 +81,8 @@ pub(super) fn count_restarts(memory: &mut Memory, seen: &Seen, pods: &PodCount, 
             None => 0,
         };
         known.restarted = known.restarted.saturating_add(if told { 0 } else { back });
-        // Whether another spec of a pod set replaces pods shows when it has been taken up.
+        // Only once the operator has taken up a new spec of a pod set do its counts show whether the spec
+        // replaces pods.
         let taken_up = seen.pod_sets.get(name).filter(|set| !set.behind && !set.error);
         let generation = taken_up.and_then(|set| set.generation);
         let changed = generation.is_some() && known.generation.is_some() && generation != known.generation;
@@ -97,9 +95,9 @@ pub(super) fn count_restarts(memory: &mut Memory, seen: &Seen, pods: &PodCount, 
     }
 }
 
-/// How many pods of each pool are ready that took the place of another one of their name, since that was last counted; none where
-/// pods aren't watched. Whoever looks for the first time goes by when pods were made: those of the change that is under way are
-/// younger than what the operator last said.
+/// Counts the ready pods of each pool that replaced a pod of the same name since the last count; `None` if
+/// pods aren't watched. Without an earlier observation, creation times decide: pods of the change that is
+/// under way are younger than the operator's last report.
 fn replaced_pods(memory: &mut Memory, seen: &Seen) -> Option<BTreeMap<String, u32>> {
     let pods = seen.pods.as_ref()?;
     let known = memory.pods.take();
@@ -129,12 +127,12 @@ fn replaced_pods(memory: &mut Memory, seen: &Seen) -> Option<BTreeMap<String, u3
     Some(counted)
 }
 
-/// What a pod is told from another one of its name by.
+/// Distinguishes a pod from its predecessor of the same name.
 fn identity(pod: &Pod) -> String {
     pod.uid.clone().unwrap_or_default()
 }
 
-/// Forgets what was counted when no change is under way: what pods there are then is what the next one begins with.
+/// Resets the counts when no change is under way; the next change starts from the pods that exist now.
 fn forget_restarts(memory: &mut Memory, seen: &Seen) {
     for pool in memory.pools.values_mut() {
         pool.restarted = 0;
@@ -145,8 +143,8 @@ fn forget_restarts(memory: &mut Memory, seen: &Seen) {
     }
 }
 
-/// Learns how many controllers vote when all is well. More may be believed at once; fewer only when the operator has
-/// finished with a later change since, for which it needs a quorum.
+/// Learns the number of voting controllers while all is well. A higher number is believed at once. A lower
+/// one is believed only after the operator has finished a later change, for which it needs a quorum.
 fn learn_voters(memory: &mut Memory, seen: &Seen, pods: &PodCount, report: &Report) {
     let well = memory.update.is_none() && memory.succeeded.is_some() && pods.is_complete();
     let Some(count) = pods.controllers().filter(|_| well && report.meaning == Meaning::Ready) else { return };

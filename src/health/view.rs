@@ -1,6 +1,6 @@
-//! What can be seen of a cluster, as small views of the objects that Kubernetes serves.
+//! Small views of the Kubernetes objects that show how a cluster is.
 //!
-//! Reading is tolerant: a field that is missing or of another type is unknown, and nothing panics.
+//! Reading is tolerant: a field that is missing or has another type is unknown, and nothing panics.
 
 mod claim;
 mod deployment;
@@ -29,50 +29,43 @@ pub use user::User;
 
 use reading::{deleting, labelled, name, text};
 
-/// Strimzi's label that says which cluster an object belongs to.
+/// Strimzi's label with the cluster that an object belongs to.
 const CLUSTER: &str = "strimzi.io/cluster";
-/// Strimzi's label that says which node pool an object belongs to.
+/// Strimzi's label with the node pool that an object belongs to.
 const POOL: &str = "strimzi.io/pool-name";
 
-/// Everything that is seen of one cluster at one moment.
+/// Everything that is observed of one cluster at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
-    /// The Kafka object; none where there is none.
     pub kafka: Option<Kafka>,
-    /// The node pools, by name.
     pub pools: BTreeMap<String, NodePool>,
-    /// The pod sets, by the name of their pool.
+    /// By the name of their pool.
     pub pod_sets: BTreeMap<String, PodSet>,
-    /// The pods, by name; none where pods aren't watched, so that the pod sets' word has to do.
+    /// By name. `None` if pods aren't watched; the counts of the pod sets are used then.
     pub pods: Option<BTreeMap<String, Pod>>,
-    /// The claims on volumes, by name.
+    /// Persistent volume claims, by name.
     pub claims: BTreeMap<String, Claim>,
-    /// The names of the storage classes that exist; none where that isn't known.
+    /// The names of the existing storage classes; `None` if unknown.
     pub storage_classes: Option<BTreeSet<String>>,
-    /// What Kubernetes reported about pods and claims.
     pub events: Vec<Event>,
-    /// The users, by name.
     pub users: BTreeMap<String, User>,
-    /// Every object of the cluster, for what is still to go when it is deleted.
+    /// Every object of the cluster. Shows what remains when it is deleted.
     pub objects: BTreeSet<Left>,
-    /// The operator that looks after the cluster.
     pub operator: Operator,
 }
 
-/// An object that is still there.
+/// An object that still exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Left {
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Whether its deletion was asked for.
+    /// Whether it has a deletion timestamp.
     pub deleting: bool,
 }
 
 impl Seen {
-    /// The views of those objects that belong to a cluster. The order of the objects doesn't matter. Pods and storage
-    /// classes are taken as unknown until [`Seen::watching_pods`] and [`Seen::knowing_storage_classes`] say otherwise.
+    /// Builds the views of the objects that belong to a cluster, given in any order. Pods and storage classes
+    /// count as unknown until `watching_pods` and `knowing_storage_classes` are called.
     pub fn of(
         namespace: &str,
         cluster: &str,
@@ -90,13 +83,12 @@ impl Seen {
         seen
     }
 
-    /// Says that all pods were among the objects: a pod that isn't there doesn't exist.
+    /// Declares that the objects contained all pods, so that a pod that is missing doesn't exist.
     pub fn watching_pods(mut self) -> Self {
         self.pods.get_or_insert_default();
         self
     }
 
-    /// Says which storage classes exist.
     pub fn knowing_storage_classes(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.storage_classes = Some(names.into_iter().collect());
         self
@@ -134,7 +126,6 @@ impl Seen {
         })
     }
 
-    /// The last warning about an object.
     pub fn warning_about(&self, kind: &str, name: &str) -> Option<&Event> {
         self.events.iter().rfind(|event| event.warning && event.kind == kind && event.name == name)
     }

@@ -12,47 +12,39 @@ use crate::spec::certificate::read_ders;
 
 use super::view::reading::{annotated, at, count, items, name, text};
 
-/// What a cluster should be, as it was last applied. A change that still waits, for approval or for its turn, isn't wanted
-/// yet: counted against it, a cluster would seem to be changing while nothing happens.
+/// A cluster as it was last applied. A change that still waits, for approval or for its turn, is left out:
+/// otherwise the cluster would seem to be changing while nothing happens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The namespace of its objects.
     pub namespace: String,
-    /// The name of its Kafka object.
     pub cluster: String,
-    /// Whether it should be gone.
     pub deleting: bool,
-    /// Whether the operator should leave it alone.
+    /// Whether reconciliation is paused by annotation.
     pub paused: bool,
-    /// The version of Kafka.
     pub version: Option<String>,
-    /// The version of the metadata.
     pub metadata_version: Option<String>,
-    /// The node pools, by name.
     pub pools: BTreeMap<String, WantedPool>,
-    /// The digests of the certificates (the first one's DER) that listeners should show, by the listener's name. One
-    /// that isn't here isn't compared.
+    /// The digest of the leaf certificate (DER) that each listener should present, by listener name.
+    /// Listeners without an entry aren't compared.
     pub certificates: BTreeMap<String, Digest>,
-    /// The digest of all that pods may restart for; none where that isn't known. What becomes of disks when the cluster is deleted
-    /// is no part of it.
+    /// The digest of everything whose change may restart pods; `None` if unknown. It excludes `deleteClaim`,
+    /// which only decides what happens to disks when the cluster is deleted.
     pub restarts: Option<Digest>,
-    /// What was last applied, all of it, so that what was seen before is told from what was seen since.
+    /// Digests of all applied objects. They distinguish observations of this version from older ones.
     pub applied: Vec<Digest>,
-    /// The Gateway through which clients come in, by namespace and name; none where they come another way.
+    /// Namespace and name of the Gateway that clients connect through, if there is one.
     pub gateway: Option<(String, String)>,
 }
 
-/// What a node pool should be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WantedPool {
-    /// How many nodes.
     pub replicas: u32,
-    /// Whether they are controllers, be they brokers, too, or not.
+    /// Whether the nodes are controllers; they may be brokers, too.
     pub controller: bool,
 }
 
 impl Wanted {
-    /// What the manifests of one cluster ask for; none where no Kafka is among them.
+    /// Reads the manifests of one cluster; `None` if they contain no Kafka object.
     pub fn of<'a>(manifests: impl IntoIterator<Item = &'a Value> + Clone) -> Option<Self> {
         let of_kind = |kind: &'static str| {
             let is_it = move |manifest: &&Value| text(manifest, &["kind"]).as_deref() == Some(kind);
@@ -83,9 +75,9 @@ impl Wanted {
     }
 }
 
-/// What the clusters of a fleet should be. `objects` are those that were made for them, with their manifests as they were last
-/// applied; `live` gives an object as it stands on the target, for one whose record was lost. A cluster without a Kafka object
-/// isn't there.
+/// Reads the clusters of a fleet. `objects` are the recorded objects with their manifests as last applied.
+/// `live` returns an object as it is on the target, for one whose record was lost. Clusters without a Kafka
+/// object are left out.
 pub fn of_fleet<'a>(
     objects: impl IntoIterator<Item = (&'a ObjectKey, &'a RecordedObject)>,
     live: impl Fn(&ObjectKey) -> Option<Json>,
@@ -109,7 +101,7 @@ pub fn of_fleet<'a>(
     wanted.collect()
 }
 
-/// The digest of what the manifests say, but for what becomes of disks when the cluster is deleted.
+/// The digest of the manifests without `deleteClaim`, which restarts nothing.
 fn restarts<'a>(manifests: impl IntoIterator<Item = &'a Value>) -> Digest {
     let said = manifests.into_iter().map(|manifest| {
         let mut manifest = manifest.clone();
@@ -129,7 +121,7 @@ impl WantedPool {
     }
 }
 
-/// The digest of the first certificate in a Secret of a listener's.
+/// The digest of the first certificate in a listener's Secret.
 fn certificate(secret: &Value) -> Option<Digest> {
     let chain = at(secret, &["data"])?.get("tls.crt")?.as_str()?;
     let pem = String::from_utf8(STANDARD.decode(chain).ok()?).ok()?;

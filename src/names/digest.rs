@@ -1,5 +1,3 @@
-//! Digests of bytes and of JSON.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -12,23 +10,21 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest(String);
 
 impl Digest {
-    /// The digest of these bytes.
     pub fn of(bytes: impl AsRef<[u8]>) -> Self {
         Self(hex::encode(Sha256::digest(bytes.as_ref())))
     }
 
-    /// The digest of a JSON value; equal values have equal digests, since objects are kept sorted by key.
+    /// Equal values have equal digests, since objects are sorted by key.
     pub fn of_json(value: &serde_json::Value) -> Self {
         Self::of(value.to_string())
     }
 
-    /// The digest that a text is; none where it is none.
+    /// Parses a digest in hexadecimal.
     pub fn named(text: &str) -> Option<Self> {
         let is_one = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         is_one.then(|| Self(text.to_owned()))
     }
 
-    /// All 64 characters.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,5 +1,3 @@
-//! JSON values as text.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -13,42 +11,36 @@ use super::Digest;
 
 /// A JSON value as its compact text, objects sorted by key.
 ///
-/// A manifest takes a kibibyte as text and about ten as a tree of values, and a large plan holds a hundred thousand of
-/// them. Equal values have equal texts. Clones share the text.
+/// A manifest takes a kibibyte as text and about ten as a tree of values, and a large plan contains a hundred
+/// thousand of them. Equal values have equal texts. Clones share the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Json(Arc<str>);
 
 impl Json {
-    /// The value as a tree.
     pub fn value(&self) -> Value {
         // The text was written from a value, so there is no error to pass on.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// The value as a type.
-    ///
-    /// # Errors
-    /// When it is not of the type's form.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.0)
     }
 
-    /// What [`Json::as_str`] gave; none where it is no JSON.
+    /// Takes a text that [`Json::as_str`] returned; `None` if it is not JSON.
     pub fn from_text(text: String) -> Option<Self> {
         serde_json::from_str::<IgnoredAny>(&text).ok().map(|_| Self(text.into()))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The digest of the text. It is that of [`Digest::of_json`].
+    /// Equal to the digest of [`Digest::of_json`].
     pub fn digest(&self) -> Digest {
         Digest::of(&*self.0)
     }
 
-    /// Changes the value, as somebody else may.
+    /// Changes the value, as an edit by others would.
     #[cfg(test)]
     pub fn edit(&mut self, edit: impl FnOnce(&mut Value)) {
         let mut value = self.value();
@@ -56,7 +48,8 @@ impl Json {
         *self = value.into();
     }
 
-    /// Whether an object anywhere in the value may have this key. False only where none has.
+    /// Whether an object anywhere in the value may have this key. There are false positives, but no false
+    /// negatives.
     pub fn may_have(&self, key: &str) -> bool {
         self.0.contains(&format!("\"{key}\":"))
     }
@@ -64,7 +57,8 @@ impl Json {
 
 impl From<&Value> for Json {
     fn from(value: &Value) -> Self {
-        // As the value prints itself, but without the detour of a formatter. Its keys are strings, so it can be written.
+        // The same text as the value's `Display`, but without the overhead of a formatter. All keys are
+        // strings, so serialization can't fail.
         Self(serde_json::to_string(value).unwrap_or_default().into())
     }
 }
@@ -87,7 +81,7 @@ impl PartialEq<Value> for Json {
     }
 }
 
-/// As the value that it is, so that nobody who reads it can tell.
+/// Serializes as the value itself, not as a string.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value().serialize(serializer)

@@ -1,4 +1,4 @@
-//! What identifies a resource, a fleet, a file, an object and a secret.
+//! Keys of resources, fleets, files, objects and secrets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,34 +10,30 @@ use smol_str::SmolStr;
 
 use super::{Identifier, InvalidName, Kind, checked_string};
 
-/// What identifies a resource on one installation: its kind, its organization and its name there.
+/// The key of a resource on one installation: its kind, its organization and its name.
 ///
-/// An organization's own key carries its identifier twice. A base domain is named by its derived domain,
+/// The key of an organization contains its identifier twice. A base domain is named by its derived domain,
 /// everything else by its identifier.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct ResourceKey {
-    /// The organization that owns the resource.
     pub organization: Identifier,
-    /// The resource's kind.
     pub kind: Kind,
     /// Its identifier or derived domain.
     pub name: SmolStr,
 }
 
 impl ResourceKey {
-    /// The key of a resource that is named by an identifier.
     pub fn new(kind: Kind, organization: &Identifier, name: impl Into<SmolStr>) -> Self {
         Self { organization: organization.clone(), kind, name: name.into() }
     }
 
-    /// The key of an organization.
     pub fn organization(identifier: &Identifier) -> Self {
         Self::new(Kind::Organization, identifier, identifier.as_str())
     }
 
-    /// `acme/orders`, or `acme` for an organization: the key where the kind is known.
+    /// The key without its kind: `acme/orders`, or `acme` for an organization.
     pub fn path(&self) -> String {
         match self.kind {
             Kind::Organization => self.name.to_string(),
@@ -45,7 +41,7 @@ impl ResourceKey {
         }
     }
 
-    /// The key of what is of this kind and has this [`path`](ResourceKey::path); none where no resource can have it.
+    /// Parses a [`path`](ResourceKey::path) of this kind; `None` if no resource can have it.
     pub fn at(kind: Kind, path: &str) -> Option<Self> {
         match kind {
             Kind::Organization => Some(Self::organization(&path.parse().ok()?)),
@@ -56,7 +52,7 @@ impl ResourceKey {
         }
     }
 
-    /// The fleet that it is; none for anything else.
+    /// The key as that of a fleet, if it is one.
     pub fn as_fleet(&self) -> Option<FleetKey> {
         let name = (self.kind == Kind::Fleet).then_some(&self.name)?;
         Some(FleetKey { organization: self.organization.clone(), fleet: name.parse().ok()? })
@@ -83,7 +79,7 @@ impl ResourceKey {
     }
 }
 
-/// For records, without a copy being made first: plans hash hundreds of thousands of keys.
+/// For records, without an intermediate copy: plans hash hundreds of thousands of keys.
 impl Serialize for ResourceKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.record())
@@ -101,19 +97,16 @@ impl TryFrom<String> for ResourceKey {
     }
 }
 
-/// What identifies a fleet: a target that is planned, applied and guarded on its own.
+/// The key of a fleet: a target that is planned, applied and guarded on its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 #[schemars(with = "String")]
 pub struct FleetKey {
-    /// The organization that owns the fleet.
     pub organization: Identifier,
-    /// The fleet's identifier.
     pub fleet: Identifier,
 }
 
 impl FleetKey {
-    /// The fleet's key as a resource.
     pub fn resource(&self) -> ResourceKey {
         ResourceKey::new(Kind::Fleet, &self.organization, self.fleet.as_str())
     }
@@ -142,8 +135,8 @@ impl TryFrom<String> for FleetKey {
     }
 }
 
-/// The path of a file inside a spec tree: relative, with forward slashes, never leading out of the tree. Clones
-/// share the text.
+/// The path of a file inside a spec tree: relative, with forward slashes, never leading out of the tree.
+/// Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -152,7 +145,7 @@ pub struct SpecPath(Arc<str>);
 checked_string!(SpecPath);
 
 impl SpecPath {
-    /// The first folder of the path, if the file lies in one.
+    /// The first folder of the path, if the file is in one.
     pub fn top_folder(&self) -> Option<&str> {
         self.0.split_once('/').map(|(top, _)| top)
     }
@@ -170,18 +163,17 @@ impl TryFrom<String> for SpecPath {
     }
 }
 
-/// What identifies an object on a target.
+/// The key of an object on a target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct ObjectKey {
-    /// The namespace; none for an object of the whole Kubernetes cluster.
+    /// The namespace; none for a cluster-scoped object.
     pub namespace: Option<String>,
     /// The object's kind: `KafkaNodePool`.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Its group and version as manifests have them: `v1`, `kafka.strimzi.io/v1`.
+    /// Its group and version as in manifests: `v1`, `kafka.strimzi.io/v1`.
     pub api_version: String,
 }
 
@@ -216,7 +208,7 @@ impl ObjectKey {
     }
 }
 
-/// For records, without a copy being made first, like a [`ResourceKey`].
+/// For records, without an intermediate copy, like a [`ResourceKey`].
 impl Serialize for ObjectKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.record())
@@ -239,15 +231,14 @@ impl TryFrom<String> for ObjectKey {
     }
 }
 
-/// What a secret is the value of: one field of one resource. A sealed value carries this inside and opens
-/// nowhere else.
+/// The key of a secret: one field of one resource. A sealed value contains this key and can't be opened under
+/// another one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 #[schemars(with = "String")]
 pub struct SecretRef {
-    /// The resource that the secret belongs to.
     pub resource: ResourceKey,
-    /// The field that holds it, without the objects around it: `tls_key`, `kubeconfig`, `credentials`.
+    /// The name of the field, without the objects around it: `tls_key`, `kubeconfig`, `credentials`.
     pub field: String,
 }
 

@@ -1,9 +1,9 @@
-//! Text of somebody else's, made fit to stand on one line of a log, a message or a terminal.
+//! Untrusted text, made safe for one line of a log, a message or a terminal.
 
 use std::borrow::Cow;
 
-/// Whether a character can deceive a reader or command a terminal: it is a control character, shows as nothing, or changes
-/// in which direction text is read (Unicode's categories Cc, Cf, Zl and Zp).
+/// Whether a character can deceive a reader or command a terminal: it is a control character, invisible, or
+/// changes the direction of text (Unicode's categories Cc, Cf, Zl and Zp).
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -11,8 +11,9 @@ pub fn is_deceptive(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A text on one line: no longer than this many characters, line breaks and other space folded into one space, and each
-/// deceptive character as its visible escape. Text that is already so is given back as it is.
+/// Fits a text on one line: cut after `longest` characters, each run of white space replaced with one space,
+/// each deceptive character with its visible escape. A text of at most `longest` bytes without deceptive
+/// characters is returned unchanged.
 pub fn one_line(text: &str, longest: usize) -> Cow<'_, str> {
     if text.len() <= longest && !text.chars().any(is_deceptive) {
         return Cow::Borrowed(text);

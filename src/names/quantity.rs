@@ -1,7 +1,7 @@
-//! How Kubernetes writes quantities, such as `500Gi` or `2900m`.
+//! Kubernetes quantities, such as `500Gi` or `2900m`.
 
-/// The suffixes of Kubernetes quantities with their factors, from its resource model: binary ones, then decimal ones, then
-/// none. A longer one comes before one that it ends in.
+/// The suffixes of Kubernetes quantities with their factors, from its resource model: binary, decimal, none.
+/// A suffix comes before any other suffix that it ends in.
 pub const QUANTITY_SUFFIXES: [(&str, f64); 14] = [
     ("Ki", 1024.0),
     ("Mi", 1_048_576.0),
@@ -19,7 +19,7 @@ pub const QUANTITY_SUFFIXES: [(&str, f64); 14] = [
     ("", 1.0),
 ];
 
-/// A quantity as a number: of bytes, or of processors; none for what isn't one.
+/// Parses a quantity of bytes or CPUs.
 pub fn quantity(text: &str) -> Option<f64> {
     let (number, factor) = QUANTITY_SUFFIXES.iter().find_map(|(suffix, factor)| {
         let number = text.strip_suffix(suffix)?;

@@ -1,27 +1,26 @@
-//! Places for work that parties who don't trust each other take in turns: nobody has to wait until everything of another is done.
+//! A fair queue for parties that don't trust each other: no party waits until all work of another is done.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The most parties of which it is remembered when they last had a place.
+/// The most parties whose last turn is remembered.
 const REMEMBERED: usize = 1024;
 
-/// Places, and who waits for one. The next place is for a party that comes first, then for the one that has the fewest, then for
-/// the one that had none for the longest.
+/// A limited number of slots, and the items that wait for one. The next slot is given to a party that has
+/// priority, then to the one with the fewest slots, then to the one whose last slot is the longest ago.
 #[derive(Debug)]
 pub struct Turns<P, T> {
     places: usize,
-    /// How many more there are, for parties that have no place.
+    /// Additional slots for parties that have none.
     more: usize,
     comes_first: fn(&P) -> bool,
     taken: BTreeMap<P, usize>,
     waiting: BTreeMap<P, VecDeque<T>>,
-    /// Which place each party took last, counted from the first.
+    /// The number of the last slot that each party was given, in order of assignment.
     last: BTreeMap<P, u64>,
     count: u64,
 }
 
 impl<P: Ord + Clone, T> Turns<P, T> {
-    /// So many places, all of them free.
     pub fn new(places: usize) -> Self {
         Self {
             places,
@@ -34,48 +33,45 @@ impl<P: Ord + Clone, T> Turns<P, T> {
         }
     }
 
-    /// The same with so many more places for parties that have none.
+    /// Adds slots that are only given to parties that have none.
     pub fn with_more(self, more: usize) -> Self {
         Self { more, ..self }
     }
 
-    /// The same where some parties are always served before the others.
+    /// Sets which parties are always served before the others.
     pub fn putting_first(self, comes_first: fn(&P) -> bool) -> Self {
         Self { comes_first, ..self }
     }
 
-    /// From now on there are so many places, and so many more for parties that have none. Who has one keeps it.
+    /// Changes the number of slots. Assigned slots stay assigned.
     pub fn set_places(&mut self, places: usize, more: usize) {
         (self.places, self.more) = (places, more);
     }
 
-    /// A party wants another place, for this.
     pub fn wait(&mut self, party: P, item: T) {
         self.waiting.entry(party).or_default().push_back(item);
     }
 
-    /// What a party waits for.
     pub fn waiting(&self, party: &P) -> impl Iterator<Item = &T> {
         self.waiting.get(party).into_iter().flatten()
     }
 
-    /// Lets only some of it go on waiting.
+    /// Drops the waiting items for which `goes_on` returns false.
     pub fn retain(&mut self, goes_on: impl Fn(&T) -> bool) {
         self.waiting.values_mut().for_each(|items| items.retain(&goes_on));
         self.waiting.retain(|_, items| !items.is_empty());
     }
 
-    /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Nobody waits any more.
     pub fn clear(&mut self) {
         self.waiting.clear();
     }
 
-    /// What doesn't have to wait any longer, and whose it is. It has a place until the party [leaves](Turns::leave) it.
+    /// Assigns a slot to the next item and returns it with its party. The slot is taken until the party
+    /// [leaves](Turns::leave) it.
     pub fn admit(&mut self) -> Option<(P, T)> {
         let taken = |party: &P| self.taken.get(party).copied().unwrap_or_default();
         let all: usize = self.taken.values().sum();
@@ -95,7 +91,7 @@ impl<P: Ord + Clone, T> Turns<P, T> {
         Some((party, item))
     }
 
-    /// A party gives one of its places back.
+    /// Frees one of a party's slots.
     pub fn leave(&mut self, party: &P) {
         if let Some(taken) = self.taken.get_mut(party) {
             *taken -= 1;
@@ -133,7 +129,7 @@ mod tests {
             turns.leave(&party);
         }
         assert_eq!(order, [("many", 0), ("one", 7), ("many", 1), ("many", 2)]);
-        // Who had a turn is remembered when it wants another one.
+        // The last turn is still remembered when a party returns.
         turns.wait("many", 3);
         turns.wait("one", 8);
         assert_eq!(turns.admit(), Some(("one", 8)));
@@ -153,7 +149,7 @@ mod tests {
         assert_eq!(served(&mut turns), [("three", 0)], "and no more than there are");
         turns.leave(&"one");
         assert_eq!(served(&mut turns), [("two", 0)]);
-        // Once there is room again, it goes on with who has the fewest.
+        // Once there is room again, the party with the fewest slots comes next.
         ["two", "three", "many"].iter().for_each(|party| turns.leave(party));
         assert_eq!(served(&mut turns), [("one", 1)]);
         turns.leave(&"one");

@@ -1,13 +1,13 @@
-//! Text of users, made fit for a message.
+//! Quotes untrusted text in messages.
 
 use std::borrow::Cow;
 
 use crate::names::is_deceptive;
 
-/// The longest piece of a user's text in a message, in characters.
+/// The most characters of untrusted text in a message.
 const MAX: usize = 60;
 
-/// A piece of a user's text as a message quotes it: shortened, and without anything that a terminal obeys.
+/// Quotes untrusted text in a message: shortened, and without anything that a terminal would interpret.
 pub fn plain(text: &str) -> String {
     let open = without_user_info(text);
     let mut shown: String = open.chars().take(MAX).map(harmless).collect();
@@ -17,7 +17,7 @@ pub fn plain(text: &str) -> String {
     shown
 }
 
-/// The text without the user name and password of a URL.
+/// Removes the user name and password of a URL.
 fn without_user_info(text: &str) -> Cow<'_, str> {
     let parts = text.split_once("://").and_then(|(scheme, rest)| {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -26,12 +26,12 @@ fn without_user_info(text: &str) -> Cow<'_, str> {
     parts.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// The character, or U+FFFD in place of one that [`is_deceptive`].
+/// Replaces a character that [`is_deceptive`] with U+FFFD.
 pub(super) fn harmless(character: char) -> char {
     if is_deceptive(character) { '\u{fffd}' } else { character }
 }
 
-/// The text, or as much of it as has so many bytes, and how much is missing.
+/// Cuts a text to this many bytes and says how much is missing.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return Cow::Borrowed(text);

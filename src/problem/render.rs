@@ -1,4 +1,4 @@
-//! Problems as a person reads them: file, line, the line itself, and what to do.
+//! Formats problems for people: file, line, the line itself, and the remedy.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
@@ -6,8 +6,8 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use super::{Location, Problem, Severity};
 use crate::problem::plain::harmless;
 
-/// Every problem, in the order of files and lines, with a blank line between two. Text of users can't command the
-/// terminal.
+/// Formats problems in the order of files and lines, separated by blank lines. Untrusted text can't command
+/// the terminal.
 pub fn render(problems: &[Problem], color: bool) -> String {
     let mut sorted: Vec<&Problem> = problems.iter().collect();
     sorted.sort_by_key(|problem| (place(problem), *problem));
@@ -48,7 +48,7 @@ fn group(problem: &Problem) -> Group<'static> {
     }
 }
 
-/// Adds a place with its line, or without where the line can't be shown.
+/// Adds a position with its line, or without it if the line can't be shown.
 fn quote(group: Group<'static>, at: &Location, label: &str, kind: AnnotationKind) -> Group<'static> {
     let path = line(at.path.as_str());
     let text = line_with_tabs(&at.text);
@@ -70,7 +70,7 @@ fn quote(group: Group<'static>, at: &Location, label: &str, kind: AnnotationKind
     group.element(Snippet::source(text).line_start(at.line as usize).path(path).annotation(annotation))
 }
 
-/// On one line.
+/// For a single line.
 fn line(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
@@ -79,7 +79,7 @@ fn line_with_tabs(text: &str) -> String {
     text.chars().map(|c| if c == '\t' { c } else { harmless(c) }).collect()
 }
 
-/// On as many lines as it has.
+/// Keeps line breaks.
 fn lines(text: &str) -> String {
     text.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
 }

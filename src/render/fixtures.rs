@@ -1,4 +1,4 @@
-//! Catalogs for the tests of rendering, made by hand.
+//! Hand-made catalogs for the tests of rendering.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::names::{self, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::Origin;
 use crate::spec::{self, DnsProvider, Profile, SourceId};
 
-/// A cluster `acme/orders` on the fleet `acme/eu`, with what is given laid over its spec.
+/// A cluster `acme/orders` on the fleet `acme/eu`, with `overlay` merged into its spec.
 pub fn cluster(overlay: Value) -> ResolvedCluster {
     let mut document = json!({
         "organization": "acme",
@@ -51,7 +51,6 @@ pub fn cluster(overlay: Value) -> ResolvedCluster {
     }
 }
 
-/// The cluster with a base domain `k.example.com`.
 pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> ResolvedCluster {
     let key = ResourceKey::new(Kind::BaseDomain, &cluster.spec.organization, "k.example.com");
     cluster.domain = Some(ClusterDomain {
@@ -65,7 +64,6 @@ pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> R
     cluster
 }
 
-/// The cluster with an identity provider, with what is given laid over its spec.
 pub fn with_identity_provider(mut cluster: ResolvedCluster, overlay: Value) -> ResolvedCluster {
     let mut document = json!({
         "organization": "acme",
@@ -79,7 +77,6 @@ pub fn with_identity_provider(mut cluster: ResolvedCluster, overlay: Value) -> R
     cluster
 }
 
-/// The cluster with a bucket at a service that speaks S3.
 pub fn with_tiered_storage(mut cluster: ResolvedCluster) -> ResolvedCluster {
     let key = ResourceKey::new(Kind::CloudAccount, &cluster.spec.organization, "minio");
     let account = json!({
@@ -100,7 +97,7 @@ pub fn with_tiered_storage(mut cluster: ResolvedCluster) -> ResolvedCluster {
     cluster
 }
 
-/// A catalog of these clusters, each on its fleet, and of one more fleet without clusters.
+/// A catalog of these clusters, each on its fleet, and of one fleet without clusters.
 pub fn catalog(clusters: impl IntoIterator<Item = ResolvedCluster>) -> Catalog {
     let mut catalog = Catalog {
         source: SourceId("/specs".to_owned()),
@@ -125,7 +122,6 @@ pub fn catalog(clusters: impl IntoIterator<Item = ResolvedCluster>) -> Catalog {
     catalog
 }
 
-/// The longest identifier, of one letter.
 pub fn longest(letter: &str) -> String {
     letter.repeat(Identifier::MAX_LENGTH)
 }

@@ -1,5 +1,6 @@
-//! The one Gateway of a fleet with `exposure: tlsroute`: clients say in the clear which host they want, and the Gateway
-//! hands the connection on to that broker without opening it, so that the brokers keep their certificates to themselves.
+//! The Gateway of a fleet with `exposure: tlsroute`. Clients name the host in clear text (SNI), and the
+//! Gateway forwards the connection to that broker without terminating TLS, so the certificates stay on the
+//! brokers.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,21 +11,19 @@ use crate::render::labels::{CLUSTER, FLEET, ORGANIZATION};
 use crate::render::{Manifest, Stage, hosts, of_fleet};
 use crate::spec::Exposure;
 
-/// The port at which clients come in. Strimzi tells clients this one for every broker behind a TLSRoute.
+/// The port for clients. Strimzi advertises this port for every broker behind a TLSRoute.
 pub const PORT: u16 = 443;
 
-/// The namespace of the Gateway, and of what its controller makes for it.
+/// The namespace of the Gateway, and of what its controller creates for it.
 pub const NAMESPACE: &str = "streamfleet-gateway";
-/// The name of the Gateway and of its only listener.
 const NAME: &str = "kafka";
 const GROUP: &str = "gateway.networking.k8s.io";
 
-/// What a TLSRoute names as its Gateway.
 pub fn parent() -> Value {
     json!({"group": GROUP, "kind": "Gateway", "namespace": NAMESPACE, "name": NAME, "sectionName": NAME})
 }
 
-/// Whether a Kafka, as an object, is reached through a Gateway. One that can't be understood is taken not to be.
+/// Whether a Kafka object is exposed through a Gateway; false if it can't be parsed.
 pub fn is_routed(kafka: &Json) -> bool {
     #[derive(Deserialize)]
     struct Kafka {
@@ -47,15 +46,15 @@ pub fn is_routed(kafka: &Json) -> bool {
     listeners.iter().any(|listener| listener.r#type == "tlsroute")
 }
 
-/// Whether a Gateway, as an object, is to have a private load balancer.
+/// Whether a Gateway object asks for a private load balancer.
 pub fn is_private(gateway: &Json) -> bool {
     gateway.value().pointer("/spec/infrastructure/annotations").is_some_and(hosts::is_private)
 }
 
-/// The Gateway of a fleet and its namespace; none where clients come in another way.
+/// The Gateway of a fleet and its namespace; empty without `exposure: tlsroute`.
 ///
-/// It belongs to the fleet and depends on nothing that a cluster says: a cluster whose document is gone still runs until
-/// its deletion is approved, and must neither lose its Gateway nor find it turned public.
+/// The Gateway belongs to the fleet and depends on no cluster. A cluster whose document was removed runs
+/// until its deletion is approved, and until then must not lose its Gateway or find it turned public.
 pub fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
     let config = &fleet.spec.advanced_config;
     let (Exposure::TlsRoute, Some(gateway), Some(domain)) = (config.exposure, &config.gateway, &fleet.domain)
@@ -75,7 +74,7 @@ pub fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
                 "namespaces": {"from": "Selector", "selector": cluster_namespaces(fleet)},
             },
         }],
-        // The controller of the GatewayClass copies them to the Service that it makes.
+        // The controller of the GatewayClass copies them to the Service that it creates.
         "infrastructure": {"annotations": hosts::load_balancer(gateway.private)},
     });
     let gateway = json!({
@@ -90,7 +89,8 @@ pub fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
     ]
 }
 
-/// The namespaces of the fleet's clusters, and no other: a TLSRoute from elsewhere could take a broker's host.
+/// Selects the namespaces of the fleet's clusters only: a TLSRoute from elsewhere could hijack a broker's
+/// host.
 fn cluster_namespaces(fleet: &ResolvedFleet) -> Value {
     json!({
         "matchLabels": {ORGANIZATION: fleet.key.organization, FLEET: fleet.key.fleet},

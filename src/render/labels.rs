@@ -1,4 +1,4 @@
-//! The labels and annotations by which objects are found and traced back to what they were made for.
+//! Labels and annotations that identify objects and the resource that they belong to.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,27 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::catalog::ResolvedCluster;
 
-/// The organization's identifier.
 pub const ORGANIZATION: &str = "streamfleet.io/organization";
-/// The cluster's identifier.
 pub const CLUSTER: &str = "streamfleet.io/cluster";
-/// The fleet's identifier.
 pub const FLEET: &str = "streamfleet.io/fleet";
-/// On pods that hold data: the cluster's namespace, which names a cluster in one value of at most 63 characters and
-/// is unique on a Kubernetes cluster. Two identifiers side by side would be too long for a label.
+/// On pods with data: the namespace of the cluster. It fits into 63 characters and is unique on a Kubernetes
+/// cluster, while the identifiers of organization and cluster together would be too long for a label.
 pub const TENANT: &str = "streamfleet.io/tenant";
-/// On nodes that are reserved for one cluster, as label and as taint, with the value that [`TENANT`] has.
+/// On nodes that are reserved for one cluster, as label and as taint, with the same value as [`TENANT`].
 pub const DEDICATED: &str = "streamfleet.io/dedicated";
-/// The annotation with the id of the cluster.
 pub const ID: &str = "streamfleet.io/id";
-/// The annotation with the cluster's protection, on its Namespace and its Kafka only.
+/// The annotation with the cluster's deletion protection, on its Namespace and Kafka only.
 pub const DELETION_PROTECTION: &str = "streamfleet.io/deletion-protection";
-/// The annotation that changes with the certificate, on the Kafka. The operator doesn't watch the Secret, but looks
-/// at it whenever the Kafka changes.
+/// The annotation on the Kafka that changes with the certificate. The operator doesn't watch the Secret, but
+/// reads it whenever the Kafka changes.
 pub const CERTIFICATE: &str = "streamfleet.io/certificate";
 /// The annotation that changes with mounted files which are read only at start, on the pods that read them.
 pub const MOUNTED: &str = "streamfleet.io/mounted";
 
-/// A map with owned keys and values.
 pub fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
     entries.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
-/// The metadata of an object in the cluster's namespace.
 pub fn metadata(cluster: &ResolvedCluster, name: impl Into<String>) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.into()),
@@ -43,7 +37,7 @@ pub fn metadata(cluster: &ResolvedCluster, name: impl Into<String>) -> ObjectMet
     }
 }
 
-/// The metadata of an object that Strimzi has to count to the cluster.
+/// The metadata of an object that Strimzi should consider part of the cluster.
 pub fn strimzi_metadata(cluster: &ResolvedCluster, name: impl Into<String>) -> ObjectMeta {
     let mut metadata = metadata(cluster, name);
     let identifier = cluster.spec.identifier.as_str().to_owned();
@@ -51,19 +45,18 @@ pub fn strimzi_metadata(cluster: &ResolvedCluster, name: impl Into<String>) -> O
     metadata
 }
 
-/// Adds annotations to those that every object has.
 pub fn annotate(mut metadata: ObjectMeta, annotations: BTreeMap<String, String>) -> ObjectMeta {
     metadata.annotations.get_or_insert_default().extend(annotations);
     metadata
 }
 
-/// The annotation of an object whose loss is the cluster's loss.
+/// The annotation for objects whose deletion would destroy the cluster.
 pub fn protection(cluster: &ResolvedCluster) -> BTreeMap<String, String> {
     map([(DELETION_PROTECTION, if cluster.spec.deletion_protection { "true" } else { "false" })])
 }
 
-/// The labels of everything that is made for a cluster. All values are identifiers of at most 32 characters that
-/// can't change, since Strimzi hands the labels of its resources down to pods and a new one would restart them.
+/// The labels of every object of a cluster. All values are immutable identifiers of at most 32 characters:
+/// Strimzi copies the labels of its resources to pods, and a new value would restart them.
 fn labels(cluster: &ResolvedCluster) -> BTreeMap<String, String> {
     let identifier = cluster.spec.identifier.as_str();
     map([

@@ -1,4 +1,4 @@
-//! How an object becomes a [`Manifest`].
+//! Builds a [`Manifest`] that belongs to a cluster.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::render::{Manifest, Stage};
 /// The group and version of everything that Strimzi 1.x serves.
 const STRIMZI_API_VERSION: &str = "kafka.strimzi.io/v1";
 
-/// An object of a kind that Kubernetes itself has.
+/// An object of a built-in Kubernetes kind.
 pub fn typed<T>(cluster: &ResolvedCluster, stage: Stage, object: &T) -> Manifest
 where
     T: k8s_openapi::Metadata<Ty = ObjectMeta> + Serialize,
@@ -19,7 +19,7 @@ where
     with_data(cluster, stage, object, [])
 }
 
-/// An object of a kind that Kubernetes itself has, with more in its `data` than its type can hold: the slots of secrets.
+/// The same, with additional `data` that the type can't represent: the slots of secrets.
 pub fn with_data<T, const N: usize>(
     cluster: &ResolvedCluster,
     stage: Stage,
@@ -29,7 +29,7 @@ pub fn with_data<T, const N: usize>(
 where
     T: k8s_openapi::Metadata<Ty = ObjectMeta> + Serialize,
 {
-    // Every key is a string and no value can fail to be written, so there is no error to pass on.
+    // Every key is a string and every value can be serialized, so there is no error to pass on.
     let mut body = serde_json::to_value(object).unwrap_or_default();
     for (key, value) in data {
         body["data"][key] = value;
@@ -37,7 +37,7 @@ where
     assemble(cluster, stage, (T::API_VERSION, T::KIND), object.metadata(), &body)
 }
 
-/// An object of one of Strimzi's kinds. A null anywhere in its spec means that the field is left out.
+/// An object of one of Strimzi's kinds. Null fields of the spec are left out.
 pub fn strimzi(cluster: &ResolvedCluster, kind: &str, metadata: &ObjectMeta, spec: Value) -> Manifest {
     let mut body =
         json!({"apiVersion": STRIMZI_API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
@@ -61,7 +61,6 @@ fn assemble(
     Manifest { key, owner: cluster.key.clone(), stage, body: Json::from(body) }
 }
 
-/// Removes the fields that are null.
 fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

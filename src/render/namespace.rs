@@ -1,16 +1,14 @@
-//! The Namespace of a cluster.
-
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::catalog::ResolvedCluster;
 use crate::render::{Manifest, Stage, labels, manifest};
 
-/// The Namespace, with the pod security that holds in it.
+/// The Namespace, with the pod security that is enforced in it.
 ///
-/// `restricted` takes an operator that makes such pods, as the one that a fleet installs. One that is somebody else's makes
-/// pods for `baseline` unless it was told otherwise, and enforcing more would leave every pod refused: `restricted` is only
-/// warned of then. Not every version of Kubernetes counts images among the volumes that `restricted` allows, so that a plugin's
-/// image takes `baseline`, too.
+/// `restricted` needs an operator that creates such pods, like the one that Streamfleet installs on a fleet.
+/// Any other operator creates pods for `baseline` unless it is configured otherwise, and all of them would be
+/// refused under `restricted`, which only warns in that case. An image volume, as a plugin's image needs,
+/// takes `baseline` too, because not every version of Kubernetes allows it under `restricted`.
 pub fn namespace(cluster: &ResolvedCluster) -> Manifest {
     let mut metadata =
         labels::annotate(labels::metadata(cluster, cluster.namespace.clone()), labels::protection(cluster));

@@ -1,4 +1,4 @@
-//! Who may talk to a cluster's pods, where clusters are kept apart.
+//! Network isolation of clusters that don't share their fleet.
 
 use k8s_openapi::api::networking::v1::{
     NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort,
@@ -12,28 +12,28 @@ use crate::render::cluster_type::Traffic;
 use crate::render::{Manifest, Stage, labels, manifest, operator};
 use crate::spec::TenancyMode;
 
-/// The label of a namespace whose pods may read metrics.
+/// The label of namespaces whose pods may read metrics.
 pub const METRICS: (&str, &str) = ("streamfleet.io/metrics", "true");
 
-/// Where DNS is answered: its own port, and the one that it has behind its Service on OpenShift.
+/// The DNS port, and the port behind its Service on OpenShift.
 const DNS_PORTS: [u16; 2] = [53, 5353];
 
-/// The pods that answer DNS, by the namespace and label that distributions give them: they may listen at any port behind their
-/// Service, and a policy sees the port of the pod.
+/// The DNS pods, by the namespace and label that distributions give them. They may listen on any port behind
+/// their Service, and a policy sees the port of the pod.
 const DNS_PODS: [(&str, (&str, &str)); 2] = [
     ("kube-system", ("k8s-app", "kube-dns")),
     ("openshift-dns", ("dns.operator.openshift.io/daemonset-dns", "default")),
 ];
 
-/// Where API servers listen, as distributions of Kubernetes have it. Brokers read their certificates there, and operators
-/// work on it.
+/// The ports of API servers in the distributions of Kubernetes. Brokers read their certificates from the API
+/// server, and operators work on it.
 const API_SERVER_PORTS: [u16; 4] = [443, 6443, 8443, 16443];
 
-/// The NetworkPolicies of a cluster: none where it shares its fleet, otherwise a denial of everything that comes in or goes
-/// out, and what is allowed after all. Policies only add up, so their order doesn't matter.
+/// The NetworkPolicies of a cluster: none in the `Shared` mode, otherwise one that denies all traffic and
+/// others that allow some. Policies are additive, so their order doesn't matter.
 ///
-/// Addresses outside of the Kubernetes cluster aren't known here, so what goes out is told by its port: it reaches any API
-/// server and any identity provider of that port, and no broker, database or metadata service.
+/// Addresses outside of the Kubernetes cluster are unknown here, so egress is limited by port. It reaches any
+/// API server and any identity provider on such a port, but no broker, database or metadata service.
 pub fn network_policies(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<Manifest> {
     if cluster.spec.tenancy_mode == TenancyMode::Shared {
         return Vec::new();
@@ -52,9 +52,10 @@ pub fn network_policies(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<Man
     policies
 }
 
-/// Pods of the cluster among themselves, and the operator. Where the fleet has its own, it is in one namespace. Where somebody
-/// else runs it, it may be in any that is no cluster's: it is known by its label only, as in Strimzi's own policies, and who
-/// takes that label still meets ports that ask for a certificate of the cluster.
+/// Traffic among the cluster's pods, and from the operator. An operator that Streamfleet installed is in one
+/// known namespace. Any other may be in any namespace that isn't a cluster's, and is recognized by its label
+/// only, as in Strimzi's own policies. A pod that forges the label still needs a certificate of the cluster
+/// for these ports.
 fn operators(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<NetworkPolicyIngressRule> {
     let namespaces = match cluster.fleet_spec.advanced_config.components.installs() {
         Some(_) => named(operator::NAMESPACE),
@@ -78,14 +79,14 @@ fn operators(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<NetworkPolicyI
     ]
 }
 
-/// Clients from anywhere: they come through load balancers and from any namespace, and have to log in. None where
-/// there is no port for them, since a rule without ports would open all.
+/// Clients from anywhere: they connect through load balancers and from any namespace, and have to log in.
+/// `None` without client ports, since a rule without ports would open all of them.
 fn clients(traffic: &Traffic) -> Option<NetworkPolicyIngressRule> {
     let ports = ports(&traffic.client_ports);
     (!ports.is_empty()).then_some(NetworkPolicyIngressRule { from: None, ports: Some(ports) })
 }
 
-/// Whatever collects metrics, from namespaces that an administrator has labelled for that.
+/// Metrics collectors, from namespaces that an administrator has labelled.
 fn metrics(port: u16) -> NetworkPolicyIngressRule {
     let (label, value) = METRICS;
     let pods = NetworkPolicyPeer {
@@ -95,7 +96,7 @@ fn metrics(port: u16) -> NetworkPolicyIngressRule {
     NetworkPolicyIngressRule { from: Some(vec![pods]), ports: Some(ports(&[port])) }
 }
 
-/// The other pods of the cluster, names, the API server, and what the spec has brokers call.
+/// To the other pods of the cluster, DNS, the API server, and the URLs in the spec that brokers call.
 fn egress(traffic: &Traffic) -> Vec<NetworkPolicyEgressRule> {
     let names = DNS_PORTS.iter().flat_map(|&number| ["UDP", "TCP"].map(|protocol| port(number, protocol)));
     let mut rules = vec![
@@ -109,7 +110,7 @@ fn egress(traffic: &Traffic) -> Vec<NetworkPolicyEgressRule> {
         if !API_SERVER_PORTS.contains(&number) {
             rules.push(NetworkPolicyEgressRule { to: None, ports: Some(ports(&[number])) });
         }
-        // Behind a Service, pods listen at ports of their own.
+        // Pods behind a Service listen on ports of their own.
         rules.extend(namespace.map(|namespace| NetworkPolicyEgressRule {
             to: Some(vec![NetworkPolicyPeer {
                 namespace_selector: Some(named(&namespace)),
@@ -129,7 +130,7 @@ fn dns((namespace, (label, value)): (&str, (&str, &str))) -> NetworkPolicyPeer {
     }
 }
 
-/// The port that a URL leads to, and the namespace where it may be that of a Service: `https://name.namespace.svc:9000` and
+/// The port of a URL, and the namespace if the host may be a Service: `https://name.namespace.svc:9000` or
 /// `https://name.namespace`.
 fn destination(url: &str) -> (u16, Option<String>) {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -172,17 +173,15 @@ fn outgoing(rules: Vec<NetworkPolicyEgressRule>) -> NetworkPolicySpec {
     NetworkPolicySpec { policy_types: Some(vec!["Egress".to_owned()]), egress: Some(rules), ..none() }
 }
 
-/// The other pods of the namespace.
 fn neighbours() -> NetworkPolicyPeer {
     NetworkPolicyPeer { pod_selector: Some(everything()), ..NetworkPolicyPeer::default() }
 }
 
-/// A namespace by its name, which Kubernetes itself has as a label on each.
+/// Kubernetes labels every namespace with its name.
 fn named(namespace: &str) -> LabelSelector {
     selector(&[("kubernetes.io/metadata.name", namespace.to_owned())])
 }
 
-/// The empty selector, which selects all there is.
 fn everything() -> LabelSelector {
     LabelSelector::default()
 }

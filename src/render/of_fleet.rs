@@ -1,4 +1,4 @@
-//! How an object becomes a [`Manifest`] that belongs to a fleet as a whole and to none of its clusters.
+//! Builds a [`Manifest`] that belongs to a fleet and to none of its clusters.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,15 @@ use crate::names::{Json, ObjectKey};
 use crate::render::labels::{self, FLEET, ORGANIZATION};
 use crate::render::{Manifest, Stage};
 
-/// A Namespace, with the level of Kubernetes' pod security standards that holds in it.
+/// A Namespace that enforces this pod security standard.
 pub fn namespace(fleet: &ResolvedFleet, name: &str, pod_security: &str) -> Manifest {
     let labels = json!({"pod-security.kubernetes.io/enforce": pod_security});
     let metadata = json!({"name": name, "labels": labels});
     object(fleet, Stage::Namespace, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
 }
 
-/// An object with labels that say whose it is. Its pods keep theirs: others would restart them.
+/// Adds the fleet's labels to an object. Its pod template keeps its own labels: a new label would restart the
+/// pods.
 pub fn object(fleet: &ResolvedFleet, stage: Stage, mut object: Value) -> Manifest {
     let ours = labels::map([
         ("app.kubernetes.io/managed-by", "streamfleet"),
@@ -27,7 +28,7 @@ pub fn object(fleet: &ResolvedFleet, stage: Stage, mut object: Value) -> Manifes
     manifest(fleet, stage, &object, Json::from(&object))
 }
 
-/// An object as it is, which is the same for all fleets.
+/// An unchanged object, shared by all fleets.
 pub fn shared(fleet: &ResolvedFleet, stage: Stage, body: Json) -> Manifest {
     manifest(fleet, stage, &body.value(), body)
 }

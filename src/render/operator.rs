@@ -1,4 +1,5 @@
-//! The Strimzi operator of a fleet, as its project publishes it, so that it watches every namespace from one of its own.
+//! The Strimzi operator of a fleet: the project's published manifests, changed so that it watches every
+//! namespace from its own.
 
 use serde_json::{Value, json};
 
@@ -6,29 +7,26 @@ use crate::catalog::ResolvedFleet;
 use crate::config::OperatorsConfig;
 use crate::render::{Manifest, Stage, of_fleet};
 
-/// The namespace that the operator is in.
 pub const NAMESPACE: &str = "strimzi-operator";
 
-/// The variable that tells the operator which namespaces to watch.
 const WATCHED: &str = "STRIMZI_NAMESPACE";
 
-/// The roles that the operator needs in each namespace that it watches, as Strimzi's documentation on watching all
-/// namespaces has them. What it needs in its own only, to elect a leader, stays there.
+/// The roles that the operator needs in each watched namespace, from Strimzi's documentation on watching all
+/// namespaces. The role for leader election stays in the operator's own namespace.
 const WATCHING_ROLES: [&str; 3] =
     ["strimzi-cluster-operator-namespaced", "strimzi-cluster-operator-watched", "strimzi-entity-operator"];
 
-/// The kinds of an operator's manifests that are in no namespace.
 const CLUSTER_SCOPED: [&str; 2] = ["ClusterRole", "ClusterRoleBinding"];
 
-/// The objects of the operator that a fleet asks for; none where somebody else runs it. A version that can't be used was
-/// refused before.
+/// The objects of the operator that a fleet asks for; empty if the fleet uses an existing operator. Unusable
+/// versions were refused earlier.
 pub fn operator(fleet: &ResolvedFleet, operators: &OperatorsConfig) -> Vec<Manifest> {
     let version = fleet.spec.advanced_config.components.installs();
     let Some(release) = version.and_then(|version| operators.strimzi(version).ok()) else {
         return Vec::new();
     };
     let definitions = release.definitions.iter().map(|definition| {
-        // Shared as it is: it is large, and the same for all fleets.
+        // Shared unchanged: definitions are large, and the same for all fleets.
         of_fleet::shared(fleet, Stage::Namespace, definition.clone())
     });
     let objects = release.objects.iter().map(|object| {
@@ -42,7 +40,7 @@ pub fn operator(fleet: &ResolvedFleet, operators: &OperatorsConfig) -> Vec<Manif
         .collect()
 }
 
-/// The object in our namespace, watching all others.
+/// Moves the object to our namespace and makes it apply to all namespaces.
 fn adapted(mut object: Value) -> Value {
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -52,7 +50,7 @@ fn adapted(mut object: Value) -> Value {
     }
     match kind.as_str() {
         "RoleBinding" if is_for_watching(&object) => {
-            // There may be a binding of the whole cluster of this name already, so it is named by its role.
+            // A ClusterRoleBinding of this name may exist already, so it is named after its role.
             object["kind"] = "ClusterRoleBinding".into();
             object["metadata"]["name"] = object["roleRef"]["name"].clone();
         }
@@ -71,8 +69,8 @@ fn is_for_watching(binding: &Value) -> bool {
     WATCHING_ROLES.contains(&role)
 }
 
-/// Has the operator watch all namespaces, make pods that `restricted` pod security takes, and let itself in to them from its
-/// own namespace alone.
+/// Makes the operator watch all namespaces, create pods that `restricted` pod security accepts, and admit
+/// only its own namespace in the network policies that it creates.
 fn set_variables(deployment: &mut Value) {
     let labels = format!("kubernetes.io/metadata.name={NAMESPACE}");
     let ours = [

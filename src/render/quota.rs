@@ -1,4 +1,4 @@
-//! What a cluster's namespace may use.
+//! Limits of a cluster's namespace.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ use crate::render::sizing::Sizing;
 use crate::render::{Manifest, Stage, hosts, labels, manifest};
 use crate::spec::Operations;
 
-/// Pods beside brokers, controllers and operators: a person's shell, a job that makes topics.
+/// Pods beside brokers, controllers and operators: a shell, a job that creates topics.
 const SPARE_PODS: u64 = 10;
-/// What those pods use together.
 const SPARE: Resources = Resources { cpu_millis: 1_000, memory_mib: 2_048 };
-/// A Deployment starts the new pod before it stops the old one, so each of the operators' pods counts twice.
-/// Brokers and controllers don't: Strimzi starts the new one when the old one is gone.
+/// A Deployment starts the new pod before it stops the old one, so each pod of the operators counts twice.
+/// Brokers and controllers don't: Strimzi deletes the old pod before it starts the new one.
 const SURGE: u64 = 2;
-/// A broker that is taken away stays until its last partition has moved, and its disk for longer. A quota that follows
-/// the number of brokers at once would keep such a broker from being started again while it still has data, so there
-/// is room for twice the brokers: units can be halved in one change.
+/// A broker that is being removed stays until its last partition has moved, and its disk stays longer. A
+/// quota that shrank with the number of brokers would prevent such a broker from restarting while it still
+/// has data. So there is room for twice the brokers, and the units can be halved in one change.
 const LEAVING: u64 = 2;
 
-/// The ResourceQuota. It keeps a mistake in one namespace from starving the others, and is no second place where a
-/// cluster is sized, so every number errs on the generous side: a quota that is too tight makes Strimzi hang.
+/// The ResourceQuota. It keeps a mistake in one namespace from starving the others. It isn't a second place
+/// to size a cluster, so every number is generous: Strimzi hangs under a quota that is too tight.
 ///
 /// | limit | sum of |
 /// |---|---|
-/// | `requests.cpu`, `requests.memory`, `limits.memory` | brokers twice (see `LEAVING`), controllers, the operators' pods twice (see `SURGE`), spare |
+/// | `requests.cpu`, `*.memory` | brokers twice (`LEAVING`), controllers, the operators' pods twice (`SURGE`), spare |
 /// | `pods` | the same pods, counted |
-/// | `persistentvolumeclaims` | one for each broker, twice, and one for each controller |
-/// | `services.loadbalancers` | one for each broker, twice, and one for the bootstrap address; none where there is no load balancer |
+/// | `persistentvolumeclaims` | one per broker, twice, and one per controller |
+/// | `services.loadbalancers` | one per broker, twice, and one for the bootstrap address, if any |
 ///
-/// `requests.storage` is not limited: claims of removed brokers stay and would keep the others from growing.
+/// `requests.storage` is not limited: claims of removed brokers stay and would keep other volumes from
+/// growing.
 pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
     let brokers = LEAVING * u64::from(sizing.brokers);
     let controllers = u64::from(sizing.controllers);
@@ -67,9 +67,10 @@ pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
     manifest::typed(cluster, Stage::Configuration, &quota)
 }
 
-/// The pods of Strimzi's Deployments. The entity operator's has a container for users, and may have one for topics.
+/// The pods of Strimzi's Deployments. The entity operator's pod has a container for users, and optionally one
+/// for topics.
 fn operators(operations: &Operations, sizing: &Sizing) -> Vec<Resources> {
-    // Metrics are given by pods that run anyway.
+    // Metrics need no pods of their own.
     let Operations { metrics: _, kafka_exporter, topic_operator } = *operations;
     let Resources { cpu_millis, memory_mib } = Resources::ENTITY_OPERATOR;
     let containers = 1 + u64::from(topic_operator);
@@ -80,8 +81,8 @@ fn operators(operations: &Operations, sizing: &Sizing) -> Vec<Resources> {
     std::iter::once(entity_operator).chain(cruise_control).chain(exporter).collect()
 }
 
-/// The LimitRange: a namespace with a quota takes no container that says nothing of its size, such as Strimzi's init
-/// containers or a person's shell, so those are given one that is enough for them.
+/// The LimitRange. A namespace with a quota refuses containers without a size, such as Strimzi's init
+/// containers or a shell, so they get a default that is enough for them.
 pub fn limit_range(cluster: &ResolvedCluster) -> Manifest {
     let item = LimitRangeItem {
         type_: "Container".to_owned(),

@@ -1,35 +1,34 @@
-//! What containers ask of a node.
+//! Resource requests and limits of containers.
 
 use serde_json::{Value, json};
 
 use crate::config::UnitSizes;
 use crate::render::sizing::Sizing;
 
-/// The size of a container: processor in millicores, memory in MiB. Memory is requested and limited alike;
-/// processor is only requested, since a limit makes a broker that has to catch up wait for nothing.
+/// The size of a container. Memory is requested and limited alike; CPU is only requested, since a limit would
+/// throttle a broker that has to catch up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Processor, in millicores.
     pub cpu_millis: u64,
-    /// Memory, in MiB.
     pub memory_mib: u64,
 }
 
 impl Resources {
-    /// Each of the two containers of the entity operator: the topic operator and the user operator. Strimzi's example
-    /// of a sized entity operator.
+    /// Each of the two containers of the entity operator, topic operator and user operator. From Strimzi's
+    /// example of a sized entity operator.
     pub const ENTITY_OPERATOR: Resources = Resources { cpu_millis: 100, memory_mib: 512 };
 
-    /// Kafka Exporter: its memory is what the open-source Red Hat fleet manager gave that of its standard clusters.
+    /// Kafka Exporter. The memory is that of the standard clusters of Red Hat's open-source fleet manager.
     pub const KAFKA_EXPORTER: Resources = Resources { cpu_millis: 200, memory_mib: 256 };
 
-    /// Cruise Control: its model holds every replica of every broker, so its memory grows with them.
+    /// Cruise Control. Its model contains every replica of every broker, so its memory grows with the
+    /// brokers.
     pub fn cruise_control(sizing: &Sizing) -> Resources {
         Resources { cpu_millis: 200, memory_mib: 1024 + 32 * u64::from(sizing.brokers) }
     }
 
-    /// What all pods of a cluster of so many units request together: brokers, controllers, the user operator and Cruise
-    /// Control.
+    /// The requests of all pods of a cluster of this many units: brokers, controllers, the user operator and
+    /// Cruise Control.
     pub fn of_cluster(units: u32, sizes: &UnitSizes) -> Resources {
         let sizing = Sizing::by_units(units, sizes);
         let cruise_control = sizing.rebalances.then(|| Resources::cruise_control(&sizing));
@@ -45,7 +44,6 @@ impl Resources {
         }
     }
 
-    /// Both together.
     pub fn plus(self, other: Resources) -> Resources {
         Resources {
             cpu_millis: self.cpu_millis.saturating_add(other.cpu_millis),
@@ -53,7 +51,6 @@ impl Resources {
         }
     }
 
-    /// The larger of each.
     pub fn max(self, other: Resources) -> Resources {
         Resources {
             cpu_millis: self.cpu_millis.max(other.cpu_millis),
@@ -61,30 +58,26 @@ impl Resources {
         }
     }
 
-    /// As a container's `resources` in one of Strimzi's kinds.
     pub fn to_value(self) -> Value {
         let (cpu, memory) = (millis(self.cpu_millis), mebibytes(self.memory_mib));
         json!({"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}})
     }
 }
 
-/// Millicores as Kubernetes writes them.
 pub fn millis(amount: u64) -> String {
     canonical(amount, 1000, &["m", "", "k", "M"])
 }
 
-/// A number of things as Kubernetes writes it in a quota.
 pub fn count(amount: u64) -> String {
     canonical(amount, 1000, &["", "k", "M"])
 }
 
-/// MiB as Kubernetes writes them.
 pub fn mebibytes(amount: u64) -> String {
     canonical(amount, 1024, &["Mi", "Gi", "Ti", "Pi"])
 }
 
-/// The API server stores a quantity with the largest suffix that leaves a whole number, whatever it was sent. Sent like
-/// that it is found again as it was sent, and is no difference.
+/// The API server stores a quantity with the largest suffix that leaves a whole number. Sending that form
+/// avoids a difference when the object is read back.
 fn canonical(amount: u64, step: u64, suffixes: &[&str]) -> String {
     match suffixes {
         _ if amount == 0 => "0".to_owned(),

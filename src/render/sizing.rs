@@ -1,53 +1,43 @@
-//! What a cluster's Kafka units come to: brokers, their size and their limits.
+//! The size of a cluster from its Kafka units: number of brokers, their resources and their limits.
 
 use crate::catalog::ResolvedCluster;
 use crate::config::{UnitCatalogue, UnitSizes};
 
-/// The size of a cluster. Everything that is said of a broker or a controller is of one of them.
+/// The size of a cluster. Sizes of brokers and controllers are those of a single one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sizing {
-    /// The number of brokers.
     pub brokers: u32,
-    /// The number of controllers of their own; 0 where the brokers are controllers too.
+    /// The number of separate controllers; 0 if the brokers are controllers too.
     pub controllers: u32,
-    /// Copies of each partition; never more than there are brokers, which Strimzi refuses.
+    /// Never more than the number of brokers, which Strimzi would refuse.
     pub replication_factor: u32,
-    /// Copies that must have a record before it counts as written.
     pub min_insync_replicas: u32,
-    /// Processor of a broker, in millicores.
     pub broker_cpu_millis: u32,
-    /// Memory of a broker, in MiB.
     pub broker_memory_mib: u32,
-    /// Java heap of a broker, in MiB.
     pub broker_heap_mib: u32,
-    /// Disk of a broker, in GiB.
     pub storage_gib: u32,
-    /// What of that disk is no room for records, in bytes.
+    /// The part of that disk that isn't meant for records, in bytes.
     pub reserve_bytes: u64,
-    /// Processor of a controller, in millicores.
     pub controller_cpu_millis: u32,
-    /// Memory of a controller, in MiB.
     pub controller_memory_mib: u32,
-    /// Java heap of a controller, in MiB.
     pub controller_heap_mib: u32,
-    /// Disk of a controller, in GiB.
     pub controller_storage_gib: u32,
-    /// Bytes a second that producers may send to a broker.
+    /// The quota of all producers together on one broker.
     pub ingress_bytes_per_second: u64,
-    /// Bytes a second that consumers may read from a broker.
+    /// The quota of all consumers together on one broker.
     pub egress_bytes_per_second: u64,
-    /// Client connections that a broker takes on each listener.
+    /// The most client connections per broker and listener.
     pub connections: u32,
-    /// New client connections that a broker takes a second on each listener.
+    /// The most new client connections per second, broker and listener.
     pub connection_rate: u32,
     /// Partitions of the whole cluster, before replication.
     pub partitions: u32,
-    /// Whether Cruise Control moves partitions when brokers come or go.
+    /// Whether Cruise Control moves partitions when brokers are added or removed.
     pub rebalances: bool,
 }
 
 impl Sizing {
-    /// The size of a cluster by its units, its profile and its own wishes.
+    /// Computes the size from a cluster's units and profile, and the disk size in its spec if there is one.
     pub fn of(cluster: &ResolvedCluster, units: &UnitCatalogue) -> Self {
         let config = &cluster.spec.advanced_config;
         let sizes = units.sizes(config.profile);
@@ -100,19 +90,19 @@ impl Sizing {
             connections: share(connections),
             connection_rate: share(connection_rate),
             partitions: partitions.saturating_mul(units),
-            // With one broker there is nowhere to move a partition, and Strimzi refuses Cruise Control.
+            // With one broker there is nowhere to move a partition to, and Strimzi refuses Cruise Control.
             rebalances: brokers > 1,
         }
     }
 
-    /// Bytes a second that reach a broker when its quotas are used up: what producers send, and what the other
-    /// brokers copy to it.
+    /// The traffic into a broker that uses up its quotas: from producers, and from the brokers that it
+    /// replicates.
     pub fn inbound_bytes_per_second(&self) -> u64 {
         self.ingress_bytes_per_second.saturating_mul(u64::from(self.replication_factor))
     }
 
-    /// Bytes a second that leave a broker when its quotas are used up: what consumers read, and what the other
-    /// brokers copy from it.
+    /// The traffic out of a broker that uses up its quotas: to consumers, and to the brokers that replicate
+    /// it.
     pub fn outbound_bytes_per_second(&self) -> u64 {
         let copies = u64::from(self.replication_factor.saturating_sub(1));
         self.egress_bytes_per_second.saturating_add(self.ingress_bytes_per_second.saturating_mul(copies))

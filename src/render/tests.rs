@@ -12,12 +12,10 @@ use super::*;
 use crate::names::{Domain, Kind};
 use crate::spec::{ClusterAccess, DnsProvider, Exposure};
 
-/// The objects of one cluster, by kind and name.
 fn objects(cluster: ResolvedCluster) -> BTreeMap<String, Value> {
     objects_of(&catalog([cluster]))
 }
 
-/// The objects of a catalog of one cluster, by kind and name.
 fn objects_of(catalog: &Catalog) -> BTreeMap<String, Value> {
     render(catalog)
         .fleets
@@ -27,7 +25,7 @@ fn objects_of(catalog: &Catalog) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Parts of objects, each named by object and JSON pointer, as one YAML document. A part that isn't there is null.
+/// Parts of objects, by object and JSON pointer, as one YAML document. Missing parts are null.
 fn parts(objects: &BTreeMap<String, Value>, names: &[(&str, &str)]) -> String {
     let part = |(object, pointer): &(&str, &str)| {
         let value = objects.get(*object).and_then(|body| body.pointer(pointer));
@@ -101,7 +99,6 @@ fn an_isolated_cluster() {
     );
 }
 
-/// Where the fleet has an operator of its own, it is known how that makes pods and where it is.
 #[test]
 fn a_cluster_beside_an_operator_of_its_fleet() {
     let installed = |mut cluster: ResolvedCluster| {
@@ -158,7 +155,7 @@ fn zones_have_to_be_there_and_nodes_reserved_for_others_are_none() {
     assert_eq!(spread(9, "controller"), Some(json!(3)), "three controllers can't be in more zones");
 }
 
-/// A tenth of a disk of terabytes would be far more than what writes need while a quota takes hold.
+/// A tenth of a disk of terabytes would be far more than what arrives before a quota takes effect.
 #[test]
 fn what_is_kept_free_of_a_disk_is_what_was_never_meant_for_records() {
     let kept = |spec: Value| {
@@ -166,7 +163,7 @@ fn what_is_kept_free_of_a_disk_is_what_was_never_meant_for_records() {
         [quotas["minAvailableBytesPerVolume"].clone(), quotas["minAvailableRatioPerVolume"].clone()]
     };
     let size = |size_gib: u32| json!({"advanced_config": {"storage": {"size_gib": size_gib}}});
-    // 10 GiB, and a minute of a third of 50 MiB a second with all three copies of it.
+    // 10 GiB, and the writes of a minute: a third of 50 MiB a second, three copies.
     let reserve = json!((10_u64 << 30) + 60 * 3 * (50 * 1_048_576_u64).div_ceil(3));
     assert_eq!(kept(json!({})), [reserve.clone(), Value::Null]);
     assert_eq!(kept(size(10_000)), [reserve, Value::Null]);
@@ -394,7 +391,6 @@ fn any_cluster() -> impl Strategy<Value = ResolvedCluster> {
     )
 }
 
-/// Every label and its value, wherever it stands.
 fn labels_in(value: &Value, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(fields) => {
@@ -412,7 +408,7 @@ fn labels_in(value: &Value, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Paths of nulls, and of empty objects and lists that don't mean "everything".
+/// Collects the paths of nulls, and of empty objects and lists that don't mean "everything".
 fn leftovers(value: &Value, path: &str, found: &mut Vec<String>) {
     let meant = ["podSelector", "namespaceSelector"].iter().any(|selector| path.ends_with(selector));
     let empty =
@@ -446,7 +442,7 @@ proptest! {
             prop_assert_eq!(&body["apiVersion"], &json!(key.api_version));
             prop_assert_eq!(&body["kind"], &json!(key.kind));
             prop_assert_eq!(&body["metadata"]["name"], &json!(key.name));
-            // A name is fit for every kind when it is fit for a label of a host name.
+            // A name that is valid as a host name label is valid for every kind.
             prop_assert!(Domain::try_from(format!("{}.x", key.name)).is_ok(), "{}", key);
             let namespace = if key.kind == "Namespace" { None } else { Some(cluster.namespace.clone()) };
             prop_assert_eq!(&key.namespace, &namespace);

@@ -1,4 +1,4 @@
-//! The certificate that a cluster shows to clients.
+//! The certificate that a cluster presents to clients.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -6,18 +6,15 @@ use k8s_openapi::api::core::v1::Secret;
 use crate::catalog::ResolvedCluster;
 use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
 
-/// The file of the chain in the Secret.
 pub const CERTIFICATE: &str = "tls.crt";
-/// The file of the key in the Secret.
 pub const KEY: &str = "tls.key";
 
-/// The name of the Secret.
 pub fn name(cluster: &ResolvedCluster) -> String {
     format!("{}-tls", cluster.spec.identifier)
 }
 
-/// The Secret with chain and key; none for a cluster without a base domain. It is in the cluster's own namespace,
-/// since Strimzi looks nowhere else, and the chain is no secret: every client is shown it.
+/// The Secret with chain and key; `None` for a cluster without a base domain. It is in the cluster's
+/// namespace because Strimzi reads no other. The chain itself is public: every client receives it.
 pub fn tls_secret(cluster: &ResolvedCluster) -> Option<Manifest> {
     let domain = cluster.domain.as_ref()?;
     let secret = Secret {

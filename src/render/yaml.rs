@@ -1,16 +1,16 @@
-//! Manifests as YAML files that every reader understands alike.
+//! Manifests as YAML files that every parser reads alike.
 
 use serde_json::Value;
 use serde_saphyr::SerializerOptions;
 
-/// Writes a value as a YAML document in block style, ending in a line break.
+/// Writes a value as a YAML document in block style that ends in a line break.
 ///
-/// kubectl, Flux and Argo CD read YAML 1.1, others 1.2, and they differ in which plain words are numbers, truth values
-/// or dates. A string that either would take for something else is quoted. Strings of several lines are literal blocks
-/// where that keeps every character; no line is ever folded, since a fold hides whether a line break is part of the
-/// text.
+/// kubectl, Flux and Argo CD read YAML 1.1, others YAML 1.2, and the two differ in which plain words are
+/// numbers, booleans or dates. Strings that either would misread are quoted. Multi-line strings are literal
+/// blocks if that keeps every character. Lines are never folded, since a fold hides whether a line break is
+/// part of the text.
 pub fn to_yaml(value: &Value) -> String {
-    // JSON is YAML too, so should the writer ever fail on a value, nothing of it is lost.
+    // JSON is YAML too, so if the writer ever fails on a value, nothing is lost.
     serde_saphyr::to_string_with_options(value, options()).unwrap_or_else(|_| format!("{value}\n"))
 }
 
@@ -29,7 +29,7 @@ mod tests {
         serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
-    /// Strings that YAML 1.1, YAML 1.2 or one of their readers takes for something else when they stand unquoted.
+    /// Strings that YAML 1.1, YAML 1.2 or one of their parsers misreads when unquoted.
     const AMBIGUOUS: &[&str] = &[
         "yes",
         "Yes",

@@ -1,4 +1,4 @@
-//! A line of the log as a person reads it, on a terminal and in the journal alike.
+//! Formats a log line for people, for terminals and the journal.
 
 use std::fmt::{self, Debug, Write as _};
 
@@ -10,13 +10,13 @@ use tracing_subscriber::fmt::format::Writer;
 use crate::plan::plain;
 use crate::problem::cut;
 
-/// A place in a file, for whoever searches by it. It isn't repeated where the words of the line say it already.
+/// Fields for searching by file. A line omits them if its message already contains the position.
 const PLACE: [&str; 2] = ["file", "line"];
 
-/// The longest text of a line, in bytes: what a server says may be longer than anybody reads.
+/// The longest text of a field, in bytes. Messages of servers may be longer than is useful.
 const LONGEST: usize = 8 << 10;
 
-/// Writes the fields of lines for [`tracing_subscriber::fmt`].
+/// Formats the fields of log lines for [`tracing_subscriber::fmt`].
 pub struct Lines;
 
 impl<'w> FormatFields<'w> for Lines {
@@ -28,18 +28,15 @@ impl<'w> FormatFields<'w> for Lines {
     }
 }
 
-/// What an event says.
 #[derive(Default)]
 pub(super) struct Entry {
     pub(super) message: String,
     pub(super) fields: Vec<(&'static str, Value)>,
 }
 
-/// The value of a field.
 pub(super) enum Value {
-    /// Text, which is quoted in a line.
+    /// Quoted in a line.
     Text(String),
-    /// Something else.
     Other(String),
 }
 
@@ -69,7 +66,8 @@ impl Visit for Entry {
 }
 
 impl Entry {
-    /// What a person reads. What somebody wrote commands no terminal, and is no line of its own.
+    /// Formats the line. Control characters from outside can neither command the terminal nor start a new
+    /// line.
     pub(super) fn line(&self, color: bool) -> String {
         let mut line = plain(&self.message);
         let (faint, end) = if color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };

@@ -1,9 +1,8 @@
-//! The text format in which Prometheus reads metrics.
+//! The text format of Prometheus.
 
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
-/// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,
@@ -21,12 +20,11 @@ impl Kind {
     }
 }
 
-/// All metrics at one moment.
 #[derive(Default)]
 pub(super) struct Page(pub(super) String);
 
 impl Page {
-    /// Begins a metric. All of its samples follow.
+    /// Begins a metric. All of its samples must follow.
     pub(super) fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> Metric<'_> {
         self.line(format_args!("# HELP {name} {}", escaped(help, false)));
         self.line(format_args!("# TYPE {name} {}", kind.word()));
@@ -39,19 +37,16 @@ impl Page {
     }
 }
 
-/// A metric whose samples are written.
 pub(super) struct Metric<'p> {
     page: &'p mut Page,
     name: &'static str,
 }
 
 impl Metric<'_> {
-    /// One sample.
     pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.suffixed("", labels, value)
     }
 
-    /// The samples of a histogram.
     pub(super) fn histogram(&mut self, histogram: &Histogram) {
         let mut within = 0;
         for (bound, count) in BOUNDS.iter().zip(&histogram.counts) {
@@ -73,11 +68,10 @@ impl Metric<'_> {
     }
 }
 
-/// Up to how many seconds the buckets of a histogram go: a round in which nothing changed takes milliseconds, a first apply
-/// minutes.
+/// Upper bounds of the histogram buckets, in seconds: a round without changes takes milliseconds, a first
+/// apply minutes.
 const BOUNDS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 1800.0];
 
-/// How often something took how long.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
     counts: [u64; BOUNDS.len()],
@@ -86,7 +80,6 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    /// It took so long once more.
     pub(super) fn observe(&mut self, took: Duration) {
         let bucket = BOUNDS.iter().position(|&bound| took.as_secs_f64() <= bound);
         if let Some(count) = bucket.and_then(|bucket| self.counts.get_mut(bucket)) {

@@ -1,5 +1,5 @@
-//! What is counted, and how it is named. The labels have as many values as this software has words, never as many as there
-//! are fleets or clusters.
+//! The metrics and their names. Label values come from fixed sets, never from the names of fleets or
+//! clusters, so cardinality is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::plan::{Verb, Waiting};
 use crate::round::{Health, Round};
 use crate::target;
 
-/// What came of a round: of reading the specs, looking at what may have changed and planning.
+/// The outcome of a round: reading specs, observing what may have changed, and planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// Nothing was to be done, or all of it waits.
+    /// Nothing to do, or everything waits.
     Idle,
-    /// Something is to be done on fleets, which begins.
+    /// Changes on fleets begin.
     Begun,
-    /// What has to be noted before anything is done could not be.
+    /// Records that must be stored before anything is done could not be stored.
     Failed,
-    /// The specs could not be read, so that nothing was done.
+    /// The specs could not be read, so nothing was done.
     Unreadable,
 }
 
@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// What steps and changes do; nothing is done by keeping.
+/// `Keep` is left out, since it changes nothing.
 const VERBS: [(Verb, &str); 4] = [
     (Verb::Create, "create"),
     (Verb::Update, "update"),
@@ -48,41 +48,36 @@ const VERBS: [(Verb, &str); 4] = [
     (Verb::Delete, "delete"),
 ];
 
-/// How many there are of each word.
 type Counts<T> = BTreeMap<T, u64>;
 
-/// The figures.
 pub(super) struct Figures {
     started: Timestamp,
-    /// When the source last answered.
     read: Option<Timestamp>,
-    /// When a round was last planned.
     planned: Option<Timestamp>,
     is_unreadable: bool,
     fleets: Counts<Status>,
     clusters: Counts<Status>,
     waiting: Counts<&'static str>,
-    /// How many resources wait.
     waiting_resources: u64,
     errors: u64,
     rounds: Counts<Outcome>,
     durations: Histogram,
     looked: u64,
-    /// What was carried out on fleets, by whether all of it was done.
+    /// Executions of fleets, by whether everything succeeded.
     runs: Counts<bool>,
-    /// Steps by what they do and whether they were done.
     steps: Counts<(Verb, bool)>,
     changes: Counts<Verb>,
     failures: u64,
-    /// What the counts by status were made from.
+    /// The inputs of the counts by status.
     counted: Option<Counted>,
 }
 
-/// As long as it is the same, every resource stands as it did: a plan's id is the hash of all that is read and recorded.
+/// While this is unchanged, so are the statuses of all resources: a plan id is the hash of everything that is
+/// read and recorded.
 #[derive(PartialEq)]
 struct Counted {
     plan: String,
-    /// Of each fleet that was judged.
+    /// One entry per fleet.
     judged: Vec<Option<(Status, Vec<Status>)>>,
 }
 
@@ -127,7 +122,7 @@ impl Figures {
         self.count(round);
     }
 
-    /// Counts fleets and clusters by how they stand, where that may be another way than before.
+    /// Counts fleets and clusters by status, unless nothing has changed.
     fn count(&mut self, round: &Round) {
         let of_fleet = |health: &Health| {
             let judged = health.judged.as_ref()?;
@@ -182,7 +177,7 @@ impl Figures {
         self.planned.is_some()
     }
 
-    /// How everything is, in a line.
+    /// A summary of the whole installation for the service manager.
     pub(super) fn status_line(&self) -> String {
         if self.is_unreadable {
             return "the specs can't be read, and everything stays as it is".to_owned();
@@ -205,14 +200,14 @@ impl Figures {
         line
     }
 
-    /// How many fleets and clusters somebody should look at.
+    /// The number of fleets and clusters in trouble.
     fn ailing(&self) -> u64 {
         let ailing = [Status::Degraded, Status::Failed, Status::Unreachable];
         let of = |counts: &Counts<Status>| ailing.iter().filter_map(|it| counts.get(it)).sum::<u64>();
         of(&self.fleets) + of(&self.clusters)
     }
 
-    /// All metrics. What never happened is 0, so that a first time is seen as a change.
+    /// All metrics. Counters start at 0, so that the first event is visible as an increase.
     pub(super) fn page(&self) -> String {
         let mut page = Page::default();
         self.installation(&mut page);
@@ -327,7 +322,7 @@ impl Figures {
     }
 }
 
-/// A moment as Prometheus has it; 0 where there was none.
+/// A time in seconds as Prometheus expects it; 0 if there is none.
 fn seconds(at: Option<Timestamp>) -> f64 {
     at.map_or(0.0, |at| at.as_duration().as_secs_f64())
 }

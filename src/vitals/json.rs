@@ -1,4 +1,4 @@
-//! The log as JSON: an object on each line, for programs that collect logs.
+//! Writes the log as JSON, one object per line, for log collectors.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -12,11 +12,9 @@ use tracing_subscriber::layer::Context;
 use super::entry::{self, Entry};
 use crate::parallel::locked;
 
-/// Writes the log as lines of JSON.
 pub struct JsonLines<W>(Mutex<W>);
 
 impl<W: Write> JsonLines<W> {
-    /// Writes to this.
     pub fn to(writer: W) -> Self {
         JsonLines(Mutex::new(writer))
     }
@@ -32,7 +30,7 @@ impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for JsonLines<W> {
     }
 }
 
-/// One line. The fields of the event are in an object of their own, so that none of them is taken for one of the line's.
+/// One line. The fields of the event are nested, so that they can't collide with those of the line.
 fn line(entry: Entry, at: Timestamp, event: &Event<'_>) -> String {
     let value = |value: entry::Value| match value {
         entry::Value::Text(text) => Value::String(text),

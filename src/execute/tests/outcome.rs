@@ -1,5 +1,3 @@
-//! What is done, what is left undone, and what is said about it.
-
 use std::fs;
 
 use super::*;
@@ -312,7 +310,7 @@ async fn what_a_later_plan_found_to_guard_a_resource_outlasts_the_run() {
                 break;
             }
             let known = state.recorded().unwrap().resources.remove(&cluster("a"));
-            // Nothing of one is known until it begins to be made.
+            // A resource is unknown until its creation begins.
             let Some(known) = known else { continue };
             let suspicion = Some("its folder was emptied".to_owned());
             let by = RecordedResource { protected: true, suspended: true, suspicion, ..known };

@@ -1,11 +1,8 @@
-//! A run that others have to wait for no longer than it may take.
-
 use std::time::Instant;
 
 use super::*;
 use crate::catalog::Approval;
 
-/// What one turn that is over at once does of what there is to do on a fleet.
 async fn take_turn(place: &Place, wish: &Wish) -> Report {
     let (state, targets, secrets) = (place.state(), place.targets(), wish.secrets());
     let (plan, recorded, _) = place.plan(&state, wish).await;
@@ -40,7 +37,7 @@ async fn turns_that_are_over_at_once_get_where_one_long_one_does() {
             assert!(turns < 50);
         }
         assert!(turns > 3, "{turns}");
-        // Secrets have a random line each, and the inventory has its digest.
+        // Each Secret has a random line, and the inventory has its digest.
         let relative = |place: &Place| -> Vec<(String, String)> {
             let files =
                 place.files().into_iter().map(|(path, text)| (path.replace(place.root.as_str(), ""), text));

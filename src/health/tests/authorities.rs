@@ -1,10 +1,8 @@
-//! A Kafka object that was made anew while its pods ran on, and what the operator said of that once.
-
 use super::*;
 
 const FAILED: &str = "An error while trying to determine the active controller";
 
-/// The Kafka object is made anew at 11:00, and what the operator then says at 11:05.
+/// Recreates the Kafka object at 11:00, with this status from 11:05.
 fn made_anew(status: Value) -> Lab {
     let mut lab = Lab::healthy();
     let pods: Vec<String> = lab.objects.keys().filter(|key| key.starts_with("Pod/")).cloned().collect();
@@ -21,7 +19,7 @@ fn unforceable() -> Value {
         "reason": "UnforceableProblem", "message": FAILED, "lastTransitionTime": "2026-11-21T11:05:00.471Z"}]})
 }
 
-/// The pods of a pool are deleted, and made anew at this time.
+/// Recreates the pods of a pool at this time.
 fn replace(lab: &mut Lab, pool: &str, first: u32, at: &str) {
     for id in first..first + 3 {
         lab.pod(pool, id, json!({"conditions": [{"type": "Ready", "status": "True"}]}));
@@ -76,7 +74,7 @@ fn what_the_operator_reported_before_the_pods_were_made_says_nothing_of_them() {
         lab.told()
     );
 
-    // The same of a cluster that worked before.
+    // The same failure of a cluster that worked before.
     let mut lab = Lab::healthy();
     lab.say(unforceable()["conditions"][0].clone());
     assert_eq!(

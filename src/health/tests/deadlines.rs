@@ -1,16 +1,12 @@
-//! What time alone decides.
-
 use super::*;
 
 const MOMENT: SignedDuration = SignedDuration::from_secs(1);
 
-/// A change of the Kafka object that the operator has yet to finish with.
 fn change(lab: &mut Lab) {
     lab.edit("Kafka/orders", "/metadata/generation", json!(2));
     assert_eq!(lab.status(), Status::Updating);
 }
 
-/// Cruise Control moves partitions onto brokers that were added.
 fn rebalance(lab: &mut Lab) {
     lab.objects.get_mut("Kafka/orders").unwrap()["status"]["autoRebalance"] =
         json!({"state": "RebalanceOnScaleUp"});
@@ -134,7 +130,6 @@ fn a_change_whose_end_is_not_announced_is_done_when_all_is_still() {
     assert_eq!(lab.after(MOMENT).status.status, Status::Healthy);
 }
 
-/// Moving partitions may take hours, in which nothing of what is looked at moves.
 #[test]
 fn partitions_may_be_moved_for_longer_than_any_deadline() {
     let mut lab = Lab::healthy();
@@ -149,7 +144,7 @@ fn partitions_may_be_moved_for_longer_than_any_deadline() {
         "a pod that is away is told all the same"
     );
 
-    // What else is under way has to move.
+    // Everything else that is under way has to move.
     let mut lab = Lab::healthy();
     rebalance(&mut lab);
     change(&mut lab);

@@ -1,5 +1,3 @@
-//! How a fleet is judged by its operator.
-
 use super::super::fleet::{FleetMemory, FleetSeen, Memories, Unserved, judge, judge_all};
 use super::*;
 use crate::catalog::Condition;
@@ -92,7 +90,7 @@ fn what_cannot_be_looked_at_is_as_it_was_a_moment_ago_and_then_unknown() {
     assert_eq!(read(&hidden(false), GAP), (Status::Healthy, Status::Unreachable));
     assert_eq!(read(&hidden(true), GAP), (Status::Degraded, Status::Unreachable));
 
-    // Once it was changed, how it was before says nothing of it.
+    // After a change, the earlier status doesn't count.
     let applied = vec![crate::names::Digest::of("another configuration")];
     let changed = BTreeMap::from([(key.clone(), crate::health::Wanted { applied, ..lab.wanted.clone() })]);
     let now = lab.now + SignedDuration::from_secs(1);
@@ -123,7 +121,7 @@ fn a_gateway_that_gets_no_address_is_told_after_a_while() {
         memory = next;
         (health.status, memory.due(now))
     };
-    // It counts from when it was made, be it that somebody looks for the first time.
+    // The time is counted from the creation, even on the first observation.
     let (status, due) = judge(&waits, 2);
     assert_eq!((status.status, status.conditions), (Status::Healthy, vec![]));
     assert_eq!(due, Some(made.checked_add(DEADLINE).unwrap()));
@@ -135,7 +133,7 @@ fn a_gateway_that_gets_no_address_is_told_after_a_while() {
     assert_eq!(status.reason.as_deref(), Some(told));
     assert_eq!(status.conditions[0].kind, "GatewayUnserved");
     assert_eq!(judge(&served, 9).0.status, Status::Healthy);
-    // One that had an address and lost it counts from then.
+    // For a Gateway that had an address, it is counted from when the address was lost.
     assert_eq!(judge(&waits, 20).0.status, Status::Healthy);
     assert_eq!(judge(&waits, 28).0.status, Status::Degraded);
 }

@@ -1,4 +1,4 @@
-//! What a change of our own looks like while it is made, and what it has no room or no disks for.
+//! Our own changes while they are made, and pods and disks that don't fit.
 
 use super::super::fleet::{FleetSeen, Memories, judge_all};
 use super::*;
@@ -6,14 +6,12 @@ use super::*;
 const LATER: SignedDuration = SignedDuration::from_secs(15);
 
 impl Lab {
-    /// The pod of the topic and user operators, with this status.
     fn entity_operator(&mut self, status: Value) {
         let labels = json!({"strimzi.io/name": "orders-entity-operator"});
         let metadata = json!({"name": "orders-entity-operator-1", "labels": labels});
         self.put(json!({"kind": "Pod", "metadata": metadata, "status": status}));
     }
 
-    /// A cluster with an entity operator, which is well.
     fn with_entity_operator() -> Self {
         let mut lab = Self::healthy();
         lab.objects.get_mut("Kafka/orders").unwrap()["spec"] = json!({"entityOperator": {}});
@@ -22,17 +20,15 @@ impl Lab {
         lab
     }
 
-    /// The operator has a change to make.
     fn changes(&mut self) {
         self.edit("Kafka/orders", "/metadata/generation", json!(2));
     }
 
-    /// The operator has made it.
     fn changed(&mut self) {
         self.edit("Kafka/orders", "/status/observedGeneration", json!(2));
     }
 
-    /// Puts a new pod in the place of one of the pool's, or gives the one that is there this status.
+    /// Replaces a pod of the pool if the UID is new, or else sets its status.
     fn replaced(&mut self, id: u32, uid: &str, status: Value) {
         self.pod("broker", id, status);
         let pod = self.objects.get_mut(&format!("Pod/orders-broker-{id}")).unwrap();
@@ -62,7 +58,7 @@ fn the_entity_operator_restarts_in_a_change_of_our_own_without_trouble() {
     let status = lab.after(LATER).status;
     assert_eq!((status.status, status.conditions[0].degraded), (Status::Updating, false));
     assert_eq!(status.conditions[0].kind, "EntityOperatorNotReady");
-    // What can't start needs a person all the same, and so does what never comes back.
+    // One that can't start, or never returns, still needs a person.
     let mut stuck = Lab { memory: lab.memory.clone(), objects: lab.objects.clone(), ..Lab::healthy() };
     stuck.now = lab.now;
     stuck.entity_operator(no_node("0/1 nodes are available: 1 Insufficient cpu."));
@@ -72,7 +68,7 @@ fn the_entity_operator_restarts_in_a_change_of_our_own_without_trouble() {
          available: 1 Insufficient cpu"
     );
     assert_eq!(lab.after(DEADLINE).status.status, Status::Degraded);
-    // Where nothing changes, it has no reason to restart.
+    // Without a change, it has no reason to restart.
     let mut lab = Lab::with_entity_operator();
     lab.entity_operator(json!({}));
     assert_eq!(lab.after(DEBOUNCE).status.status, Status::Degraded);
@@ -176,7 +172,7 @@ fn whoever_looks_now_and_then_counts_the_same_restarts_as_who_watches() {
         looks.now = watches.now + GAP;
         assert_eq!(looks.under_way(), told);
     }
-    // A pod that is there again after its node was away was restarted by nobody.
+    // A pod that returns with its node wasn't restarted.
     watches.changed();
     assert_eq!(watches.status(), Status::Healthy);
     watches.replaced(2, "old-2", json!({}));
@@ -184,7 +180,7 @@ fn whoever_looks_now_and_then_counts_the_same_restarts_as_who_watches() {
     watches.edit("Kafka/orders", "/metadata/generation", json!(3));
     watches.replaced(2, "old-2", ready());
     assert_eq!(watches.under_way(), "the operator is applying the last change");
-    // Nor by the change was one that came back after that was told.
+    // Nor was one that returned after its loss was reported.
     watches.edit("Kafka/orders", "/status/observedGeneration", json!(3));
     watches.judge();
     watches.objects.remove("Pod/orders-broker-2");
@@ -210,7 +206,7 @@ fn pods_that_are_removed_are_not_said_to_be_replaced() {
     assert_eq!(lab.under_way(), "the operator is applying the last change");
     lab.put(set(2, 2, 3, 3));
     assert_eq!(lab.under_way(), "");
-    // Whoever didn't see the moment knows the pod set by its generation.
+    // Without the moment of the change itself, the pod set's generation shows it.
     lab.put(set(3, 3, 3, 0));
     assert_eq!(lab.under_way(), "the pods of pool `broker` are replaced: 0 of 3 done");
 }

@@ -1,16 +1,14 @@
-//! What holds whatever the objects are.
-
 use proptest::prelude::*;
 
 use super::*;
 
-/// The objects of a recorded world, those of the first moments.
+/// The objects of a recording, in its first moments.
 fn recorded() -> Vec<Value> {
     let lines = include_str!("../../../tests/recordings/unschedulable.jsonl").lines();
     lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["object"].take()).collect()
 }
 
-/// Any JSON, rich in the values that the views look for.
+/// Any JSON, rich in the values that the views read.
 fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -36,7 +34,6 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every place in a JSON value, as a pointer.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -96,7 +93,7 @@ proptest! {
 
     #[test]
     fn the_order_of_objects_does_not_matter(order in Just((0..29usize).collect::<Vec<_>>()).prop_shuffle()) {
-        // The last word of each object, so that no two compete for one name.
+        // The latest version of each object, so that no two compete for one name.
         let latest: BTreeMap<String, Value> = recorded()
             .into_iter()
             .map(|object| (format!("{}/{}", object["kind"], object["metadata"]["name"]), object))

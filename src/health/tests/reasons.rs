@@ -1,5 +1,3 @@
-//! The exact words for each cause.
-
 use super::*;
 use crate::names::Digest;
 
@@ -182,25 +180,25 @@ fn trouble_that_was_there_before_a_certificate_or_came_after_all_was_well_with_i
         assert_eq!(judgement.status.status, Status::Degraded);
         judgement.clear_certificates
     };
-    // It was Healthy with it.
+    // It was Healthy with these certificates.
     give(&mut lab, "first");
     lab.judge();
     lab.broker(crashes.clone());
     assert_eq!(is_clear(&mut lab), Some(true));
-    // It was unwell when it got it.
+    // It was already unwell when it got these.
     give(&mut lab, "second");
     assert_eq!(is_clear(&mut lab), Some(true));
 
-    // It became so with it, before it was ever Healthy.
+    // It became unwell with these, before it was ever Healthy.
     let mut lab = Lab::healthy();
     give(&mut lab, "first");
     lab.broker(crashes);
     assert_eq!(is_clear(&mut lab), Some(false));
-    // What it gets then isn't cleared by that.
+    // So the next ones aren't ruled out.
     give(&mut lab, "second");
     assert_eq!(is_clear(&mut lab), Some(false));
 
-    // Nothing is known of what came unseen.
+    // Nothing is known of certificates whose arrival wasn't observed.
     lab.memory = Memory::default();
     assert_eq!(is_clear(&mut lab), None);
 }

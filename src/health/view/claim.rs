@@ -1,27 +1,21 @@
-//! A PersistentVolumeClaim.
-
 use serde_json::Value;
 
 use crate::names::quantity;
 
 use super::reading::{annotated, deleting, holds, text};
 
-/// What a claim on a volume says.
+/// A view of a PersistentVolumeClaim.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claim {
-    /// Its storage class.
     pub class: Option<String>,
-    /// When it was made, as it is written.
     pub created: Option<String>,
     /// Whether it has no volume yet.
     pub pending: bool,
-    /// How much it asks for, as it is written.
     pub requested: Option<String>,
-    /// How much it has, as it is written.
     pub capacity: Option<String>,
-    /// Whether the volume has grown and its file system waits for the pod's restart.
+    /// Whether the volume has grown and its file system waits for a restart of the pod.
     pub awaits_restart: bool,
-    /// Whether it goes when its node goes: it was told so, or its deletion was asked for.
+    /// Whether it is deleted with its node, or already being deleted.
     pub goes: bool,
 }
 
@@ -38,7 +32,7 @@ impl Claim {
         }
     }
 
-    /// Whether its volume has yet to become as large as it asks for. One without a volume isn't growing.
+    /// Whether its volume has yet to reach the requested size. A claim without a volume isn't growing.
     pub fn is_growing(&self) -> bool {
         let size = |text: &Option<String>| text.as_deref().and_then(quantity);
         matches!((size(&self.requested), size(&self.capacity)), (Some(asked), Some(has)) if has < asked)

@@ -1,38 +1,32 @@
-//! The operator's Deployment.
-
 use serde_json::Value;
 
 use super::reading::{at, count, items, name, text};
 
-/// The operator that looks after the clusters of a fleet.
+/// The Strimzi operator of a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Operator {
-    /// Nothing is known of it.
     #[default]
     Unknown,
-    /// Its Deployment doesn't exist.
     Missing,
-    /// Its Deployment exists.
     Found {
         /// `namespace/name`.
         name: String,
-        /// How many pods it asks for.
         wanted: u32,
-        /// How many of them are ready.
         ready: u32,
     },
 }
 
 impl Operator {
-    /// The operator that looks after a namespace, among all Deployments that may be one. Where none says that it does, one that
-    /// runs is taken: that it watches another namespace shows when nothing happens.
+    /// Selects the operator that watches a namespace from all Deployments that may be one. If none declares
+    /// that it does, a running one is chosen: if it watches another namespace, the cluster is reported as not
+    /// taken up.
     pub fn of_namespace<'a>(deployments: impl IntoIterator<Item = &'a Value>, namespace: &str) -> Self {
         let ready = |object: &Value| count(object, &["status", "readyReplicas"]).unwrap_or_default();
         let operators = deployments.into_iter().filter(|object| Self::is_one(object));
         Self::of(operators.max_by_key(|object| (watches(object, namespace), ready(object))))
     }
 
-    /// What a Deployment says; one that isn't there is missing.
+    /// Reads a Deployment; `None` means that it is missing.
     pub fn of(deployment: Option<&Value>) -> Self {
         let Some(object) = deployment else { return Self::Missing };
         let namespace = text(object, &["metadata", "namespace"]).unwrap_or_default();
@@ -44,7 +38,7 @@ impl Operator {
         }
     }
 
-    /// Whether a Deployment runs Strimzi's cluster operator, wherever and by whatever it was installed.
+    /// Whether a Deployment runs Strimzi's cluster operator, however it was installed.
     pub fn is_one(object: &Value) -> bool {
         let kind = at(object, &["spec", "template", "metadata", "labels", "strimzi.io/kind"]);
         let named = || name(object).is_some_and(|name| name.starts_with("strimzi-cluster-operator"));
@@ -56,7 +50,6 @@ impl Operator {
         self.trouble().is_some()
     }
 
-    /// Why it is known to do nothing at present, as the end of a sentence; none where it isn't.
     pub fn trouble(&self) -> Option<&'static str> {
         match self {
             Self::Missing => Some("isn't installed"),
@@ -66,7 +59,8 @@ impl Operator {
     }
 }
 
-/// Whether an operator says that it watches a namespace: `STRIMZI_NAMESPACE` is `*`, a list, or its own.
+/// Whether an operator watches a namespace: `STRIMZI_NAMESPACE` is `*`, a list, or the operator's own
+/// namespace.
 fn watches(operator: &Value, namespace: &str) -> bool {
     let containers = items(operator, &["spec", "template", "spec", "containers"]);
     let mut variables = containers.flat_map(|container| items(container, &["env"]));

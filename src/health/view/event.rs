@@ -1,23 +1,17 @@
-//! An Event.
-
 use serde_json::Value;
 
 use super::reading::text;
 
-/// What Kubernetes reported about an object. Ordered by time.
+/// A view of an Event. Ordered by time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
-    /// When it was last seen, as it is written: RFC 3339, which sorts as text.
+    /// When it was last seen, as written: RFC 3339, which sorts as text.
     pub last: String,
-    /// The kind of the object that it is about.
     pub kind: String,
-    /// The name of that object.
     pub name: String,
-    /// Whether it reports trouble.
     pub warning: bool,
-    /// What happened, as one word: `ProvisioningFailed`.
+    /// One word: `ProvisioningFailed`.
     pub reason: String,
-    /// What happened, in words.
     pub message: String,
 }
 

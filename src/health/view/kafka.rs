@@ -1,5 +1,3 @@
-//! The Kafka object.
-
 use serde_json::Value;
 
 use crate::names::Digest;
@@ -8,51 +6,40 @@ use crate::spec::certificate::read_ders;
 use super::OperatorCondition;
 use super::reading::{annotated, at, conditions, deleting, items, number, text};
 
-/// What a Kafka object says.
+/// A view of a Kafka object.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kafka {
-    /// Which object it is.
     pub uid: Option<String>,
-    /// When it was made, as it is written.
     pub created: Option<String>,
-    /// The generation of its spec.
     pub generation: Option<u64>,
-    /// The generation that the operator last finished with, well or not.
+    /// The generation that the operator last finished with, successfully or not.
     pub observed_generation: Option<u64>,
-    /// Whether its deletion was asked for.
     pub deleting: bool,
-    /// Whether the operator is told to leave it alone.
+    /// Whether reconciliation is paused by annotation.
     pub paused: bool,
-    /// Whether the operator has written any status.
     pub has_status: bool,
-    /// Whether its spec asks for an entity operator.
     pub entity_operator: bool,
-    /// The version that its brokers run.
     pub version: Option<String>,
-    /// The version of its metadata.
     pub metadata_version: Option<String>,
-    /// The version of the operator that last succeeded; none before the first success, and none while it is paused.
+    /// The version of the operator that last succeeded; `None` before the first success and while the cluster
+    /// is paused.
     pub last_success: Option<String>,
-    /// The id that is written on its disks.
+    /// The cluster id on its disks.
     pub cluster_id: Option<String>,
-    /// Where it listens.
     pub listeners: Vec<Listener>,
-    /// What the operator says.
     pub conditions: Vec<OperatorCondition>,
-    /// Whether partitions are being moved because brokers come or go.
+    /// Whether partitions are moved because brokers were added or are being removed.
     pub rebalancing: bool,
 }
 
-/// A listener as the status has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
-    /// Its name.
     pub name: String,
-    /// `host:port` to start from.
+    /// `host:port`.
     pub bootstrap: Option<String>,
-    /// The digest of the certificate (DER) that it shows to clients.
+    /// The digest of the certificate (DER) that it presents to clients.
     pub certificate: Option<Digest>,
-    /// The certificates that clients trust it by, in PEM.
+    /// The CA certificates that clients need, in PEM.
     pub trusted: Option<String>,
 }
 

@@ -1,24 +1,19 @@
-//! A KafkaNodePool.
-
 use serde_json::Value;
 
 use super::OperatorCondition;
 use super::reading::{conditions, count, items, number};
 
-/// What a node pool says.
+/// A view of a KafkaNodePool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodePool {
-    /// The generation of its spec.
     pub generation: Option<u64>,
-    /// The generation that the operator last took up. It is written before anything is restarted.
+    /// The generation that the operator last took up. Written before any pod is restarted.
     pub observed_generation: Option<u64>,
-    /// How many nodes its spec asks for.
     pub replicas: Option<u32>,
-    /// How many nodes the operator works towards: more than asked for while a scale-down is refused.
+    /// The number of nodes that the operator works towards; more than `replicas` while a scale-down is
+    /// refused.
     pub working_replicas: Option<u32>,
-    /// The ids of its nodes.
     pub node_ids: Vec<u32>,
-    /// What the operator says.
     pub conditions: Vec<OperatorCondition>,
 }
 

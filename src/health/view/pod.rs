@@ -1,60 +1,50 @@
-//! A Pod.
-
 use serde_json::Value;
 
 use super::reading::{conditions, deleting, holds, items, labelled, number, text};
 use super::{CLUSTER, POOL};
 
-/// What a pod says.
+/// A view of a Pod.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pod {
-    /// Which object it is: one that replaces it has the same name.
+    /// Distinguishes it from a replacement of the same name.
     pub uid: Option<String>,
-    /// The node pool that it belongs to; none for what isn't Kafka itself.
+    /// `None` for pods that aren't Kafka itself.
     pub pool: Option<String>,
-    /// Whether it is the cluster's entity operator.
     pub entity_operator: bool,
-    /// Whether it runs what looks after the cluster beside Kafka: entity operator, Cruise Control, Kafka Exporter.
+    /// Whether it is the entity operator, Cruise Control or Kafka Exporter.
     pub helper: bool,
-    /// Whether it is ready, and not about to end.
+    /// Whether it is ready and not terminating.
     pub ready: bool,
-    /// Whether its deletion was asked for.
     pub deleting: bool,
-    /// When it was made, as it is written: RFC 3339 to the second, which sorts as text.
+    /// As written: RFC 3339 to the second, which sorts as text.
     pub created: Option<String>,
-    /// Why no node takes it, in the scheduler's words.
+    /// Why it fits no node, in the scheduler's words.
     pub unschedulable: Option<String>,
-    /// Its containers, those that prepare it first.
+    /// Init containers first.
     pub containers: Vec<Container>,
 }
 
-/// A container of a pod.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Container {
-    /// Its name.
     pub name: String,
-    /// Whether it has done what it is for: it is ready, or has ended well.
+    /// Whether it is ready or has exited with 0.
     pub fine: bool,
-    /// How often it was restarted.
     pub restarts: u32,
-    /// Why it doesn't run yet, as one word.
+    /// Why it doesn't run yet, one word.
     pub waiting: Option<String>,
-    /// The same in Kubernetes' words.
     pub waiting_message: Option<String>,
-    /// How it ended, or ended last.
+    /// Its current exit, or else its last one.
     pub ended: Option<Exit>,
 }
 
-/// How a container ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exit {
-    /// Its exit code.
     pub code: u32,
-    /// Why, as one word: `Error`, `OOMKilled`.
+    /// One word: `Error`, `OOMKilled`.
     pub reason: Option<String>,
 }
 
-/// What Strimzi runs beside Kafka, by the end of the label that names it.
+/// What Strimzi runs beside Kafka, by the suffix of the `strimzi.io/name` label.
 const HELPERS: [&str; 3] = ["-entity-operator", "-cruise-control", "-kafka-exporter"];
 
 impl Pod {

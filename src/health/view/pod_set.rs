@@ -1,30 +1,25 @@
-//! A StrimziPodSet.
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::reading::{count, holds, number};
 
-/// What a pod set says.
+/// A view of a StrimziPodSet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PodSet {
-    /// The generation of its spec.
     pub generation: Option<u64>,
     /// Whether the operator has yet to take up its present spec.
     pub behind: bool,
-    /// Its counts; none before the first.
+    /// `None` before they are first written.
     pub counts: Option<Counts>,
-    /// Whether its status is that of a failed look. The counts are all 0 then and mean nothing.
+    /// Whether a reconciliation failed. All counts are 0 then and mean nothing.
     pub error: bool,
 }
 
-/// How many pods a pod set has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
     /// Pods that it wants or still has.
     pub pods: u32,
-    /// Pods that are ready.
     pub ready: u32,
     /// Pods of the present revision.
     pub current: u32,

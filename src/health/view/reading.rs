@@ -1,19 +1,16 @@
-//! Reading fields out of JSON that may hold anything.
+//! Reads fields from JSON of unknown shape.
 
 use serde_json::Value;
 
-/// What the operator says about an object that it looks after.
+/// A condition that the operator wrote.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OperatorCondition {
     /// `Ready`, `NotReady`, `Warning`, `ReconciliationPaused`, …
     pub kind: String,
-    /// Whether it holds.
     pub holds: bool,
-    /// The reason, as one word.
     pub reason: String,
-    /// The operator's own words.
     pub message: String,
-    /// When the operator wrote it, as it was written: it tells two equal verdicts apart.
+    /// When the operator wrote it, as written. Distinguishes two equal verdicts.
     pub written: String,
 }
 
@@ -22,22 +19,20 @@ pub(in crate::health) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a V
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
-/// The text at a path.
 pub(in crate::health) fn text(value: &Value, path: &[&str]) -> Option<String> {
     at(value, path)?.as_str().map(str::to_owned)
 }
 
-/// The number at a path.
 pub(in crate::health) fn number<N: TryFrom<u64>>(value: &Value, path: &[&str]) -> Option<N> {
     N::try_from(at(value, path)?.as_u64()?).ok()
 }
 
-/// The count at a path. More than 65,535 of anything here isn't a count, and sums of counts must not overflow.
+/// The count at a path. Values above 65,535 are no counts of anything here, and sums of counts must not
+/// overflow.
 pub(in crate::health) fn count(value: &Value, path: &[&str]) -> Option<u32> {
     number::<u16>(value, path).map(u32::from)
 }
 
-/// The items of the list at a path; none where there is no list.
 pub(in crate::health) fn items<'a>(
     value: &'a Value,
     path: &[&str],
@@ -45,33 +40,28 @@ pub(in crate::health) fn items<'a>(
     at(value, path).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The name of an object.
 pub(in crate::health) fn name(object: &Value) -> Option<String> {
     text(object, &["metadata", "name"])
 }
 
-/// The value of a label.
 pub(in crate::health) fn labelled(object: &Value, label: &str) -> Option<String> {
     text(object, &["metadata", "labels", label])
 }
 
-/// The value of an annotation.
 pub(in crate::health) fn annotated(object: &Value, annotation: &str) -> Option<String> {
     text(object, &["metadata", "annotations", annotation])
 }
 
-/// Whether the deletion of an object was asked for.
 pub(in crate::health) fn deleting(object: &Value) -> bool {
     at(object, &["metadata", "deletionTimestamp"]).is_some()
 }
 
-/// The conditions of an object, in the order they are written.
 pub(in crate::health) fn conditions(object: &Value) -> Vec<OperatorCondition> {
     let word = |value: &Value, key| text(value, &[key]).unwrap_or_default();
     items(object, &["status", "conditions"])
         .map(|condition| OperatorCondition {
             kind: word(condition, "type"),
-            // The pod sets' status says `true` where all others say `True`.
+            // A pod set's status says `true` where all others say `True`.
             holds: word(condition, "status").eq_ignore_ascii_case("true"),
             reason: word(condition, "reason"),
             message: word(condition, "message"),
@@ -80,7 +70,6 @@ pub(in crate::health) fn conditions(object: &Value) -> Vec<OperatorCondition> {
         .collect()
 }
 
-/// Whether a condition of a kind holds.
 pub(in crate::health) fn holds(object: &Value, kind: &str) -> bool {
     conditions(object).iter().any(|condition| condition.kind == kind && condition.holds)
 }

@@ -1,16 +1,13 @@
-//! A KafkaUser.
-
 use serde_json::Value;
 
 use super::OperatorCondition;
 use super::reading::conditions;
 
-/// What a user says.
+/// A view of a KafkaUser.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct User {
-    /// Whether its credentials are there.
+    /// Whether its credentials exist.
     pub ready: bool,
-    /// Why the operator failed to make them.
     pub failure: Option<OperatorCondition>,
 }
 

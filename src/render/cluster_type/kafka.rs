@@ -19,16 +19,15 @@ use crate::spec::{
     BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, Operations, Storage, TenancyMode,
 };
 
-/// How a Kafka cluster is rendered.
 pub const DRIVER: Driver = Driver { traffic, clients: endpoints::clients, objects };
 
-/// Where brokers, controllers and Kafka Exporter give their metrics; Strimzi's fixed port.
+/// Strimzi's fixed port for the metrics of brokers, controllers and Kafka Exporter.
 const METRICS_PORT: u16 = 9404;
 
-/// What the operator uses of a cluster's pods: the control plane or Cruise Control, replication, the agent beside each broker.
+/// The ports that the operator connects to: control plane or Cruise Control (9090), replication (9091), the
+/// agent beside each broker (8443).
 const OPERATOR_PORTS: [u16; 3] = [9090, 9091, 8443];
 
-/// What the files beside this one need to know of a cluster.
 struct Context<'a> {
     cluster: &'a ResolvedCluster,
     sizing: &'a Sizing,
@@ -42,16 +41,16 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Takes the spec apart in full, so that a field that is added to it stops the compiler here.
+    /// Destructures the whole spec, so that a new field is a compile error here.
     fn new(cluster: &'a ResolvedCluster, sizing: &'a Sizing) -> Self {
         let Cluster {
-            // Who the cluster is, where it is and what kind it is: in its key, its namespace and the driver's choice.
+            // Identity, location and type: in the key, the namespace and the choice of the driver.
             organization: _,
             infrastructure: _,
             identifier: _,
             cluster_type: _,
             tenancy_mode: _,
-            // They are in the sizing.
+            // Included in the sizing.
             kafka_units: _,
             // Recorded only.
             cloud_provider: _,
@@ -59,7 +58,7 @@ impl<'a> Context<'a> {
             tags: _,
             provisioner_name: _,
             advanced_config,
-            // What is done about the cluster as a whole, which the plan decides.
+            // About the cluster as a whole; the plan acts on them.
             suspend: _,
             deletion_protection: _,
         } = &*cluster.spec;
@@ -68,20 +67,20 @@ impl<'a> Context<'a> {
             cluster_access,
             private_access,
             version,
-            // These refer to other resources and are resolved in the cluster.
+            // References to other resources, resolved in the cluster.
             oauth: _,
-            // It is in what clients log in with.
+            // Included in the clients' login.
             authentication: _,
             tiered_storage_bucket_name: _,
             tiered_storage_provider: _,
-            // The bucket is never made here.
+            // Buckets are never created here.
             tiered_storage_create_bucket: _,
-            // What follows new versions changes `version`.
+            // Automatic upgrades change `version`.
             auto_upgrade: _,
             storage,
-            // It is in the sizing.
+            // Included in the sizing.
             profile: _,
-            // A word of permission, which the plan asks for.
+            // A permission that the plan checks.
             scale_down_to: _,
             operations,
             config,

@@ -8,7 +8,6 @@ const MANIFESTS: &str = concat!(
     include_str!("../../config/release/strimzi.yaml")
 );
 
-/// The objects of the operator for a fleet that names a version.
 fn rendered(version: Option<&str>) -> Vec<Manifest> {
     let release = OperatorRelease {
         manifests: "strimzi.yaml".to_owned(),
@@ -54,7 +53,7 @@ fn the_operator_watches_everything_from_a_namespace_of_its_own() {
     assert_eq!(variables.as_array().unwrap().last().unwrap()["valueFrom"], own);
     let pods = body("Deployment")["spec"]["template"]["metadata"]["labels"].clone();
     assert_eq!(pods.as_object().unwrap().len(), 2);
-    // A definition is as it was published.
+    // Definitions are unchanged.
     assert_eq!(body("CustomResourceDefinition")["metadata"], json!({"name": "kafkas.kafka.strimzi.io"}));
 }
 

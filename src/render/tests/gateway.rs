@@ -1,5 +1,3 @@
-//! The Gateway of a fleet.
-
 use super::*;
 
 /// The fleet `acme/eu` with one Gateway, under the domain `k.example.com`.
@@ -24,7 +22,7 @@ fn a_fleet_has_one_gateway_that_is_its_own() {
     let bodies: Vec<Value> = objects.iter().map(|object| object.body.value()).collect();
     insta::assert_snapshot!("gateway", to_yaml(&json!(bodies)));
     assert!(objects.iter().all(|object| object.stage < Stage::Custom), "it is there before clusters are");
-    // It is what the listeners name, and doesn't follow the clusters.
+    // The listeners refer to it, and it doesn't depend on the clusters.
     let kafka = objects_of(&catalog).remove("Kafka/orders").unwrap();
     let parent = &kafka["spec"]["kafka"]["listeners"][0]["configuration"]["parentRefs"][0];
     let gateway = &bodies[1];

@@ -8,7 +8,6 @@ use crate::names::Digest;
 use crate::render::resources::{Resources, millis};
 use crate::render::{Manifest, labels, manifest};
 
-/// The Kafka.
 pub fn kafka(context: &Context) -> Manifest {
     let mut metadata = labels::annotate(
         labels::strimzi_metadata(context.cluster, context.name()),
@@ -24,7 +23,7 @@ pub fn kafka(context: &Context) -> Manifest {
             "metadataVersion": versions::metadata_version(context.version),
             "rack": placement::rack(context),
             "listeners": listeners::listeners(context),
-            // Strimzi puts `User:` in front.
+            // Strimzi adds the prefix `User:`.
             "authorization": {"type": "simple", "superUsers": [user::admin_name(context.cluster)]},
             "config": config::config(context),
             "quotas": quotas(context),
@@ -38,9 +37,9 @@ pub fn kafka(context: &Context) -> Manifest {
     manifest::strimzi(context.cluster, "Kafka", &metadata, spec)
 }
 
-/// What all clients together may send to and read from each broker. Producers are slowed down when a disk has no more free than
-/// what was never meant for records, because a broker whose disk is full can't be repaired while it runs. Of a disk so small that
-/// this would be much of it, a tenth is kept free.
+/// The quotas of all clients together on each broker. Producers are throttled when the free space of a disk
+/// falls below the part that isn't meant for records, because a broker with a full disk can't be repaired
+/// while it runs. If that part would be more than a tenth of the disk, a tenth is kept free instead.
 fn quotas(context: &Context) -> Value {
     let sizing = context.sizing;
     let is_little = sizing.reserve_bytes < (u64::from(sizing.storage_gib) << 30) / 10;
@@ -53,13 +52,13 @@ fn quotas(context: &Context) -> Value {
     })
 }
 
-/// Strimzi's own reporter, which needs no list of rules as the JMX exporter does. Which metrics it gives is the
-/// operator's choice, on which Strimzi's dashboards rely.
+/// Strimzi's own reporter, which needs no list of rules as the JMX exporter does. The operator chooses the
+/// metrics, and Strimzi's dashboards rely on that choice.
 fn metrics(context: &Context) -> Option<Value> {
     context.operations.metrics.then(|| json!({"type": "strimziMetricsReporter"}))
 }
 
-/// The exporter of what consumers have yet to read.
+/// Exports consumer lag.
 fn kafka_exporter(context: &Context) -> Option<Value> {
     context.operations.kafka_exporter.then(|| {
         json!({
@@ -69,8 +68,9 @@ fn kafka_exporter(context: &Context) -> Option<Value> {
     })
 }
 
-/// The operator of users, who include the administrator, and that of topics where it is asked for: whoever has no
-/// KafkaTopics would pay for nothing, and finalizers of forgotten ones keep namespaces from going.
+/// The user operator, which creates the administrator, and optionally the topic operator. The topic operator
+/// is off by default: without KafkaTopics it only costs memory, and finalizers of forgotten KafkaTopics block
+/// the deletion of namespaces.
 fn entity_operator(context: &Context) -> Value {
     let operator = json!({"resources": Resources::ENTITY_OPERATOR.to_value()});
     let mut template = placement::operator_template(context).unwrap_or_default();
@@ -84,9 +84,9 @@ fn entity_operator(context: &Context) -> Value {
     })
 }
 
-/// Cruise Control, which moves partitions onto brokers that are added and off those that are taken away. It is told
-/// what each broker can do, since its own assumption of 10 MB/s is far less than our brokers take, and it refuses to
-/// plan for a cluster that does more than it believes possible.
+/// Cruise Control, which moves partitions to added brokers and away from removed ones. It needs the capacity
+/// of each broker: its default assumption of 10 MB/s is far below what our brokers handle, and it refuses to
+/// plan for a cluster whose load exceeds the capacity.
 fn cruise_control(context: &Context) -> Option<Value> {
     let sizing = context.sizing;
     sizing.rebalances.then(|| {

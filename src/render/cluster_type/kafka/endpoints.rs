@@ -1,5 +1,5 @@
-//! Where clients find the listeners of a cluster, and what they log in with. Rendering and what clients are told both
-//! take it from here, so that they can't differ.
+//! The addresses of a cluster's listeners, and how clients log in. Both the renderer and the output for
+//! clients use this module, so they can't differ.
 
 use super::listeners::{ADMIN_PORT, EXTERNAL_PORT, INTERNAL_PORT};
 use super::user;
@@ -8,14 +8,11 @@ use crate::render::cluster_type::{Clients, Endpoint, Login, ServerTrust};
 use crate::render::{gateway, hosts};
 use crate::spec::{Authentication, Exposure};
 
-/// The listener for clients inside of Kubernetes.
 pub const INTERNAL: &str = "tls";
-/// The listener for clients outside of Kubernetes.
 pub const EXTERNAL: &str = "external";
-/// The listener for the administrator.
 pub const ADMIN: &str = "admin";
 
-/// Everything that clients are told: the same listeners, in the same order, as are rendered.
+/// Returns the same listeners, in the same order, as are rendered.
 pub fn clients(cluster: &ResolvedCluster) -> Clients {
     let internal = cluster.spec.advanced_config.cluster_access.is_internal();
     let internal = internal.then(|| inside(cluster, INTERNAL, INTERNAL_PORT, login(cluster)));
@@ -33,7 +30,7 @@ pub fn clients(cluster: &ResolvedCluster) -> Clients {
     }
 }
 
-/// How clients log in, other than the administrator at the listener of its own.
+/// How clients log in, except for the administrator on its own listener.
 pub fn login(cluster: &ResolvedCluster) -> Login {
     match (&cluster.identity_provider, cluster.spec.advanced_config.authentication) {
         (Some(_), _) => Login::OAuth,
@@ -42,15 +39,15 @@ pub fn login(cluster: &ResolvedCluster) -> Login {
     }
 }
 
-/// The address that Strimzi's Service for starting has in all namespaces of the Kubernetes cluster. The name is in the
-/// certificates that Strimzi makes for brokers.
+/// The address of Strimzi's bootstrap Service from any namespace of the Kubernetes cluster. The name is
+/// included in the certificates that Strimzi creates for brokers.
 fn inside(cluster: &ResolvedCluster, listener: &'static str, port: u16, login: Login) -> Endpoint {
     let (name, namespace) = (&cluster.spec.identifier, &cluster.namespace);
     let address = format!("{name}-kafka-bootstrap.{namespace}.svc:{port}");
     Endpoint { listener, address, login, trust: ServerTrust::ClusterCa }
 }
 
-/// The port that clients connect to from outside: the listener's own at a load balancer, the Gateway's at a Gateway.
+/// The port for clients from outside: the listener's own at a load balancer, the Gateway's otherwise.
 fn external_port(cluster: &ResolvedCluster) -> u16 {
     match cluster.fleet_spec.advanced_config.exposure {
         Exposure::LoadBalancer => EXTERNAL_PORT,

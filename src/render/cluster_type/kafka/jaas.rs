@@ -1,33 +1,37 @@
-//! Writing text from a spec file into the files that brokers read, so that it stays text.
+//! Escapes text from a spec for the files that brokers read, so that it can't become configuration.
 //!
-//! Strimzi copies a listener's options into a Java properties file as they are. From there they are read three times:
-//! as properties, where a line break ends the option and a backslash escapes; then Kafka replaces every
-//! `${provider:path:key}`, and one of Strimzi's providers reads the cluster's Secrets; and a login module's options
-//! are split into words as JAAS has it, where a quotation mark ends a value. A value that got through any of the three
-//! could set `super.users`, send a private key to a stranger's address or turn off the check of a token's audience.
+//! Strimzi copies a listener's options into a Java properties file unchanged. They are then parsed three
+//! times:
+//!
+//! 1. As properties: a line break ends the option, and a backslash escapes.
+//! 2. By Kafka, which replaces every `${provider:path:key}`; one of Strimzi's providers reads the cluster's
+//!    Secrets.
+//! 3. As JAAS for the options of a login module: a quotation mark ends a value.
+//!
+//! A value that escaped any of the three could set `super.users`, send a private key to an attacker's address
+//! or turn off the audience check of tokens.
 
 use std::fmt::Write;
 
-/// An option of a login module: its name and its value.
 pub type JaasOption = (&'static str, String);
 
 /// A login module with its options, as the value of `sasl.jaas.config`, on one line.
 pub fn login_module(class: &str, options: &[JaasOption]) -> String {
     let mut line = format!("{class} required");
     for (name, value) in options {
-        // Writing into a String can't fail.
+        // Writing to a String can't fail.
         let _ = write!(line, " {name}=\"{}\"", quoted(value));
     }
     line + ";"
 }
 
-/// A value as it stands between quotation marks: what could mean something to any of the three readers is written as
-/// an octal escape, which only the last one resolves. What has no octal escape is written as an escape for properties,
-/// which means nothing to the other two.
+/// Escapes a value for use between quotation marks. Every character that any of the three parsers could
+/// interpret becomes an octal escape, which only the last one resolves. Characters without an octal escape
+/// become a properties escape, whose result means nothing to the other two.
 fn quoted(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for character in value.chars() {
-        // Writing into a String can't fail.
+        // Writing to a String can't fail.
         let _ = match u32::from(character) {
             _ if character.is_ascii_alphanumeric() || " -._~:/?#[]@!$&'()*+,;=%^|<>".contains(character) => {
                 write!(text, "{character}")
@@ -42,8 +46,8 @@ fn quoted(value: &str) -> String {
     text
 }
 
-/// An address or a name as the value of an option that isn't read as JAAS: without the characters that could mean
-/// something to the properties or the providers. No address, region or bucket has any of them.
+/// Sanitizes an address or a name for an option that isn't parsed as JAAS: removes all characters that the
+/// properties parser or the providers could interpret. No valid address, region or bucket has any of them.
 pub fn plain(value: &str) -> String {
     value.chars().filter(|c| c.is_ascii_graphic() && !"\\{}\"".contains(*c)).collect()
 }
@@ -56,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads a line as java.util.Properties does: None where the line ends early, else the text.
+    /// Parses a line as java.util.Properties does; `None` if the line ends early.
     fn read_properties(line: &str) -> Option<String> {
         let mut units = Vec::new();
         let mut chars = line.chars();
@@ -81,7 +85,7 @@ mod tests {
         String::from_utf16(&units).ok()
     }
 
-    /// Reads options as Kafka's JaasConfig does with a java.io.StreamTokenizer.
+    /// Parses options as Kafka's JaasConfig does with a java.io.StreamTokenizer.
     fn read_jaas(text: &str) -> Option<BTreeMap<String, String>> {
         let mut rest = text.strip_prefix("Module required")?;
         let mut options = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The listeners: from where clients reach the brokers, and how they log in.
+//! The listeners: where clients connect, and how they log in.
 
 use serde_json::{Map, Value, json};
 
@@ -9,22 +9,19 @@ use crate::render::cluster_type::Login;
 use crate::render::{gateway, hosts, tls_secret};
 use crate::spec::Exposure;
 
-/// Clients inside of Kubernetes.
 pub const INTERNAL_PORT: u16 = 9093;
-/// Clients outside of Kubernetes.
 pub const EXTERNAL_PORT: u16 = 9094;
-/// The administrator.
 pub const ADMIN_PORT: u16 = 9095;
-/// Connections that a broker takes from administrators: enough for people and tools, too few to be misused by clients.
+/// The most administrator connections per broker: enough for people and tools, too few to be misused by
+/// clients.
 const ADMIN_CONNECTIONS: u32 = 50;
-/// The listeners of a cluster.
 pub fn listeners(context: &Context) -> Vec<Value> {
     let internal = context.access.is_internal().then(|| internal(context));
     let external = hosts::external_domain(context.cluster).map(|domain| external(context, domain));
     internal.into_iter().chain(external).chain([admin(context)]).collect()
 }
 
-/// The ports that clients use, without the administrator's.
+/// Without the administrator's port.
 pub fn client_ports(cluster: &ResolvedCluster) -> Vec<u16> {
     let internal = cluster.spec.advanced_config.cluster_access.is_internal().then_some(INTERNAL_PORT);
     let external = hosts::external_domain(cluster).map(|_| EXTERNAL_PORT);
@@ -70,8 +67,8 @@ fn load_balancers(context: &Context, domain: &ClusterDomain) -> Map<String, Valu
     ])
 }
 
-/// A TLSRoute for the bootstrap address and one for each broker, all on the fleet's Gateway, which is private or not for all
-/// of its clusters.
+/// A TLSRoute for the bootstrap address and one for each broker, all on the fleet's Gateway. Whether it is
+/// private is a setting of the fleet, not of a cluster.
 fn tls_routes(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
     object([
         ("parentRefs", json!([gateway::parent()])),
@@ -84,8 +81,9 @@ fn tls_routes(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
     ])
 }
 
-/// The administrator's own way in, whatever clients log in with: an identity provider that is down, or clients that
-/// have taken every connection, must not keep out the one who can help. Only pods in the cluster's namespace reach it.
+/// The administrator has its own listener, however clients log in: neither an identity provider that is down
+/// nor clients that use up all connections may lock out the administrator. It accepts only pods in the
+/// cluster's namespace.
 fn admin(context: &Context) -> Value {
     let limits = object([("maxConnections", json!(ADMIN_CONNECTIONS))]);
     let mut listener = listener(ADMIN, ADMIN_PORT, "internal", scram(), limits);
@@ -95,7 +93,6 @@ fn admin(context: &Context) -> Value {
     listener
 }
 
-/// What a broker takes on a listener.
 fn limits(context: &Context) -> Map<String, Value> {
     object([
         ("maxConnections", json!(context.sizing.connections)),

@@ -7,12 +7,12 @@ use crate::render::resources::Resources;
 use crate::render::{Manifest, labels, manifest};
 use crate::spec::OnDelete;
 
-/// A kind of node. Its name is part of the names of pods and disks and can never change.
+/// The name is part of the names of pods and disks and can never change.
 struct Pool {
     name: &'static str,
     roles: &'static [&'static str],
-    /// The ids that its nodes get. Ids are of the whole cluster, so without ranges of their own a broker that is added
-    /// later would get a number after those of the controllers.
+    /// The range of ids for its nodes. Ids are unique in the whole cluster, so without separate ranges a
+    /// broker added later would get an id after those of the controllers.
     node_ids: &'static str,
     replicas: u32,
     resources: Resources,
@@ -20,7 +20,6 @@ struct Pool {
     storage_gib: u32,
 }
 
-/// The node pools of a cluster.
 pub fn node_pools(context: &Context) -> Vec<Manifest> {
     pools(context).iter().map(|pool| node_pool(context, pool)).collect()
 }
@@ -66,7 +65,7 @@ fn node_pool(context: &Context, pool: &Pool) -> Manifest {
         "replicas": pool.replicas,
         "roles": pool.roles,
         "resources": pool.resources.to_value(),
-        // The same at the start and at most, so that the heap never has to grow under load.
+        // Equal, so that the heap never has to grow under load.
         "jvmOptions": {"-Xms": heap, "-Xmx": heap},
         "storage": storage(context, pool.storage_gib),
         "template": placement::node_template(context, (pool.name, pool.replicas), is_broker),
@@ -74,7 +73,7 @@ fn node_pool(context: &Context, pool: &Pool) -> Manifest {
     manifest::strimzi(context.cluster, "KafkaNodePool", &metadata, spec)
 }
 
-/// One disk a node, as a list of disks: only then can more be added later.
+/// One disk per node, as JBOD: only then can disks be added later.
 fn storage(context: &Context, size_gib: u32) -> Value {
     let fleet_class = context.cluster.fleet_spec.advanced_config.storage_class.as_ref();
     json!({

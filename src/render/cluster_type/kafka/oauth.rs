@@ -1,4 +1,4 @@
-//! Logging in with tokens of an identity provider.
+//! Authentication with tokens of an identity provider.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Map, Value, json};
@@ -11,25 +11,23 @@ use crate::names::Digest;
 use crate::render::{Manifest, Stage, labels, manifest};
 use crate::spec::IdentityProvider;
 
-/// The folder of the certificates that the identity provider's may be signed by.
+/// The folder of the CA certificates for the identity provider.
 const CA_FOLDER: &str = "/mnt/oauth-ca";
-/// The file of them, in the ConfigMap and in the folder.
 const CA_FILE: &str = "ca.crt";
-/// The claim that names a user where the provider's settings name none; the subject, in every token.
+/// The default claim with the user's name: the subject, which every token has.
 const USERNAME_CLAIM: &str = "sub";
-/// The claim that names a client which acts for itself, used when a token has no user.
+/// The claim with the client's name, for tokens without a user.
 const CLIENT_CLAIM: &str = "client_id";
-/// Where the groups are, where the provider's settings don't say.
 const GROUPS_CLAIM: &str = "$.groups";
-/// The names that no KafkaUser can have, with the `CN=` of one that logs in by a certificate or without: what isn't small letters,
-/// digits and dashes between dots.
+/// Matches names that no KafkaUser can have, also with the prefix `CN=` of certificate logins: everything but
+/// dot-separated labels of lowercase letters, digits and dashes.
 const NO_KAFKA_USER: &str = "(?!(CN=)?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$).+";
-/// How long a connection lives without a new token, in milliseconds: an hour. A token that ends sooner ends it sooner.
+/// How long a connection lives without a new token: an hour. A token that expires sooner ends it sooner.
 const REAUTHENTICATION_MS: u32 = 3_600_000;
 
-/// The authentication of client listeners; none where clients don't log in with tokens.
+/// The authentication of client listeners; `None` without an identity provider.
 ///
-/// Strimzi 1.x has no type of its own for it, but its image still has the library.
+/// Strimzi 1.x has no type for it any more, but its image still contains the library.
 pub fn authentication(context: &Context) -> Option<Value> {
     let provider = context.cluster.identity_provider.as_ref()?;
     let module = jaas::login_module(
@@ -49,20 +47,20 @@ pub fn authentication(context: &Context) -> Option<Value> {
     }))
 }
 
-/// What brokers call for it. Clients call the rest.
+/// The URLs that brokers call. Clients call the others.
 pub fn calls(cluster: &ResolvedCluster) -> impl Iterator<Item = String> {
     cluster.identity_provider.iter().map(|provider| provider.jwks_uri.clone())
 }
 
-/// The broker options that go with it.
 pub fn config(context: &Context) -> Map<String, Value> {
     let builder = json!("io.strimzi.kafka.oauth.server.OAuthKafkaPrincipalBuilder");
     let entry = ("principal.builder.class".to_owned(), builder);
     context.cluster.identity_provider.iter().map(|_| entry.clone()).collect()
 }
 
-/// The container of the user operator: it takes the rights away of every user without a KafkaUser of that name, but for those
-/// whose name none can have. A provider's names may be such, and their rights are given with Kafka's own tools.
+/// Configures the user operator, which revokes the rights of all users without a KafkaUser, to ignore names
+/// that no KafkaUser can have. Identity providers may use such names; their rights are granted with Kafka's
+/// own tools.
 pub fn user_operator(context: &Context) -> Option<Value> {
     let environment = json!([{"name": "STRIMZI_IGNORED_USERS_PATTERN", "value": NO_KAFKA_USER}]);
     context.cluster.identity_provider.as_ref().map(|_| json!({"env": environment}))
@@ -74,7 +72,7 @@ fn options(context: &Context, provider: &IdentityProvider) -> Vec<JaasOption> {
         identifier: _,
         issuer,
         jwks_uri,
-        // Where clients get their tokens is told to clients and not to brokers.
+        // Only clients need it.
         token_endpoint: _,
         audience,
         username_claim,
@@ -83,20 +81,21 @@ fn options(context: &Context, provider: &IdentityProvider) -> Vec<JaasOption> {
     } = provider;
     let username_claim = username_claim.as_deref().unwrap_or(USERNAME_CLAIM);
     let mut options: Vec<JaasOption> = vec![
-        // The module wants it where there is no login of its own, and doesn't use it.
+        // The module requires an option here on brokers, which have no login of their own, and doesn't use
+        // it.
         ("unsecuredLoginStringClaim_sub", "unused".to_owned()),
         ("oauth.valid.issuer.uri", issuer.clone()),
         ("oauth.jwks.endpoint.uri", jwks_uri.clone()),
         ("oauth.check.audience", "true".to_owned()),
-        // For a broker this is the audience that it expects.
+        // On a broker, this is the expected audience.
         ("oauth.client.id", audience.clone()),
-        // Not every provider writes the type that is checked, as Keycloak does; issuer and audience protect.
+        // Not every provider sets the token type as Keycloak does; issuer and audience are checked instead.
         ("oauth.check.access.token.type", "false".to_owned()),
         ("oauth.username.claim", username_claim.to_owned()),
         ("oauth.fallback.username.claim", CLIENT_CLAIM.to_owned()),
         ("oauth.custom.claim.check", nobody_is_a_super_user(context, username_claim)),
         ("oauth.groups.claim", groups_claim.as_deref().unwrap_or(GROUPS_CLAIM).to_owned()),
-        // A provider that is away for a moment must not keep a broker from starting.
+        // An identity provider that is briefly down must not keep a broker from starting.
         ("oauth.fail.fast", "false".to_owned()),
     ];
     if ca_cert.is_some() {
@@ -106,8 +105,9 @@ fn options(context: &Context, provider: &IdentityProvider) -> Vec<JaasOption> {
     options
 }
 
-/// A condition that every token must meet: its user has none of the names that are super users here. Kafka knows a
-/// user by name only, so whoever could choose such a name at the identity provider would own the cluster.
+/// A condition on every token: its user has none of the names that are super users here. Kafka identifies
+/// users by name only, so anyone who could choose such a name at the identity provider would control the
+/// cluster.
 fn nobody_is_a_super_user(context: &Context, username_claim: &str) -> String {
     let names: Vec<String> = super_users(context).iter().map(|name| format!("'{name}'")).collect();
     let names = names.join(", ");
@@ -126,8 +126,8 @@ fn super_users(context: &Context) -> Vec<String> {
         .collect()
 }
 
-/// A claim as the library's conditions name it. One that starts with a bracket is a path already, as the library has
-/// it for the name of the user.
+/// Converts a claim to the library's syntax for conditions. A claim that starts with a bracket is already a
+/// path, as in the library's setting of the user claim.
 fn json_path(claim: &str) -> String {
     if claim.starts_with('[') {
         return format!("@{claim}");
@@ -135,7 +135,6 @@ fn json_path(claim: &str) -> String {
     format!("@['{}']", claim.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// The ConfigMap with the certificates that the identity provider's may be signed by.
 pub fn trusted_certificates(context: &Context) -> Option<Manifest> {
     let map = ConfigMap {
         metadata: labels::metadata(context.cluster, ca_name(context)),

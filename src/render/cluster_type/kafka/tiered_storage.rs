@@ -1,7 +1,7 @@
-//! Moving the older part of the log to a bucket, with Aiven's plugin for Apache Kafka.
+//! Tiered storage: the older part of the log in a bucket, with Aiven's plugin for Apache Kafka.
 //!
-//! Strimzi's own image doesn't have the plugin. It is mounted from an image of its own that the settings name, or expected in
-//! the image that brokers run from, under [`CLASS_PATH`].
+//! Strimzi's image doesn't contain the plugin. It is mounted from a separate image that the settings name, or
+//! expected in the brokers' image under [`CLASS_PATH`].
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Map, Value, json};
@@ -13,18 +13,15 @@ use crate::catalog::{ResolvedCluster, TieredStorage};
 use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
 use crate::spec::CloudProvider;
 
-/// Where the image that brokers run from has the plugin.
+/// The path of the plugin in the brokers' image.
 const CLASS_PATH: &str = "/opt/kafka/plugins/tiered-storage/*";
-/// Where an image of its own is mounted.
+/// The mount path of a separate plugin image.
 const PLUGIN: &str = "/mnt/tiered-storage-plugin";
-/// The folder of the credentials.
 const FOLDER: &str = "/mnt/tiered-storage";
-/// The file of the credentials, in the Secret and in the folder.
 const FILE: &str = "credentials";
-/// In what pieces segments are read back: 4 MiB, as in the plugin's own example.
+/// The size of the pieces in which segments are read back: 4 MiB, as in the plugin's own example.
 const CHUNK_BYTES: u32 = 4 << 20;
 
-/// The `tieredStorage` of a Kafka.
 pub fn tiered_storage(context: &Context) -> Option<Value> {
     storage(context).map(|storage| {
         json!({
@@ -55,7 +52,7 @@ fn plugin_config(context: &Context, storage: &TieredStorage) -> Value {
         "storage.backend.class": "io.aiven.kafka.tieredstorage.storage.s3.S3Storage",
         "storage.s3.bucket.name": plain(&storage.bucket),
         "storage.s3.region": plain(&storage.region),
-        // A service with one address has no host name for each bucket.
+        // A service with a single address has no host name per bucket.
         "storage.s3.path.style.access.enabled": endpoint.as_ref().map(|_| "true"),
         "storage.s3.endpoint.url": endpoint,
         "key.prefix": format!("{}/{}/", context.cluster.spec.organization, context.name()),
@@ -63,7 +60,7 @@ fn plugin_config(context: &Context, storage: &TieredStorage) -> Value {
     })
 }
 
-/// The service that has the bucket; none where it is Amazon's own.
+/// The address of the service; `None` for AWS itself.
 fn endpoint(storage: &TieredStorage) -> Option<&str> {
     match storage.account.provider {
         CloudProvider::S3 => storage.account.endpoint.as_deref(),
@@ -71,19 +68,19 @@ fn endpoint(storage: &TieredStorage) -> Option<&str> {
     }
 }
 
-/// What brokers call for it.
+/// The URLs that brokers call.
 pub fn calls(cluster: &ResolvedCluster) -> impl Iterator<Item = String> {
     let storage = cluster.tiered_storage.iter();
     storage.map(|storage| endpoint(storage).unwrap_or("https://s3.amazonaws.com").to_owned())
 }
 
-/// The broker options that go with it: the plugin's index is a topic, with as many copies as any other.
+/// The plugin's index is a topic, with as many replicas as any other.
 pub fn config(context: &Context) -> Map<String, Value> {
     let key = "rlmm.config.remote.log.metadata.topic.replication.factor";
     storage(context).map(|_| (key.to_owned(), json!(context.sizing.replication_factor))).into_iter().collect()
 }
 
-/// The Secret with the credentials, in the form of an AWS credentials file.
+/// The Secret with the credentials, as an AWS credentials file.
 pub fn credentials(context: &Context) -> Option<Manifest> {
     let storage = storage(context)?;
     let secret = Secret {
@@ -95,8 +92,8 @@ pub fn credentials(context: &Context) -> Option<Manifest> {
     Some(manifest::with_data(context.cluster, Stage::Configuration, &secret, [(FILE, slot)]))
 }
 
-/// The mount of that Secret, and of the plugin where it has an image of its own. The plugin's client reads the credentials
-/// once, so new ones restart brokers.
+/// The mounts of that Secret and of the separate plugin image, if there is one. The plugin's client reads the
+/// credentials only once, so new ones restart brokers.
 pub fn mounts(context: &Context) -> impl Iterator<Item = Mount> {
     let credentials = storage(context).map(|storage| Mount {
         name: "tiered-storage",
@@ -114,7 +111,6 @@ pub fn mounts(context: &Context) -> impl Iterator<Item = Mount> {
     credentials.into_iter().chain(plugin)
 }
 
-/// The variable by which the plugin's client finds the credentials.
 pub fn env(context: &Context) -> Option<Value> {
     storage(context)
         .map(|_| json!([{"name": "AWS_SHARED_CREDENTIALS_FILE", "value": format!("{FOLDER}/{FILE}")}]))

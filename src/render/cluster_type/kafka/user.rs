@@ -1,17 +1,15 @@
-//! The administrator of a cluster.
-
 use serde_json::json;
 
 use super::Context;
 use crate::catalog::ResolvedCluster;
 use crate::render::{Manifest, labels, manifest};
 
-/// The name of the administrator, and of the Secret with its password, which Strimzi makes.
+/// The name of the administrator, and of the Secret that Strimzi creates for its password.
 pub fn admin_name(cluster: &ResolvedCluster) -> String {
     format!("{}-admin", cluster.spec.identifier)
 }
 
-/// The KafkaUser of the administrator. It is a super user, so it has no access rules of its own.
+/// The KafkaUser of the administrator. It is a super user, so it has no ACLs.
 pub fn admin(context: &Context) -> Manifest {
     let metadata = labels::strimzi_metadata(context.cluster, admin_name(context.cluster));
     let spec = json!({"authentication": {"type": "scram-sha-512"}});
