@@ -1,4 +1,4 @@
-//! What becomes of a server's answer to a call that changes something.
+//! Handling of the responses to calls that change something.
 
 use super::super::api::{ApplyError, Mode};
 use super::super::{KubeError, write};
@@ -55,7 +55,7 @@ async fn a_refused_apply_is_a_conflict_or_a_field_that_never_changes_only_by_the
             Ok(_) => "applied".to_owned(),
             Err(ApplyError::Conflict(found)) => format!("conflict: {}", contests(&found).join(", ")),
             Err(ApplyError::Other(error @ KubeError::Immutable { .. })) => {
-                // What a Secret holds could be in the server's words.
+                // The server's message could quote a Secret.
                 assert_eq!(error.to_string().contains("hunter2"), key.kind != "Secret", "{error}");
                 let words = error.to_string();
                 let end = words.find("never change").unwrap() + "never change".len();
@@ -67,7 +67,8 @@ async fn a_refused_apply_is_a_conflict_or_a_field_that_never_changes_only_by_the
     }
 }
 
-/// People's tools lose their fields, controllers keep theirs, and nobody is forced where only controllers are in the way.
+/// Fields are taken back from interactive tools and left to controllers. Without a tool in the way, nothing
+/// is forced.
 #[tokio::test(start_paused = true)]
 async fn fields_are_taken_back_from_people_and_left_to_controllers() {
     let body =
@@ -87,13 +88,13 @@ async fn fields_are_taken_back_from_people_and_left_to_controllers() {
             vec![("false", json!({"a": 1, "b": 2})), ("false", json!({"a": 1}))],
             "done, [] taken back, [\"scaler .spec.b\"] left",
         ),
-        // Another object is there.
+        // Another object has the name.
         (
             vec![refusal(409)],
             vec![("false", json!({"a": 1, "b": 2}))],
             "another object of this name is there",
         ),
-        // What was never sent can't be left out.
+        // A field that was never sent can't be left out.
         (
             vec![conflict("scaler", ".spec.c")],
             vec![("false", json!({"a": 1, "b": 2}))],
@@ -139,7 +140,8 @@ async fn an_object_would_be_taken_though_another_of_its_name_is_there() {
     }
 }
 
-/// What is made once is made again only where nothing is there, and where something is, it has to be what was sent.
+/// A create with an unknown outcome is repeated only if the object doesn't exist. An existing one must equal
+/// what was sent.
 #[tokio::test(start_paused = true)]
 async fn an_object_whose_making_was_not_confirmed_is_looked_at_before_it_is_made_again() {
     let spec = |uid: &str, a: u32, b: Value| {
