@@ -32,7 +32,6 @@ pub use memory::{Basis, Begun, Memory};
 pub use pace::Pace;
 
 pub enum Target {
-    /// A folder of manifests that another engine applies.
     Directory(DirectoryTarget),
     Kubernetes(KubernetesTarget),
 }
@@ -57,24 +56,21 @@ pub struct Write {
     pub recreate: bool,
 }
 
-/// One step's work on an object.
 pub struct Task {
     pub object: ObjectKey,
     /// The UID of the object that the plan was made for. None when there was no object.
     pub uid: Option<String>,
-    /// Delete the object instead of writing what was intended.
     pub deletes: bool,
 }
 
 /// The outcome of a task: the object's UID now, or none when it is gone.
 pub type Taken = Result<Option<String>, TargetError>;
 
-/// What a round is about to do. It is written to the target before the first change.
+/// The intent of a round. It is written to the target before the first change.
 #[derive(Default)]
 pub struct Intent {
     pub writes: Vec<Write>,
     pub deletes: Vec<ObjectKey>,
-    /// The owners of these objects.
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
 }
 
@@ -187,7 +183,6 @@ impl Target {
         }
     }
 
-    /// The ids and protection of resources, as the target remembers them.
     async fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
         match self {
             Target::Directory(directory) => directory.marks(),
@@ -196,7 +191,6 @@ impl Target {
     }
 }
 
-/// One round of writing to a target, begun by recording its intent.
 pub enum Session {
     Directory(Box<directory::Session>),
     Kubernetes(Box<kubernetes::Session>),
@@ -262,7 +256,6 @@ impl Session {
         }
     }
 
-    /// The objects known to be on the target.
     pub fn known(&self) -> BTreeSet<ObjectKey> {
         match self {
             Session::Directory(session) => session.known().cloned().collect(),
@@ -270,7 +263,6 @@ impl Session {
         }
     }
 
-    /// The resources that the target remembers as protected.
     pub fn protected(&self) -> BTreeSet<ResourceKey> {
         match self {
             Session::Directory(session) => session.protected(),
@@ -323,7 +315,6 @@ fn find<'o, T>(objects: &'o BTreeMap<ObjectKey, T>, key: &ObjectKey) -> Option<&
     versions.find(|known| known.group() == key.group())
 }
 
-/// Where a fleet's manifests are written.
 pub enum Place {
     /// A folder, `<output>/<organization>/<fleet>/<path>`, with the `path` of the fleet's spec.
     Folder(Option<String>),
@@ -378,7 +369,6 @@ impl Targets {
         self.targets.keys()
     }
 
-    /// Reads what the chosen fleets' targets remember of resources.
     pub async fn marks(&self, chosen: impl Fn(&FleetKey) -> bool) -> Marks {
         let chosen = self.targets.iter().filter(|(fleet, _)| chosen(fleet));
         let read = chosen.map(|(fleet, target)| async move { (fleet, target.marks().await) });
@@ -393,7 +383,6 @@ impl Targets {
     }
 }
 
-/// The ids and protection that targets remember.
 #[derive(Debug, Default)]
 pub struct Marks {
     pub remembered: BTreeMap<ResourceKey, ResourceMark>,

@@ -43,17 +43,14 @@ pub struct DirectoryTarget {
 }
 
 impl DirectoryTarget {
-    /// `path` is the one of the fleet's spec, `installation` the one that writes here.
     pub fn new(output: Utf8PathBuf, fleet: FleetKey, path: Utf8PathBuf, installation: Uuid) -> Self {
         Self { output, fleet, path, installation }
     }
 
-    /// The fleet's folder, relative to the output folder.
     fn folder(&self) -> Utf8PathBuf {
         Utf8Path::new(self.fleet.organization.as_str()).join(self.fleet.fleet.as_str())
     }
 
-    /// The folder of the manifests.
     pub fn root(&self) -> Utf8PathBuf {
         self.full(&self.path)
     }
@@ -72,7 +69,6 @@ impl DirectoryTarget {
         }
     }
 
-    /// The full path of a file in the fleet's folder.
     fn full(&self, path: &Utf8Path) -> Utf8PathBuf {
         self.output.join(self.folder()).join(path)
     }

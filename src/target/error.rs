@@ -11,18 +11,10 @@ use crate::target::KubeError;
 /// [`TargetError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// The operating system refused something.
     #[error("cannot {attempted} `{path}`: {source}")]
-    Io {
-        /// A verb.
-        attempted: &'static str,
-        path: Utf8PathBuf,
-        source: io::Error,
-    },
-    /// The inventory can't be parsed.
+    Io { attempted: &'static str, path: Utf8PathBuf, source: io::Error },
     #[error("cannot read the inventory `{path}`: it is damaged ({reason})")]
     Damaged { path: Utf8PathBuf, reason: String },
-    /// A newer version of Streamfleet wrote the inventory.
     #[error(
         "cannot read the inventory `{path}`: a newer version of streamfleet wrote it (version {found}, this one reads up to {known})"
     )]
@@ -41,12 +33,7 @@ pub enum TargetError {
     Foreign { path: Utf8PathBuf },
     /// The file isn't the one that the plan was made for.
     #[error("cannot {attempted} `{path}`: it changed since the plan was made")]
-    Changed {
-        /// A verb.
-        attempted: &'static str,
-        path: Utf8PathBuf,
-    },
-    /// A folder on the way to a file is a link or no folder.
+    Changed { attempted: &'static str, path: Utf8PathBuf },
     #[error("cannot write into `{path}`: it is a link or not a folder")]
     NotAFolder { path: Utf8PathBuf },
     #[error("cannot name a file after {object}: `{part}` is no plain file name")]
@@ -71,7 +58,6 @@ impl From<KubeError> for TargetError {
 }
 
 impl TargetError {
-    /// Wraps an error of the operating system.
     pub(super) fn io(
         attempted: &'static str,
         path: &Utf8Path,

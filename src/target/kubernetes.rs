@@ -57,12 +57,10 @@ pub use tally::calls;
 pub struct Cluster {
     /// The used fields of the kubeconfig, or why there is none, as the end of a sentence.
     pub access: Result<KubeAccess, String>,
-    /// Whether the fleet has a spec; false after its file was removed.
     pub described: bool,
     /// The cluster that the fleet is bound to, as the UID of its `kube-system`. None before the fleet was
     /// first applied.
     pub bound: Option<String>,
-    /// The clusters that other fleets are bound to.
     pub taken: Arc<BTreeMap<String, FleetKey>>,
     /// Exceptions to the addresses that a kubeconfig may not lead to by default.
     pub allowed: Vec<AddressRange>,
@@ -97,7 +95,6 @@ pub struct KubernetesTarget {
     api: Arc<OnceCell<Arc<Api>>>,
     /// The watches of a daemon; none where the cluster is read each time.
     view: Option<Arc<View>>,
-    /// A cache of what the cluster has beside our objects.
     facts: Arc<Known>,
     /// The objects that the last observation found newer than the inventory: a run applied them, then was
     /// killed or got no answer.
@@ -112,8 +109,6 @@ impl KubernetesTarget {
         Self { fleet, installation, cluster, api, view: None, facts, ahead }
     }
 
-    /// Replaces the objects that the last observation found newer than the inventory, and returns the old
-    /// ones.
     fn swap_ahead(&self, ahead: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
         std::mem::replace(&mut *locked(&self.ahead), ahead)
     }
@@ -122,7 +117,7 @@ impl KubernetesTarget {
         self.while_planning(self.base()).await.map(|(_, inventory)| inventory.resources.all())
     }
 
-    /// Where the cluster's inventory is, for a person to find. None when there is no inventory. While it
+    /// The location of the cluster's inventory, for a person. None when there is no inventory. While it
     /// exists, a later round may treat the objects that it lists as ours.
     ///
     /// # Errors
@@ -136,12 +131,10 @@ impl KubernetesTarget {
         }
     }
 
-    /// A number that changes with our objects on the cluster; none without watches.
     pub(in crate::target) fn revision(&self) -> Option<u64> {
         self.view.as_ref()?.revision()
     }
 
-    /// A number that changes with what health is judged by; none without watches.
     pub(in crate::target) fn health_revision(&self) -> Option<u64> {
         self.view.as_ref()?.health_revision()
     }
@@ -160,7 +153,6 @@ impl KubernetesTarget {
         self.load().await.map(|(found, inventory)| (found, Arc::new(inventory)))
     }
 
-    /// Checks that the cluster is the fleet's, and reads its UID and inventory.
     async fn load(&self) -> Result<(String, Inventory), KubeError> {
         let api = self.api().await?;
         let found = api.cluster().await?;
@@ -178,7 +170,6 @@ impl KubernetesTarget {
         async move { if self.view.is_some() { retry::hastily(does).await } else { does.await } }
     }
 
-    /// The connection, made on first use.
     async fn api(&self) -> Result<&Api, KubeError> {
         let connect = || async {
             let Cluster { access, described, allowed, .. } = &*self.cluster;

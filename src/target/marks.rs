@@ -9,7 +9,6 @@ use uuid::Uuid;
 use super::ResourceMark;
 use crate::names::{Identifier, ResourceKey};
 
-/// The marks of all resources that have objects on the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Marks(BTreeMap<ResourceKey, Mark>);
@@ -43,7 +42,6 @@ impl Marks {
         }
     }
 
-    /// The marks of some resources.
     pub(super) fn of<'r>(&self, resources: impl IntoIterator<Item = &'r ResourceKey>) -> Marks {
         let mark = |resource: &ResourceKey| Some((resource.clone(), self.0.get(resource)?.clone()));
         Marks(resources.into_iter().filter_map(mark).collect())
@@ -59,7 +57,6 @@ impl Marks {
         self.0.is_empty()
     }
 
-    /// The protected resources.
     pub(super) fn protected(&self) -> BTreeSet<ResourceKey> {
         self.0.iter().filter(|(_, mark)| mark.protected).map(|(resource, _)| resource.clone()).collect()
     }

@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::render::SecretSlot;
 
-/// The fields of a Secret that are not secret.
 const PLAIN: [&str; 5] = ["apiVersion", "immutable", "kind", "metadata", "type"];
 
 /// Redacts everything in a Secret that could be secret. That includes annotations: kubectl stores the whole
@@ -16,7 +15,6 @@ pub(super) fn redact(mut object: Map<String, Value>) -> Map<String, Value> {
     object
 }
 
-/// Redacts a value, or each value of an object.
 fn mask(value: &mut Value) {
     let trace = || serde_json::json!({SecretSlot::KEY: {"present": true}});
     match value {

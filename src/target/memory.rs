@@ -44,7 +44,6 @@ struct Remembered {
     quiet: Arc<Quiet>,
 }
 
-/// An observation in progress.
 pub struct Begun {
     basis: Basis,
     /// None when a change could go unnoticed.

@@ -1,14 +1,10 @@
-//! Backoff between tries.
-
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-/// Exponential backoff with jitter.
 #[derive(Debug, Clone)]
 pub struct Pace {
     first: Duration,
     longest: Duration,
-    /// The smallest and largest factor of the jitter.
     chance: (f64, f64),
     failures: u32,
 }
@@ -33,7 +29,6 @@ impl Pace {
         most.mul_f64(jitter(least / above) * above)
     }
 
-    /// Starts again from the first pause, after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }

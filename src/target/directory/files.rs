@@ -12,7 +12,6 @@ use super::layout;
 use crate::names::Digest;
 use crate::target::TargetError;
 
-/// The prefix of temporary files, which a crash may leave behind.
 const TEMPORARY: &str = ".streamfleet-tmp-";
 
 /// The largest file that is read, in bytes. Kubernetes accepts no object of that size.
@@ -35,10 +34,8 @@ impl Found {
     }
 }
 
-/// The folders that were already checked while many paths are read.
 pub(super) type Folders = BTreeSet<String>;
 
-/// Reads a path below `root`, following no link below it.
 pub(super) fn look(root: &Utf8Path, path: &Utf8Path, passed: &mut Folders) -> Result<Found, TargetError> {
     let failed = |path: &Utf8Path| TargetError::io("read", path);
     let is_new = path.parent().is_none_or(|folder| !passed.contains(folder.as_str()));
@@ -69,7 +66,6 @@ pub(super) fn look(root: &Utf8Path, path: &Utf8Path, passed: &mut Folders) -> Re
     Ok(Found::File { digest: Digest::of(&bytes), bytes: Some(bytes) })
 }
 
-/// The folders on the way to a path, the outermost first.
 pub(super) fn folders(path: &Utf8Path) -> Vec<&Utf8Path> {
     let mut folders: Vec<&Utf8Path> =
         path.ancestors().skip(1).filter(|folder| !folder.as_str().is_empty()).collect();
@@ -146,7 +142,6 @@ pub(super) fn prepare(path: &Utf8Path, text: &str, mode: u32) -> Result<Prepared
 }
 
 impl Prepared {
-    /// Renames the file to its path. A link at the path is replaced, not followed.
     pub(super) fn put_in_place(self) -> Result<(), TargetError> {
         let Prepared { file, path } = self;
         file.persist(&path).map(drop).map_err(|error| TargetError::io("write", &path)(error.error))
@@ -168,12 +163,10 @@ pub(super) fn sync_file_system(_folder: &Utf8Path) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Makes the folders on the way to a path below `root` durable.
 pub(super) fn sync_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), TargetError> {
     folders(path).into_iter().try_for_each(|folder| sync(root.join(folder).parent().unwrap_or(root)))
 }
 
-/// Removes a file durably.
 pub(super) fn remove(path: &Utf8Path) -> Result<(), TargetError> {
     fs::remove_file(path).map_err(TargetError::io("remove", path))?;
     sync(path.parent().unwrap_or(Utf8Path::new(".")))
@@ -202,7 +195,6 @@ fn only_holds_ignore(folder: &Utf8Path) -> bool {
     names == [IGNORE] && fs::read_to_string(folder.join(IGNORE)).is_ok_and(|text| text == IGNORE_ALL)
 }
 
-/// Removes the temporary files that a crash left in a folder.
 pub(super) fn remove_temporary(folder: &Utf8Path) -> Result<(), TargetError> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {

@@ -14,7 +14,6 @@ use super::{DirectoryTarget, files, inventory};
 /// common file systems has a resolution of two seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// The metadata of everything that an observation reads, taken without opening a file.
 pub(in crate::target) struct Footprint {
     target: DirectoryTarget,
     stamps: BTreeMap<Utf8PathBuf, Stamp>,
@@ -82,7 +81,6 @@ impl Footprint {
         self.target == *target
     }
 
-    /// Whether all metadata is unchanged.
     pub(in crate::target) fn holds(&self) -> bool {
         self.stamps.iter().all(|(path, was)| stamp(path).as_ref() == Some(was))
     }

@@ -43,7 +43,7 @@ pub(super) struct Entry {
     /// The file as it was last written. None when writing is only intended.
     #[serde(default)]
     pub(super) written: Option<File>,
-    /// What is about to be written, or was when the process crashed.
+    /// The file that is about to be written, or was when the process crashed.
     #[serde(default)]
     pub(super) intended: Option<File>,
     /// The file is about to be removed, or was when the process crashed.
@@ -57,11 +57,9 @@ pub(super) struct File {
     pub(super) path: Utf8PathBuf,
     /// The digest of the manifest, with secrets as references.
     pub(super) applied: Digest,
-    /// The digest of the file's bytes.
     pub(super) content: Digest,
 }
 
-/// The version alone, readable in every format.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -128,13 +126,11 @@ impl Inventory {
         text
     }
 
-    /// All listed files and folders.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Utf8PathBuf> {
         let files = self.objects.values().flat_map(|entry| entry.written.iter().chain(&entry.intended));
         files.map(|file| &file.path).chain(&self.folders)
     }
 
-    /// Finds the key of an object, which may have been created in another version of its API.
     pub(super) fn find(&self, key: &ObjectKey) -> Option<&ObjectKey> {
         target::find(&self.objects, key)
     }

@@ -19,7 +19,6 @@ pub(super) fn is_secret(key: &ObjectKey) -> bool {
     key.kind == "Secret"
 }
 
-/// The path of an object's file in the fleet's folder, below the `path` of the fleet's spec.
 pub(super) fn file(path: &Utf8Path, key: &ObjectKey) -> Result<Utf8PathBuf, TargetError> {
     let mut file = path.to_owned();
     file.push(plain(key, key.namespace.as_deref().unwrap_or(CLUSTER).to_owned())?);

@@ -1,5 +1,3 @@
-//! Observing a folder: files of ours, changed files, missing files and foreign files.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
@@ -84,7 +82,6 @@ impl DirectoryTarget {
         Ok(fleet)
     }
 
-    /// One of our files, as it is now.
     fn ours(
         &self,
         key: &ObjectKey,
@@ -113,7 +110,6 @@ impl DirectoryTarget {
         })
     }
 
-    /// A file that isn't known to be ours, in the place of an object's file.
     fn foreign(
         &self,
         inventory: &Inventory,

@@ -17,13 +17,11 @@ pub struct Session {
     target: DirectoryTarget,
     /// The inventory as it is on disk.
     saved: Inventory,
-    /// The inventory as it will be saved.
     inventory: Inventory,
     /// The file contents of intended objects, or why an intent couldn't be recorded.
     ready: BTreeMap<ObjectKey, Result<Zeroizing<String>, TargetError>>,
     /// The files written under temporary names and synced, or why that failed.
     prepared: BTreeMap<ObjectKey, Result<Prepared, TargetError>>,
-    /// The one running task, with its number.
     begun: Option<(usize, Task)>,
     /// Whether a file was renamed to its path since the last sync.
     unsettled: bool,
@@ -115,12 +113,10 @@ impl Session {
         self.begun.is_none()
     }
 
-    /// Starts a task. A task that was started before and not driven by [`Self::next`] is dropped.
     pub fn start(&mut self, number: usize, task: Task) {
         self.begun = Some((number, task));
     }
 
-    /// Carries out the started task.
     pub async fn next(&mut self) -> Option<(usize, Taken)> {
         let (number, Task { object, uid, deletes }) = self.begun.take()?;
         let taken = match deletes {
@@ -195,7 +191,6 @@ impl Session {
         Ok(())
     }
 
-    /// The objects known to be on the target.
     pub fn known(&self) -> impl Iterator<Item = &ObjectKey> {
         let written = self.inventory.objects.iter().filter(|(_, entry)| entry.written.is_some());
         written.map(|(key, _)| key)
@@ -291,7 +286,6 @@ impl Session {
         Ok(text)
     }
 
-    /// Settles every intent by what is on disk.
     fn settle(&mut self) -> Result<(), TargetError> {
         let mut settled = BTreeMap::new();
         for (key, entry) in &self.inventory.objects {
@@ -321,7 +315,6 @@ impl Session {
         Ok(())
     }
 
-    /// Removes the temporary files that a crash left behind.
     fn remove_temporary(&self) -> Result<(), TargetError> {
         let files =
             self.inventory.objects.values().flat_map(|entry| entry.written.iter().chain(&entry.intended));
@@ -347,7 +340,6 @@ impl Session {
         Ok(())
     }
 
-    /// Removes the folders that we created and no longer use, the innermost first.
     fn remove_folders(&mut self) -> Result<(), TargetError> {
         let files = self.inventory.objects.values().filter_map(|entry| entry.written.as_ref());
         let used: BTreeSet<&Utf8Path> = files.flat_map(|file| files::folders(&file.path)).collect();
@@ -361,7 +353,6 @@ impl Session {
         Ok(())
     }
 
-    /// Saves the inventory if it changed.
     fn save(&mut self) -> Result<(), TargetError> {
         if self.inventory == self.saved {
             return Ok(());

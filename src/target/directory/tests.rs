@@ -79,7 +79,6 @@ fn mark(protected: bool) -> ResourceMark {
 }
 
 impl Place {
-    /// Writes new objects in a round of their own.
     async fn create(&self, objects: impl IntoIterator<Item = (ObjectKey, Value)>) {
         let objects: Vec<_> = objects.into_iter().collect();
         let mut session = self.target.begin(intent(objects.clone(), &[])).unwrap();
@@ -105,7 +104,6 @@ impl Place {
         self.output.join("acme/eu").join(path)
     }
 
-    /// Everything in the output folder, with a mark on what only its owner can read.
     fn tree(&self) -> String {
         let mut lines = Vec::new();
         list(&self.output, &self.output, &mut lines);

@@ -1,5 +1,3 @@
-//! Manifests as YAML files, and back.
-
 use serde_json::Value;
 use zeroize::Zeroizing;
 

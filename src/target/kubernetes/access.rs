@@ -84,7 +84,6 @@ fn unusable(error: impl fmt::Display) -> KubeError {
     KubeError::NoAccess { reason: error.to_string(), described: true }
 }
 
-/// Installs the process's TLS provider, unless another part of the process has done so.
 fn install_cryptography() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
@@ -114,7 +113,6 @@ async fn in_time<C>(connection: impl Future<Output = Result<C, BoxError>>) -> Re
 #[error("it took too long")]
 pub(super) struct TookTooLong;
 
-/// An address that a kubeconfig may not lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denied {
     pub(super) address: IpAddr,

@@ -30,30 +30,23 @@ pub(super) enum Failed {
     Unreached(String),
     /// The server was silent a moment ago, so nothing was sent.
     Resting(String),
-    /// The connection is not allowed.
     Barred(Barred),
     /// The request was sent, and no whole response came.
     Lost(String),
     /// The response is longer than this limit, in bytes.
     TooLong(usize),
-    /// The response exceeds the fleet's budget.
     OverBudget(OverBudget),
     /// An object has a name that no API server would accept.
     Misnamed,
-    /// The time limit of the call passed.
     Overdue(Duration),
     /// The response didn't come from an API server.
     Stray {
-        /// The HTTP status.
         code: u16,
-        /// The content type.
         kind: Option<String>,
         /// The `Retry-After` header.
         retry_after: Option<Duration>,
     },
-    /// The API server refused the call.
     Refused {
-        /// Its message, with the HTTP status.
         status: Box<Status>,
         /// The `Retry-After` header.
         retry_after: Option<Duration>,
@@ -62,15 +55,12 @@ pub(super) enum Failed {
 
 #[derive(Debug)]
 pub(super) enum Barred {
-    /// The address isn't allowed.
     Address(Denied),
     /// The kubeconfig doesn't trust the server's certificate.
     Stranger(String),
 }
 
-/// A success response of an API server.
 pub(super) struct Answer {
-    /// Whether the call created an object.
     pub(super) made: bool,
     pub(super) value: Value,
 }
@@ -90,9 +80,8 @@ impl From<Broken> for Failed {
     }
 }
 
-/// One page of a list.
 pub(super) struct Page<T> {
-    /// What the caller kept of the objects.
+    /// The caller's selection from the objects.
     pub(super) kept: Vec<T>,
     /// The list without its objects.
     pub(super) envelope: Value,
@@ -182,7 +171,6 @@ pub(super) async fn stream(
     })
 }
 
-/// Reads a response that is not a list.
 async fn whole(head: &Parts, mut body: Body, budget: &Arc<Budget>) -> Result<Answer, Failed> {
     let (mut bytes, mut held) = (Vec::new(), Charge::new(budget));
     while let Some(frame) = body.frame().await {
@@ -225,7 +213,6 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Why no response began.
 fn unanswered(error: &(dyn Error + 'static)) -> Failed {
     if let Some(denied) = causes(error).find_map(|cause| cause.downcast_ref::<Denied>()) {
         return Failed::Barred(Barred::Address(denied.clone()));
@@ -249,7 +236,6 @@ fn ended(error: &(dyn Error + 'static)) -> String {
     format!("the connection ended before the answer did: {}", deepest(error))
 }
 
-/// Why a response that began didn't end.
 fn cut(error: &(dyn Error + 'static)) -> Failed {
     match causes(error).any(|cause| cause.is::<LengthLimitError>()) {
         true => Failed::TooLong(MAX_ANSWER),
@@ -278,12 +264,10 @@ impl Failed {
         }
     }
 
-    /// Whether the server didn't answer at all.
     pub(super) fn is_silence(&self) -> bool {
         matches!(self, Failed::Unreached(_) | Failed::Overdue(_))
     }
 
-    /// Whether the API server refused with this HTTP status.
     pub(super) fn is_refusal(&self, code: u16) -> bool {
         matches!(self, Failed::Refused { status, .. } if status.code == code)
     }
@@ -307,7 +291,6 @@ impl Failed {
         }
     }
 
-    /// The reason, as the end of a sentence.
     pub(super) fn reason(&self) -> String {
         match self {
             Failed::Unreached(reason) => format!("no connection came about: {reason}"),

@@ -43,13 +43,10 @@ pub(super) struct Api {
     client: Client,
     pulse: Pulse,
     budget: Arc<Budget>,
-    /// A cache of the kinds of each API version.
     served: Mutex<BTreeMap<String, BTreeMap<String, Served>>>,
     /// Our writes that the watches have yet to deliver. None without watches.
     written: Option<Mutex<Vec<Written>>>,
-    /// Whether Secrets may be read in all namespaces.
     secrets_everywhere: OnceCell<bool>,
-    /// Our user name on the server.
     user: OnceCell<String>,
     /// Namespaces in which granting ourselves access to Secrets failed, and when.
     unhelped: Mutex<BTreeMap<String, Instant>>,
@@ -78,7 +75,6 @@ impl Api {
         &self.budget
     }
 
-    /// Returns the writes since the last call.
     pub(super) fn take_written(&self) -> Vec<Written> {
         let written = self.written.as_ref().map(|it| locked(it));
         written.map(|mut written| std::mem::take(&mut *written)).unwrap_or_default()
@@ -107,7 +103,6 @@ impl Api {
         whose(answer)
     }
 
-    /// Waits until the server falls silent, and returns the error.
     pub(super) async fn falls_silent(&self) -> KubeError {
         loop {
             self.pulse.falls_silent.notified().await;
@@ -125,7 +120,6 @@ impl Api {
         found.map(|object| of(&attempted, key, object)).transpose()
     }
 
-    /// Whether the server knows a kind.
     pub(super) async fn is_served(&self, api_version: &str, kind: &str) -> Result<bool, KubeError> {
         Ok(self.served(api_version, kind).await?.is_some())
     }
@@ -266,14 +260,12 @@ impl Api {
     }
 }
 
-/// How errors describe the call that identifies a cluster.
 const KUBE_SYSTEM: &str = "read the namespace kube-system";
 
 fn kube_system() -> Result<Request<Vec<u8>>, KubeError> {
     request(KUBE_SYSTEM, Method::GET, "/api/v1/namespaces/kube-system", None, &Value::Null)
 }
 
-/// The UID of `kube-system` in the response.
 fn whose(answer: Answer) -> Result<String, KubeError> {
     let namespace = of(KUBE_SYSTEM, &namespace_key("kube-system"), answer.value)?;
     Ok(uid(&namespace).unwrap_or_default().to_owned())
@@ -305,7 +297,6 @@ fn metadata_alone(kind: &str, form: &str, request: &mut Request<Vec<u8>>) {
     }
 }
 
-/// Turns a 404 into none.
 fn found(answer: Result<Value, KubeError>) -> Result<Option<Value>, KubeError> {
     match answer {
         Ok(object) => Ok(Some(object)),
@@ -323,7 +314,6 @@ fn of(attempted: &str, key: &ObjectKey, object: Value) -> Result<Value, KubeErro
     if is_one { Ok(object) } else { Err(unasked(attempted)) }
 }
 
-/// The error of a response that doesn't match the request.
 pub(super) fn unasked(attempted: &str) -> KubeError {
     KubeError::connection(attempted, "the answer is not to what was asked")
 }
@@ -352,7 +342,6 @@ fn encoded(part: &str) -> String {
     part.bytes().map(encode).collect()
 }
 
-/// The `resourceVersion` of an object or a list.
 pub(super) fn version(object: &Value) -> &str {
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default()
 }

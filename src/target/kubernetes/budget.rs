@@ -109,13 +109,11 @@ impl Charge {
         Ok(())
     }
 
-    /// Sets the share to this many bytes.
     pub(super) fn set(&mut self, bytes: usize) -> Result<(), OverBudget> {
         self.sub(self.bytes.saturating_sub(bytes));
         self.add(bytes - self.bytes)
     }
 
-    /// Takes over another share.
     pub(super) fn absorb(&mut self, mut other: Charge) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
@@ -137,14 +135,12 @@ impl Drop for Charge {
     }
 }
 
-/// The progress of one list, checked against its limits.
 pub(super) struct Listing {
     began: Instant,
     lasts: Duration,
     pages: usize,
     objects: usize,
     bytes: usize,
-    /// The `continue` tokens so far.
     tokens: BTreeSet<String>,
 }
 
@@ -171,7 +167,6 @@ impl Listing {
         }
     }
 
-    /// Whether a `continue` token is new.
     pub(super) fn is_next(&mut self, token: &str) -> bool {
         self.tokens.insert(token.to_owned())
     }

@@ -42,7 +42,6 @@ pub(super) async fn wait_until_served(api: &Api, key: &ObjectKey, applied: &Valu
     Ok(())
 }
 
-/// The served versions of a definition, in the form of `apiVersion`.
 fn versions(definition: &Value) -> Vec<String> {
     let group = definition.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();

@@ -13,7 +13,6 @@ use super::{KubeError, KubernetesTarget};
 use crate::names::{Digest, ObjectKey};
 use crate::plan::{DryRun, DryRuns, UNASKED};
 
-/// Concurrent dry runs.
 const AT_ONCE: usize = 16;
 
 /// Kinds without data, on which nothing else depends. Their objects may be deleted and recreated when an
@@ -34,10 +33,8 @@ const RECREATED: [&str; 13] = [
     "ServiceAccount",
 ];
 
-/// A step to check.
 pub struct Trial {
     pub key: ObjectKey,
-    /// The UID of the observed object. None when there was no object.
     pub uid: Option<String>,
     /// The digest of the manifest, with secrets as references.
     pub applied: Digest,
@@ -90,7 +87,6 @@ impl KubernetesTarget {
     }
 }
 
-/// The server's verdict on a step, or why there is none.
 async fn ask(api: &Api, trial: Trial) -> Result<DryRun, KubeError> {
     let Trial { key, uid, applied, filled } = trial;
     let body = write::body(filled.clone(), &applied, uid.as_deref());
@@ -121,7 +117,6 @@ fn is_decided(error: &KubeError) -> bool {
     }
 }
 
-/// Whether an error came only after retries or a timeout.
 fn is_awaited(error: &KubeError) -> bool {
     matches!(error, KubeError::Connection { .. } | KubeError::Refused { code: 429 | 500.., .. })
 }

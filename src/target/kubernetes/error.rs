@@ -10,88 +10,54 @@ const MAX_TEXT: usize = 400;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KubeError {
-    /// There is no usable kubeconfig.
     #[error("cannot use the fleet's `kubeconfig`: {reason}")]
-    NoAccess {
-        /// The end of a sentence.
-        reason: String,
-        /// Whether the fleet has a spec; false after its file was removed.
-        described: bool,
-    },
+    NoAccess { reason: String, described: bool },
     /// The kubeconfig leads to an address that is not allowed.
     #[error("cannot connect to the `server` of the fleet's `kubeconfig`: {0}")]
     Denied(Denied),
-    /// The kubeconfig doesn't trust the server's certificate.
     #[error("cannot {attempted}: the server is not the one that the fleet's `kubeconfig` trusts: {reason}")]
     Untrusted { attempted: String, reason: String },
-    /// No response came, or none that makes sense.
     #[error("cannot {attempted}: {reason}")]
     Connection { attempted: String, reason: String },
     /// The server sends more than the budget of a fleet.
     #[error("cannot {attempted}: the server sends more than the largest fleet has: {reason}")]
     TooMuch { attempted: String, reason: String },
-    /// The server refused the call.
     #[error("cannot {attempted}: the server refused it with {code} {reason}")]
-    Refused {
-        attempted: String,
-        /// The HTTP status.
-        code: u16,
-        /// The server's message.
-        reason: String,
-    },
-    /// An immutable field would have to change.
+    Refused { attempted: String, code: u16, reason: String },
     #[error("cannot apply {object}: some of its fields never change: {reason}")]
-    Immutable {
-        object: Box<ObjectKey>,
-        /// The server's message.
-        reason: String,
-    },
-    /// A foreign controller manages fields of the object.
+    Immutable { object: Box<ObjectKey>, reason: String },
     #[error("cannot apply {object}: {managers}")]
     Managed {
         object: Box<ObjectKey>,
         /// Which manager has which fields, as a clause.
         managers: String,
     },
-    /// A foreign object is in the way.
     #[error("cannot write {object}: something that streamfleet did not make is there")]
     Foreign { object: ObjectKey },
     /// The watches haven't listed everything yet.
     #[error("cannot say what is on the Kubernetes cluster: it is still being listed")]
     NotListed,
-    /// The object isn't the one that the plan was made for.
     #[error("cannot {attempted} {object}: another object of this name is there than when the plan was made")]
-    Changed {
-        /// A verb.
-        attempted: &'static str,
-        object: ObjectKey,
-    },
-    /// The server doesn't have the object's kind.
+    Changed { attempted: &'static str, object: ObjectKey },
     #[error("cannot write {object}: the server has no kind {} in {}", object.kind, object.api_version)]
     NotServed { object: ObjectKey },
-    /// The server doesn't have a kind that a plan needs.
     #[error("cannot make any {kind}: the server has no such kind in {api_version}")]
     KindNotServed { kind: String, api_version: String },
     /// A finalizer or dependent keeps an object that is being deleted.
     #[error("cannot see the end of {object}: it is being deleted and {holder}")]
     Held {
         object: Box<ObjectKey>,
-        /// What keeps it, as a clause.
+        /// The cause, as a clause.
         holder: String,
     },
-    /// A pod of a deleted cluster still runs.
     #[error("cannot delete {object}: the pod {pod} of its cluster still runs")]
     StillRuns { object: Box<ObjectKey>, pod: String },
-    /// A namespace still has disks.
     #[error("cannot delete Namespace {namespace}: the PersistentVolumeClaim {claim} is in it")]
     HasClaims { namespace: String, claim: String },
-    /// A step whose intent was not recorded.
     #[error("cannot write {object}: its intent was not written down first")]
     NotIntended { object: ObjectKey },
-    /// The inventory can't be parsed.
     #[error("cannot read the inventory, ConfigMap {name}: it is damaged ({reason})")]
     Damaged { name: String, reason: String },
-    /// A newer version of Streamfleet wrote the inventory.
     #[error(
         "cannot read the inventory, ConfigMap {name}: a newer version of streamfleet wrote it (version {found}, this one reads up to {known})"
     )]
@@ -102,22 +68,14 @@ pub enum KubeError {
         known: u32,
     },
     #[error("cannot use the Kubernetes cluster: {whose} is on it")]
-    AnotherFleet {
-        /// Its owner, such as `fleet acme/eu`.
-        whose: String,
-    },
+    AnotherFleet { whose: String },
     #[error("cannot use the Kubernetes cluster: another installation of streamfleet writes to it")]
     AnotherInstallation,
     /// The kubeconfig leads to another cluster than before.
     #[error(
         "cannot use the Kubernetes cluster: it is another one than the fleet was made on (its `kube-system` has the uid {found} and not {bound})"
     )]
-    AnotherCluster {
-        /// The UID of the cluster that the fleet is bound to.
-        bound: String,
-        /// The UID of the cluster that answers.
-        found: String,
-    },
+    AnotherCluster { bound: String, found: String },
 }
 
 impl KubeError {
@@ -232,7 +190,6 @@ impl KubeError {
         KubeError::Refused { attempted: attempted.to_owned(), code: status.code, reason }
     }
 
-    /// The reason alone, without what was attempted.
     pub(super) fn words(&self) -> String {
         match self {
             KubeError::Refused { code, reason, .. } => format!("{code} {reason}"),
@@ -257,7 +214,6 @@ impl KubeError {
         text(words)
     }
 
-    /// Whether the server refused with this HTTP status.
     pub(super) fn is_code(&self, expected: u16) -> bool {
         matches!(self, KubeError::Refused { code, .. } if *code == expected)
     }

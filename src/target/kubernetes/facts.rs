@@ -13,13 +13,11 @@ use crate::plan::preflight::{Extras, Facts};
 /// How long a change may depend on cached facts. It is also the longest that a fixed problem stays unnoticed.
 const FRESH: Duration = Duration::from_secs(120);
 
-/// The facts of the last collection, kept as long as the connection.
 #[derive(Default)]
 pub(super) struct Known(Mutex<Option<Found>>);
 
 struct Found {
     at: Instant,
-    /// The optional parts that the facts include.
     extras: Extras,
     facts: Arc<Facts>,
 }
@@ -45,12 +43,10 @@ impl KubernetesTarget {
         }
     }
 
-    /// Whether the cached facts are recent enough for a change to depend on.
     pub(in crate::target) fn knows_facts(&self) -> bool {
         self.facts.lock().as_ref().is_some_and(|found| found.at.elapsed() < FRESH)
     }
 
-    /// Collects the facts and caches them.
     pub(in crate::target) async fn find_facts(&self, extras: Extras) -> Option<Arc<Facts>> {
         let at = Instant::now();
         let facts = Arc::new(self.while_planning(self.preflight(extras)).await?);

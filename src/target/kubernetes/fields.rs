@@ -19,7 +19,6 @@ pub(super) const APPLIED: &str = "streamfleet.io/applied";
 const PEOPLE: [&str; 9] =
     ["kubectl", "oc", "k9s", "Lens", "OpenLens", "node-fetch", "Headlamp", "headlamp", "Mozilla"];
 
-/// Whether a field manager is an interactive tool.
 pub(super) fn is_people(manager: &str) -> bool {
     // An ordinary update under our own name doesn't come from a controller either. kubectl appends its
     // command: `kubectl-edit`, `kubectl-client-side-apply`.
@@ -40,7 +39,6 @@ fn is_ours(entry: &Value) -> bool {
     text(entry, "manager") == MANAGER && text(entry, "operation") == "Apply"
 }
 
-/// The digest of the set of our fields. None when we own none.
 pub(super) fn digest(object: &Value) -> Option<Digest> {
     managed(object).find(|entry| is_ours(entry))?.get("fieldsV1").map(Digest::of_json)
 }
@@ -104,7 +102,6 @@ pub(super) fn shown(key: &ObjectKey, live: &Value, desired: Option<&Value>) -> J
     }
 }
 
-/// Removes `managedFields`.
 pub(super) fn trimmed(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

@@ -18,7 +18,6 @@ use crate::health::{FleetSeen, Seen, Wanted};
 use crate::names::{Json, ResourceKey};
 use crate::plan::UNREACHED;
 
-/// A kind whose objects are all read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     pub api_version: &'static str,
@@ -56,7 +55,6 @@ const CLAIM: Kind = kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"
 /// the operator.
 const OPERATOR: Kind = kind("apps/v1", "Deployment", "deployments.apps", "labelSelector=app%3Dstrimzi");
 const ANY_OPERATOR: Kind = kind("apps/v1", "Deployment", "deployments.apps", "");
-/// These explain why something is unhealthy.
 const EVENT: Kind = kind("v1", "Event", "events", "fieldSelector=type%3DWarning");
 const CLASS: Kind = kind("storage.k8s.io/v1", "StorageClass", "storageclasses.storage.k8s.io", "");
 const GATEWAY: Kind =
@@ -64,7 +62,7 @@ const GATEWAY: Kind =
 
 const ALWAYS: [&Kind; 6] = [&KAFKA, &NODE_POOL, &POD_SET, &POD, &CLAIM, &USER];
 
-/// What else may remain of a cluster that is being deleted.
+/// Further kinds that may remain of a cluster that is being deleted.
 const LEFT: [Kind; 4] = [
     kind("v1", "Service", "services", OF_A_CLUSTER),
     kind("apps/v1", "Deployment", "deployments.apps", OF_A_CLUSTER),
@@ -99,10 +97,8 @@ impl KubernetesTarget {
     }
 }
 
-/// The parts of a kind's objects that matter to health.
 type Listed = Result<Vec<Json>, KubeError>;
 
-/// The part of an object that matters to health.
 fn kept(kind: &Kind, object: &Value) -> Option<Json> {
     let read = if LEFT.contains(kind) { signs::of_any } else { signs::of };
     read(kind.kind, object).map(Json::from)
@@ -124,7 +120,6 @@ fn namespace(object: &Json) -> String {
     object.read::<Placed>().ok().and_then(|it| it.metadata.namespace).unwrap_or_default()
 }
 
-/// Collects a fleet's health data. `list` returns all objects of a kind.
 pub(super) async fn see<R>(
     list: impl Fn(&'static Kind) -> R,
     wanted: &BTreeMap<ResourceKey, Wanted>,
@@ -153,12 +148,10 @@ where
     Ok(look.seen())
 }
 
-/// A collection in progress.
 struct Look<'a, F> {
     list: F,
     wanted: &'a BTreeMap<ResourceKey, Wanted>,
     namespaces: BTreeSet<&'a str>,
-    /// The objects of each kind, or why they can't be read.
     found: Vec<(&'static Kind, Listed)>,
 }
 
@@ -200,12 +193,10 @@ where
         objects
     }
 
-    /// The objects of a kind. None when they weren't or couldn't be read.
     fn objects(&self, kind: &Kind) -> Option<&[Json]> {
         self.found.iter().find(|(found, _)| *found == kind)?.1.as_deref().ok()
     }
 
-    /// Whether a cluster is being deleted, by us or by others.
     fn is_leaving(&self) -> bool {
         let kafkas = self.objects(&KAFKA).unwrap_or_default();
         self.wanted.values().any(|wanted| wanted.deleting)
@@ -245,7 +236,6 @@ where
         failed.map(|(kind, error)| hidden(kind, error)).collect()
     }
 
-    /// Whether enough kinds could be read to judge health.
     fn is_enough(&self) -> bool {
         let known = |kind| self.objects(kind).is_some();
         known(&KAFKA) && known(&NODE_POOL) && (known(&POD) || known(&POD_SET))
@@ -273,7 +263,6 @@ where
         self.wanted.iter().map(cluster).collect()
     }
 
-    /// The Gateway of the clusters, if it exists.
     fn gateway(&self) -> Option<Value> {
         let (namespace, name) = self.wanted.values().find_map(|wanted| wanted.gateway.as_ref())?;
         let is_it = |object: &Value| {

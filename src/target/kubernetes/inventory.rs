@@ -32,21 +32,17 @@ pub(super) const NAMESPACE: &str = crate::plan::preflight::SYSTEM_NAMESPACE;
 pub(super) const SELECTOR: &str = "streamfleet.io%2Finventory%3Dtrue";
 const LABEL: &str = "streamfleet.io/inventory";
 
-/// The ConfigMap that names the owner of the cluster.
 const MAIN: &str = "inventory";
 
-/// The location of the inventory, for a person.
 pub(super) fn place() -> String {
     format!("ConfigMap {NAMESPACE}/{MAIN}")
 }
 
-/// The key in a ConfigMap's data.
 const KEY: &str = "inventory.json";
 
 /// The version of the format. A new optional field needs no new version if losing it does no harm.
 const VERSION: u32 = 1;
 
-/// The name prefix of the ConfigMaps with intents.
 const INTENTS: &str = "intents-";
 
 /// The longest manager name or field path that is accepted, in bytes.
@@ -61,7 +57,6 @@ pub(super) struct Inventory {
     installation: Uuid,
     pub(super) resources: Marks,
     pub(super) objects: BTreeMap<ObjectKey, Entry>,
-    /// The ConfigMaps as they are on the server.
     saved: BTreeMap<String, Saved>,
 }
 
@@ -92,7 +87,6 @@ pub(super) struct Written {
     pub(super) left: Option<Left>,
 }
 
-/// Fields that were left to other controllers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) contests: Vec<Contest>,
@@ -109,14 +103,12 @@ impl Entry {
         self.deleting |= other.deleting;
     }
 
-    /// The object as a record. None if it was never applied.
     pub(super) fn recorded(&self) -> Option<RecordedObject> {
         let Written { uid, applied, .. } = self.written.clone()?;
         Some(RecordedObject { owner: self.owner.clone(), uid: Some(uid), applied, manifest: None })
     }
 }
 
-/// The content of one ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Chunk {
     version: u32,
@@ -131,14 +123,12 @@ struct Chunk {
     chunks: BTreeSet<String>,
 }
 
-/// The version alone, which is parsed first.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
 }
 
 impl Inventory {
-    /// Reads the inventory. It is empty when there is none.
     pub(super) async fn load(
         api: &Api,
         fleet: &FleetKey,
@@ -153,7 +143,6 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Parses the inventory from its ConfigMaps.
     pub(super) fn of(
         fleet: &FleetKey,
         installation: Uuid,
@@ -173,7 +162,6 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Whether there is no inventory on the cluster.
     pub(super) fn is_absent(&self) -> bool {
         self.saved.is_empty()
     }
@@ -203,7 +191,6 @@ impl Inventory {
         }
     }
 
-    /// The ConfigMaps that `inventory` names.
     fn named(&self) -> BTreeSet<String> {
         self.saved.get(MAIN).map(|main| main.chunk.chunks.clone()).unwrap_or_default()
     }
@@ -238,7 +225,6 @@ impl Inventory {
         target::find(&self.objects, key)
     }
 
-    /// The namespaces that we wrote, or wrote into.
     pub(super) fn namespaces(&self) -> BTreeSet<&str> {
         let written = self.objects.iter().filter(|(_, entry)| entry.written.is_some());
         let names = written.filter_map(|(key, _)| match (&key.namespace, key.kind.as_str()) {
@@ -398,7 +384,6 @@ struct Saved {
     metadata: Metadata,
 }
 
-/// The preconditions for changing the ConfigMap that was read.
 #[derive(Clone)]
 struct Metadata {
     uid: String,
@@ -440,7 +425,6 @@ fn metadata(map: &Value) -> Metadata {
     Metadata { uid: uid(map).unwrap_or_default().to_owned(), version: version(map).to_owned() }
 }
 
-/// The name of the ConfigMap that has an object.
 fn chunk_of(key: &ObjectKey) -> String {
     match (&key.namespace, key.kind.as_str()) {
         (Some(namespace), _) => format!("{MAIN}-{namespace}"),

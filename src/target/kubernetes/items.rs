@@ -8,9 +8,7 @@ const MAX_ENVELOPE: usize = 64 * 1024;
 
 #[derive(Default)]
 pub(super) struct Items {
-    /// The text outside of objects.
     envelope: Vec<u8>,
-    /// The text of the current object.
     item: Vec<u8>,
     /// The start of the last string in the envelope.
     text: usize,
@@ -70,7 +68,6 @@ impl Items {
                     self.put(byte)?;
                 }
                 b',' if self.in_items && self.depth == 2 => {
-                    // A comma without an object before it.
                     if self.item.is_empty() {
                         return Err(Broken::NotJson.into());
                     }
@@ -84,12 +81,10 @@ impl Items {
         Ok(())
     }
 
-    /// The list without its objects, as JSON.
     pub(super) fn envelope(&self) -> &[u8] {
         &self.envelope
     }
 
-    /// The bytes that are buffered for the current object.
     pub(super) fn held(&self) -> usize {
         self.item.len()
     }

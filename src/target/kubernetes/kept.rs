@@ -12,7 +12,6 @@ use super::watch::View;
 use super::{Cluster, KubernetesTarget, access};
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 
-/// A connection, with its settings, its watches and its caches.
 #[derive(Clone)]
 pub(in crate::target) struct Kept {
     cluster: Arc<Cluster>,
@@ -22,7 +21,6 @@ pub(in crate::target) struct Kept {
 }
 
 impl Kept {
-    /// Drops the cached preflight facts.
     pub(in crate::target) fn forget_facts(&self) {
         self.facts.forget();
     }
@@ -76,7 +74,6 @@ impl KubernetesTarget {
 }
 
 impl Cluster {
-    /// Whether both lead to the same server as the same user.
     fn leads_where(&self, other: &Cluster) -> bool {
         match (&self.access, &other.access) {
             (Ok(a), Ok(b)) => same_access(a, b) && self.allowed == other.allowed,

@@ -39,7 +39,6 @@ const OTHERS: [(&str, &str); 8] = [
 /// ConfigMaps that controllers create in every namespace.
 const EVERYWHERE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
 
-/// The operator's label with the name of an object's cluster.
 const CLUSTER: &str = "strimzi.io/cluster";
 
 /// Adds the operator's objects of the clusters that are [`going`] to an observation. Claims of others in
@@ -80,9 +79,9 @@ pub(super) async fn add(
     Ok(())
 }
 
-/// Finds disks of earlier clusters that new clusters of the same name would adopt. Finds none where listing
-/// claims is not permitted. A new cluster adopts them safely when the operator has stored the cluster id in
-/// the status of an existing node pool: it gets the same id.
+/// Finds disks of earlier clusters that new clusters of the same name would adopt, as far as claims may be
+/// listed. If the status of an existing node pool has the cluster id, the disks are not an earlier cluster's:
+/// the new Kafka gets the same id.
 pub(super) async fn kept(
     api: &Api,
     desired: Option<&Objects>,
@@ -109,7 +108,6 @@ pub(super) async fn kept(
     Ok(kept)
 }
 
-/// Whether a node pool's status has the cluster id.
 async fn has_its_id(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<bool, KubeError> {
     let keep = |pool: Value| is_of(&pool, owner).then(|| pick(&pool, &[&["status", "clusterId"]]));
     let pools = api.list(("kafka.strimzi.io/v1", "KafkaNodePool"), Some(namespace), "", keep).await;
@@ -121,8 +119,8 @@ async fn has_its_id(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<b
     Ok(pools.iter().any(has_id))
 }
 
-/// Clusters that still exist and are no longer desired, by namespace. A deleted cluster's namespace may have
-/// been kept on purpose, so recorded resources count only.
+/// Recorded clusters that still exist and are no longer desired, by namespace. Unrecorded ones don't count:
+/// the namespace of a deleted cluster may have been kept on purpose.
 pub(super) fn going<'i>(
     inventory: &'i Inventory,
     desired: Option<&Objects>,
@@ -144,7 +142,6 @@ fn is_kafka(key: &ObjectKey) -> bool {
     ["Kafka", "KafkaNodePool"].contains(&key.kind.as_str())
 }
 
-/// Whether only the operator creates objects like this one.
 pub(super) fn is_operators(key: &ObjectKey) -> bool {
     let is_zones =
         key.kind == BINDING && key.name.starts_with("strimzi-") && key.name.ends_with("-kafka-init");
@@ -246,7 +243,6 @@ fn written(uid: &str) -> Written {
     Written { uid: uid.to_owned(), applied: Digest::of("made by the operator"), fields: None, left: None }
 }
 
-/// A cluster as its operator knows it.
 pub(super) struct Cluster {
     namespace: String,
     name: String,

@@ -11,17 +11,13 @@ pub(super) struct Live {
     pub(super) uid: String,
     /// The `resourceVersion`.
     pub(super) version: String,
-    /// The digest of the set of our fields. None when we own none.
     pub(super) fields: Option<Digest>,
     /// The digest of the manifest that was applied last, from the object's annotation.
     pub(super) applied: Option<Digest>,
     /// Whether the object didn't exist before we applied it.
     pub(super) is_made_by_us: bool,
-    /// The digest of the fields that others manage.
     pub(super) others: Digest,
-    /// The manager that changed it last, beside us.
     pub(super) changed_by: Option<String>,
-    /// Whether it is being deleted.
     pub(super) is_leaving: bool,
 }
 

@@ -1,5 +1,3 @@
-//! Observing a Kubernetes cluster: objects of ours, changed, missing and foreign objects.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -35,7 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// while other fleets wait. It is twice the limit of a list in a plan.
 const LONGEST_LOOK: Duration = Duration::from_secs(120);
 
-/// An object on the cluster.
 struct Found {
     live: Live,
     /// The object without `managedFields`. None when only `live` is needed.
@@ -123,7 +120,6 @@ impl KubernetesTarget {
         Ok(fleet)
     }
 
-    /// Finds the objects that exist, from the watches where there are any.
     async fn find<'k>(
         &self,
         keys: &BTreeSet<&'k ObjectKey>,
@@ -173,7 +169,6 @@ async fn view_all<'k>(
     Ok(found)
 }
 
-/// What objects are compared with.
 struct Look<'a> {
     inventory: &'a Inventory,
     recorded: &'a RecordedFleet,
@@ -181,7 +176,6 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Returns an object's record and its observation.
     fn at(&self, key: &ObjectKey, found: Option<&Found>) -> (Option<RecordedObject>, Option<ObservedObject>) {
         let entry = self.inventory.objects.get(key).filter(|_| !leftovers::is_operators(key));
         let Some(entry) = entry else {
@@ -221,7 +215,6 @@ impl Look<'_> {
         !is_unchanged(&written, live) || self.applied(key, &written.applied).is_none()
     }
 
-    /// The applied manifest, if it is still recorded or equals the desired one.
     fn applied(&self, key: &ObjectKey, applied: &Digest) -> Option<Json> {
         let recorded = self.recorded.objects.get(key).filter(|recorded| recorded.applied == *applied);
         recorded.and_then(|recorded| recorded.manifest.clone()).or_else(|| {
@@ -278,11 +271,8 @@ fn intended(entry: &Entry) -> Option<RecordedObject> {
 pub(super) enum Settled {
     /// The object is, or was, ours as it was applied.
     Written(Written),
-    /// The object was to be created, and doesn't exist.
     Intended,
-    /// Another object has the name.
     Foreign,
-    /// The object was to be deleted, and is gone.
     Gone,
 }
 

@@ -18,22 +18,18 @@ use crate::plan::preflight::{
     Version, missing, name_of, permissions,
 };
 
-/// Concurrent permission checks.
 const AT_ONCE: usize = 16;
 
 /// The time limit for a fact. A plan needs none of them, so a hanging call must not delay it for longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The API version whose kinds are checked for every fleet.
 const STRIMZI: &str = "kafka.strimzi.io/v1";
 
-/// Checked for fleets with a Gateway.
 const GATEWAYS: &str = "gateway.networking.k8s.io/v1";
 
 /// The label of the operator's Deployment in Strimzi's own manifests, encoded for a URL.
 const OPERATOR: &str = "labelSelector=app%3Dstrimzi";
 
-/// Strimzi's label on the Services of Kafka clusters.
 const SERVICES: &str = "labelSelector=strimzi.io%2Fkind%3DKafka";
 
 /// Selects pods that take capacity of a node: scheduled and not ended.
@@ -118,7 +114,6 @@ pub(super) async fn is_allowed(api: &Api, permission: &Permission) -> Result<boo
     Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
 }
 
-/// The versions of each API group.
 async fn groups(api: &Api) -> Result<BTreeMap<String, Vec<String>>, KubeError> {
     let attempted = "read which API groups there are";
     let list = api.call(attempted, Method::GET, "/apis", None, &Value::Null).await?;
@@ -189,7 +184,6 @@ fn of_service(service: Value) -> Option<Value> {
     Some(pick(&service, paths))
 }
 
-/// The part of an operator's Deployment that is kept.
 const OF_OPERATOR: &[&[&str]] = &[
     &["metadata", "name"],
     &["metadata", "namespace"],

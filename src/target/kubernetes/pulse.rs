@@ -11,7 +11,6 @@ use crate::parallel::locked;
 /// How long no call is made to a silent server. A batch of many calls ends within that time.
 const REST: Duration = Duration::from_secs(10);
 
-/// When a server last responded, and when it was last silent.
 #[derive(Default)]
 pub(super) struct Pulse {
     seen: Mutex<Seen>,
@@ -33,7 +32,6 @@ impl Pulse {
         (now < *since + REST).then(|| reason.clone())
     }
 
-    /// Records a response.
     pub(super) fn answered(&self, now: Instant) {
         *self.lock() = Seen { answered: Some(now), silent: None };
     }

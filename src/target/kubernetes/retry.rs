@@ -17,7 +17,6 @@ pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 const HASTE: Duration = Duration::from_secs(8);
 
 tokio::task_local! {
-    /// The time limit of the task's calls, where it differs from `CALL_TIMEOUT`.
     static PATIENCE_OF_TASK: Duration;
 }
 
@@ -31,7 +30,6 @@ pub(super) fn is_hasty() -> bool {
     PATIENCE_OF_TASK.try_with(|_| ()).is_ok()
 }
 
-/// The time limit of a call in this task.
 pub(super) fn longest() -> Duration {
     PATIENCE_OF_TASK.try_with(|longest| *longest).unwrap_or(CALL_TIMEOUT)
 }
@@ -50,7 +48,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// costs it only once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether a call may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nature {
     /// Repeating has no further effect: reads, dry runs, server-side apply, and deletion by UID.
@@ -60,7 +57,6 @@ pub(super) enum Nature {
     Once,
 }
 
-/// When a failed call is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
     Never,

@@ -26,18 +26,15 @@ use crate::target::{Intent, ResourceMark, Taken, TargetError, Task, Write};
 /// How long to wait for a deleted object to be gone. After that, what keeps it is reported.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The interval between reads while waiting.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 
 pub struct Session {
     target: KubernetesTarget,
     inventory: Inventory,
-    /// The writes that were intended.
     ready: BTreeMap<ObjectKey, Write>,
     running: FuturesUnordered<BoxFuture<'static, Came>>,
 }
 
-/// The outcome of a task. The result is none when the object is gone.
 struct Came {
     number: usize,
     key: ObjectKey,
@@ -78,7 +75,6 @@ impl Session {
         self.running.len() < AT_ONCE
     }
 
-    /// Starts a task, which [`Self::next`] drives.
     pub(in crate::target) fn start(&mut self, number: usize, task: Task) {
         let Task { object, uid, deletes } = task;
         let key = self.inventory.find(&object).cloned().unwrap_or(object);
@@ -95,7 +91,6 @@ impl Session {
         }));
     }
 
-    /// Waits for the next task to end, and returns its number and outcome. None when no task is running.
     pub(in crate::target) async fn next(&mut self) -> Option<(usize, Taken)> {
         let Came { number, key, result } = self.running.next().await?;
         match &result {
@@ -303,7 +298,6 @@ async fn delete(
     end(api, key, &ours).await
 }
 
-/// Deletes the object with this UID and waits until it is gone.
 async fn end(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), KubeError> {
     match api.delete(key, ours).await? {
         true => Ok(()),
@@ -326,7 +320,6 @@ async fn wait_for_claims(api: &Api, namespace: &str) -> Result<(), KubeError> {
     }
 }
 
-/// Waits until an object is gone, or another one has its name.
 async fn wait_until_gone(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), KubeError> {
     let since = Instant::now();
     loop {
@@ -342,7 +335,7 @@ async fn wait_until_gone(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), K
     }
 }
 
-/// What keeps an object that is being deleted, as a clause.
+/// The cause that keeps an object that is being deleted, as a clause.
 fn holder(object: &Value) -> String {
     let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
     // A namespace's conditions list its remaining content.

@@ -1,5 +1,3 @@
-//! Tests against a server whose responses each test scripts.
-
 mod deletions;
 mod remembered;
 mod rights;
@@ -43,7 +41,6 @@ struct Server {
 }
 
 impl Server {
-    /// A server with three kinds and without objects.
     fn new() -> Server {
         let server = Server::default();
         server.says("GET", "/api/v1/namespaces/kube-system", [(200, namespace("kube-system"))]);
@@ -180,7 +177,6 @@ fn config_map(name: &str, chunk: &Value) -> Value {
         "data": {"inventory.json": chunk.to_string()}})
 }
 
-/// A namespace with a field of ours.
 fn namespace(name: &str) -> Value {
     let fields = json!([{"manager": "streamfleet", "operation": "Apply", "fieldsV1": {"f:metadata": {}}}]);
     let metadata = json!({"name": name, "uid": format!("uid-{name}"), "managedFields": fields});

@@ -27,7 +27,8 @@ const MAX_TREE: usize = 16 * 1024 * 1024;
 /// `Event`).
 const MAX_WORDS: usize = 2_048;
 
-/// The size of a value without what it points to, in bytes. These four are estimates.
+/// The size of a value without what it points to. This and the next three are estimates in bytes, the last
+/// one for an allocation's overhead.
 const NODE: usize = 32;
 
 /// A non-empty map: one B-tree node with room for 11 entries.
@@ -36,20 +37,16 @@ const MAP: usize = 640;
 /// Each further entry, with half-full nodes.
 const ENTRY: usize = 110;
 
-/// The overhead of an allocation.
 const ALLOCATION: usize = 16;
 
-/// Why bytes couldn't be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unreadable {
     NotJson,
-    /// The tree would be larger than that of any object.
     TooMuch,
 }
 
 /// An estimate of the memory that a value takes.
 pub(super) trait Weigh {
-    /// In bytes.
     fn weight(&self) -> usize;
 }
 
@@ -85,14 +82,12 @@ impl Weigh for Json {
     }
 }
 
-/// Parses a response, or an object of a list.
 pub(super) fn value(bytes: &[u8]) -> Result<Value, Unreadable> {
     let mut value = tree(bytes)?;
     tame(&mut value);
     Ok(value)
 }
 
-/// Parses an event of a watch into its type and object.
 pub(super) fn event(bytes: &[u8]) -> Result<(String, Value), Unreadable> {
     let mut event = tree(bytes)?;
     let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -184,7 +179,6 @@ impl<'de> Visitor<'de> for Tree<'_> {
 /// Fields with users' content, which is compared byte by byte.
 const CONTENT: [&str; 4] = ["spec", "data", "stringData", "binaryData"];
 
-/// Shortens the server's own texts in an object or another response.
 fn tame(object: &mut Value) {
     let Value::Object(fields) = object else { return words(object) };
     for (name, value) in fields {

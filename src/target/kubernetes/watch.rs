@@ -65,7 +65,6 @@ pub(super) struct View {
     feeds: Mutex<BTreeMap<Topic, Running>>,
     /// Our writes that the watches have yet to deliver.
     unseen: Mutex<Vec<Written>>,
-    /// Whether the last wait failed.
     gave_up: AtomicBool,
     /// The parsed inventory, with the revision that it was parsed at.
     inventory: Mutex<Option<(u64, Arc<Inventory>)>>,
@@ -79,7 +78,6 @@ impl Drop for View {
     }
 }
 
-/// A watch whose task ends when this is dropped.
 struct Running {
     feed: Arc<Feed>,
     task: AbortHandle,
@@ -91,7 +89,6 @@ impl Drop for Running {
     }
 }
 
-/// What the watches know of an object.
 pub(super) enum Sight {
     /// It exists, as the server last reported it. The whole object is there only if somebody read it.
     There(Box<Live>, Option<Json>),
@@ -161,7 +158,6 @@ impl View {
         self.is_complete().await
     }
 
-    /// Our namespaces, as far as they are in the cache.
     fn namespaces(&self) -> BTreeSet<String> {
         let feeds = self.feeds();
         let Some(running) = feeds.get(&Topic::of(&inventory::namespace_key(""))) else {
@@ -250,7 +246,6 @@ impl View {
         self.until(|| !self.is_starting() && (self.has_seen() || self.trouble().is_some())).await
     }
 
-    /// Waits briefly for a condition. Returns whether it became true.
     async fn until(&self, is_so: impl Fn() -> bool) -> bool {
         let settled = async {
             loop {
@@ -340,7 +335,6 @@ impl View {
         }
     }
 
-    /// Caches a whole object until it changes.
     pub(super) fn keep(&self, key: &ObjectKey, version: &str, whole: &Json) {
         let feeds = self.feeds();
         let Some(running) = feeds.get(&Topic::of(key)) else { return };

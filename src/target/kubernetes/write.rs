@@ -17,13 +17,9 @@ use crate::plan::{Contest, take_out};
 /// The most tries to apply an object. Each leaves out more fields of others.
 const ROUNDS: usize = 4;
 
-/// The result of applying an object.
 pub(super) struct Applied {
-    /// The object as it is now.
     pub(super) object: Value,
-    /// The fields that were taken back from people.
     pub(super) overwritten: Vec<Contest>,
-    /// The fields that were left to other controllers.
     pub(super) left: Vec<Contest>,
 }
 
@@ -39,7 +35,6 @@ pub(super) fn body(mut filled: Value, applied: &Digest, planned: Option<&str>) -
     filled
 }
 
-/// Applies an object, except for fields of other controllers.
 pub(super) async fn apply(
     api: &Api,
     key: &ObjectKey,
@@ -48,7 +43,8 @@ pub(super) async fn apply(
 ) -> Result<Applied, KubeError> {
     let (mut overwritten, mut left) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..ROUNDS {
-        // Force only when no conflict but those with interactive tools is left.
+        // Every conflicting field of a controller was left out by now, so force takes fields only from
+        // people's tools.
         let mode = Mode { force: !overwritten.is_empty(), dry };
         let conflicts = match api.apply(key, &body, mode).await {
             Ok(api::Applied { object, .. }) => {

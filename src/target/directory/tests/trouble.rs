@@ -71,7 +71,6 @@ async fn a_crash_between_writing_a_file_and_the_inventory_loses_nothing() {
     let fleet = place.observe([key.clone(), other.clone()]);
     assert!(fleet.objects[&key].ours && fleet.objects[&key].unchanged);
     assert_eq!(fleet.inventory[&key].uid.as_ref(), Some(&fleet.objects[&key].uid));
-    // What was intended but not written is known, and there is nothing to delete.
     assert_eq!((fleet.objects.get(&other), &fleet.inventory[&other].uid), (None, &None));
 
     let uid = fleet.objects[&key].uid.clone();

@@ -21,7 +21,6 @@ use crate::plan::preflight::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Permission};
 /// How long a server may take to apply a RoleBinding that it has stored.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The interval between calls meanwhile.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a namespace is skipped after a failed grant. Otherwise each of its Secrets would take that time
@@ -30,7 +29,6 @@ const LEFT_ALONE: Duration = Duration::from_secs(60);
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// How errors describe the grant.
 const GIVE_RIGHTS: &str = "give ourselves the rights for Secrets";
 
 impl Api {
@@ -47,7 +45,6 @@ impl Api {
         match everywhere.await {
             Ok(false) => drop(self.grant(namespace).await),
             Ok(true) => {}
-            // The next call on a Secret there reports the error.
             Err(error) => tracing::debug!(%error, namespace, "not known whether Secrets may be read"),
         }
     }
@@ -136,7 +133,7 @@ impl Api {
         });
         let path = format!("/apis/{RBAC}/v1/namespaces/{}/rolebindings", encoded(namespace));
         match self.ask(GIVE_RIGHTS, Method::POST, &path, &binding).await {
-            // A concurrent call of ours created it.
+            // A concurrent call of ours may have created it.
             Err(error) if !error.is_code(409) => Err(error),
             _ => Ok(true),
         }
@@ -172,7 +169,6 @@ fn lacks_rights(failed: &Failed) -> bool {
     matches!(failed, Failed::Refused { status, .. } if status.code == 403 && status.message.contains("User \""))
 }
 
-/// The namespace of a path to Secrets.
 fn secrets_in(path: &str) -> Option<&str> {
     let (namespace, rest) = path.strip_prefix("/api/v1/namespaces/")?.split_once('/')?;
     (rest == "secrets" || rest.starts_with("secrets/")).then_some(namespace)

@@ -13,10 +13,8 @@ use super::super::retry::{CALL_TIMEOUT, Nature};
 use super::super::untrusted::{self, MAX_OBJECT, Unreadable, Weigh};
 use super::{Api, SECRET, collection, encoded, metadata_alone, request, unasked, version};
 
-/// The form of a list with nothing but its objects' metadata.
 const LIST_OF_METADATA: &str = "PartialObjectMetadataList";
 
-/// The number of objects requested per page.
 const PAGE: usize = 500;
 
 /// The longest `continue` token that is accepted, in bytes. It is a version and an object's name in base64,
@@ -26,13 +24,9 @@ const LONGEST_TOKEN: usize = 2 * 1024;
 /// The most that an event has beside its object, in bytes.
 const AROUND_EVENT: usize = 1024;
 
-/// What was read of a collection.
 pub(in crate::target::kubernetes) struct Listed<T> {
-    /// What the caller kept of the objects.
     pub(in crate::target::kubernetes) kept: Vec<T>,
-    /// The `resourceVersion` of the whole list.
     pub(in crate::target::kubernetes) version: String,
-    /// The budget that `kept` takes.
     pub(in crate::target::kubernetes) charge: Charge,
 }
 
@@ -82,8 +76,7 @@ impl Api {
         listed
     }
 
-    /// The beginning of the URL of a kind's objects that a selector matches. None when the server doesn't
-    /// know the kind.
+    /// The beginning of the URL of a kind's selected objects. None when the server doesn't know the kind.
     pub(in crate::target::kubernetes) async fn selected(
         &self,
         (api_version, kind): (&str, &str),
@@ -206,7 +199,6 @@ impl<R: AsyncBufRead + Unpin> Watch<R> {
         }
     }
 
-    /// Reads up to the end of a line. Returns false at the end of the response.
     async fn read_line(&mut self) -> Result<bool, Failed> {
         loop {
             let bytes = self.answer.fill_buf().await.map_err(|error| Failed::Lost(error.to_string()))?;

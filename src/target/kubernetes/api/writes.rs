@@ -1,5 +1,3 @@
-//! Calls that change something.
-
 use http::Method;
 use kube::core::Status;
 use serde_json::{Value, json};
@@ -13,7 +11,6 @@ use crate::names::{ObjectKey, one_line};
 use crate::plan::Contest;
 
 impl Api {
-    /// Creates or changes an object by server-side apply.
     pub(in crate::target::kubernetes) async fn apply(
         &self,
         key: &ObjectKey,
@@ -164,9 +161,7 @@ impl Api {
 }
 
 pub(in crate::target::kubernetes) struct Applied {
-    /// Whether the call created the object.
     pub(in crate::target::kubernetes) made: bool,
-    /// The object as it is now.
     pub(in crate::target::kubernetes) object: Value,
 }
 
@@ -176,7 +171,6 @@ pub(in crate::target::kubernetes) enum ApplyError {
     Other(KubeError),
 }
 
-/// Options of an apply.
 #[derive(Clone, Copy)]
 pub(in crate::target::kubernetes) struct Mode {
     /// Take fields over from other managers.

@@ -6,7 +6,6 @@ use serde_json::json;
 use super::*;
 use crate::plan::preflight::{Extras, Permission, permissions};
 
-/// A server that answers by kind and records what it was asked for.
 struct Server {
     objects: BTreeMap<&'static str, Vec<Value>>,
     refused: BTreeMap<&'static str, u16>,

@@ -2,18 +2,15 @@
 
 use super::*;
 
-/// The body that deletes the object with this UID and no other.
 fn only(uid: &str) -> Value {
     json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"})
 }
 
-/// A manifest of the only object, without a UID.
 fn write(recreate: bool) -> Write {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
     Write { key: key(), owner: owner(), applied: Digest::of("manifest"), filled, new: false, recreate }
 }
 
-/// Runs a round with one task.
 async fn run(target: &KubernetesTarget, write: Option<Write>, uid: &str) -> String {
     let deletes = write.is_none();
     let intent = match write {

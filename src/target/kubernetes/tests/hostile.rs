@@ -1,5 +1,3 @@
-//! Responses that no real API server would send.
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
@@ -27,14 +25,12 @@ fn server(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> (Arc<Api>
     (Arc::new(Api::new(Client::new(service, "default"))), lists)
 }
 
-/// A page of a list with these objects and a `continue` token.
 fn page(items: &str, next: &str) -> String {
     format!(
         r#"{{"kind":"ThingList","metadata":{{"resourceVersion":"1","continue":"{next}"}},"items":[{items}]}}"#
     )
 }
 
-/// The error of listing the things.
 async fn failure(api: &Api) -> String {
     let nothing = |_| None::<Value>;
     api.list(("example.org/v1", "Thing"), None, "", nothing)
@@ -118,7 +114,6 @@ async fn what_is_kept_of_a_cluster_is_bounded() {
     assert!(api.list(("v1", "ConfigMap"), Some("streamfleet-system"), "", Some).await.is_ok());
 }
 
-/// An object with an annotation of this length.
 fn metadata_of(length: usize) -> String {
     json!({"metadata": {"name": "a", "annotations": {"a": "a".repeat(length)}}}).to_string()
 }

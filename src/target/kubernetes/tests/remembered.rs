@@ -4,7 +4,6 @@ use super::super::inventory::Inventory;
 use super::*;
 use crate::plan::ResourceMark;
 
-/// The changes to ConfigMaps with their names, in order.
 fn changes(server: &Server) -> Vec<String> {
     let sent = locked(&server.sent).clone();
     let changes = sent.iter().filter_map(|(asked, _, body)| {

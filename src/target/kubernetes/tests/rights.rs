@@ -38,7 +38,6 @@ fn server() -> Server {
     server
 }
 
-/// How long it takes until the Secret counts as refused.
 async fn refused_after(api: &Api) -> Duration {
     let began = Instant::now();
     let secret: ObjectKey = "v1|Secret|kafka-acme--orders|a".to_owned().try_into().unwrap();

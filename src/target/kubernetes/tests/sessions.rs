@@ -1,11 +1,8 @@
-//! What a round of writing settles, does and records.
-
 use super::super::fields::APPLIED;
 use super::super::inventory::namespace_key;
 use super::*;
 use crate::plan::ResourceMark;
 
-/// An object that we applied, and either created or applied onto a foreign object.
 fn applied(uid: &str, manifest: &str, made_by_us: bool) -> Value {
     let names = json!({"f:metadata": {"f:annotations": {format!("f:{APPLIED}"): {}}}});
     let ours = json!({"manager": "streamfleet", "operation": "Apply", "time": "2026-01-01T00:00:01Z", "fieldsV1": names});
@@ -32,7 +29,6 @@ async fn settled(entry: Entry, there: (u16, Value)) -> (Option<String>, Vec<Valu
     let session = server.target().begin(Intent::default()).await.unwrap();
     let known = session.recall(&key()).map(|object| object.uid.unwrap());
     assert_eq!(session.known().contains(&key()), known.is_some());
-    // The new inventory has no open intents.
     let maps = ["PUT", "POST"].map(|method| match method {
         "PUT" => server.bodies(&format!("PUT {MAPS}/inventory-ns")),
         _ => server.bodies(&format!("POST {MAPS}")),
@@ -91,7 +87,6 @@ async fn what_nobody_knows_any_more_is_forgotten_only_where_it_is_gone() {
     }
 }
 
-/// Objects that the last observation found newer than the inventory are read again, and none is forgotten.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_was_ahead_of_the_inventory_and_is_gone_stays_known() {
     let server = Server::new();
@@ -135,7 +130,6 @@ async fn a_namespace_with_a_disk_in_it_is_not_deleted() {
     let held = "cannot delete Namespace ns: the PersistentVolumeClaim data-0 is in it";
     for (claims, expected, asked, deletions) in [
         (vec![vec![claim.clone()]], Err(held), 151, 0),
-        // Disks of a deleted cluster are removed shortly after it.
         (vec![vec![claim], vec![]], Ok(None), 2, 1),
         (vec![vec![]], Ok(None), 1, 1),
     ] {

@@ -1,5 +1,3 @@
-//! Handling of the responses to calls that change something.
-
 use super::super::api::{ApplyError, Mode};
 use super::super::{KubeError, write};
 use super::*;
@@ -7,7 +5,6 @@ use crate::plan::Contest;
 
 const COLLECTION: &str = "/apis/example.org/v1/namespaces/ns/things";
 
-/// A refusal with causes, each with its reason, message and field.
 fn refused(code: u16, causes: &[(&str, &str, &str)]) -> (u16, Value) {
     let cause = |(reason, message, field): &(&str, &str, &str)| json!({"reason": reason, "message": message, "field": field});
     let details = json!({"causes": causes.iter().map(cause).collect::<Vec<_>>()});
@@ -67,8 +64,6 @@ async fn a_refused_apply_is_a_conflict_or_a_field_that_never_changes_only_by_the
     }
 }
 
-/// Fields are taken back from interactive tools and left to controllers. Without a tool in the way, nothing
-/// is forced.
 #[tokio::test(start_paused = true)]
 async fn fields_are_taken_back_from_people_and_left_to_controllers() {
     let body =
@@ -88,7 +83,6 @@ async fn fields_are_taken_back_from_people_and_left_to_controllers() {
             vec![("false", json!({"a": 1, "b": 2})), ("false", json!({"a": 1}))],
             "done, [] taken back, [\"scaler .spec.b\"] left",
         ),
-        // Another object has the name.
         (
             vec![refusal(409)],
             vec![("false", json!({"a": 1, "b": 2}))],
@@ -140,8 +134,6 @@ async fn an_object_would_be_taken_though_another_of_its_name_is_there() {
     }
 }
 
-/// A create with an unknown outcome is repeated only if the object doesn't exist. An existing one must equal
-/// what was sent.
 #[tokio::test(start_paused = true)]
 async fn an_object_whose_making_was_not_confirmed_is_looked_at_before_it_is_made_again() {
     let spec = |uid: &str, a: u32, b: Value| {

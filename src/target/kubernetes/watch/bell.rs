@@ -9,7 +9,6 @@ use tokio::sync::Notify;
 /// The last revision, shared by all clusters, so that no two revisions are equal.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// What an event may affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Happened {
     pub(super) plan: bool,
@@ -28,7 +27,6 @@ impl BitOr for Happened {
     }
 }
 
-/// The revisions of one cluster, and the tasks to notify.
 pub(super) struct Bell {
     plan: AtomicU64,
     health: AtomicU64,
@@ -56,7 +54,6 @@ impl Bell {
         self.health.load(Ordering::SeqCst)
     }
 
-    /// Records an event and notifies the waiting tasks.
     pub(super) fn rings(&self, happened: Happened) {
         if happened.plan {
             renumber(&self.plan);

@@ -58,22 +58,15 @@ pub(super) struct State {
     pub(super) shelf: Shelf,
 }
 
-/// How far the cached objects are complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stand {
-    /// Not listed yet.
     Starting,
-    /// As the server last reported.
     Current,
-    /// The server doesn't have the kind, so there are no objects.
     NotServed,
-    /// Listing or watching is not permitted.
     Forbidden,
-    /// Listing or watching failed.
     Failing(KubeError),
 }
 
-/// Why a watch ended.
 enum End {
     /// The requested time is over. The watch can resume.
     Time,
@@ -81,7 +74,6 @@ enum End {
     Silence,
     /// The server's history doesn't reach back to our position.
     Expired,
-    /// The kind is not served.
     NotServed,
     Broken(KubeError),
 }
@@ -112,7 +104,6 @@ impl Feed {
         locked(&self.state)
     }
 
-    /// Watches the kind until the task is aborted.
     pub(super) async fn run(self: Arc<Self>) {
         let (mut pace, mut ask_after) = (pause(), Some(Instant::now()));
         loop {
@@ -239,7 +230,6 @@ impl Feed {
         had
     }
 
-    /// Applies one event.
     fn take(&self, kind: &str, object: Value) -> ControlFlow<End> {
         if kind == "ERROR" {
             return ControlFlow::Break(self.refused(&object));
@@ -272,7 +262,6 @@ impl Feed {
         ControlFlow::Continue(())
     }
 
-    /// Converts an error event, with which the server ends a watch.
     fn refused(&self, status: &Value) -> End {
         let code = status.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         let reason = status.get("message").and_then(Value::as_str).unwrap_or_default();

@@ -20,12 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The time limit right after the server fell silent.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The check that the fleet's own cluster answers.
 pub(super) struct Gate {
     fleet: FleetKey,
     api: Arc<Api>,
     bell: Arc<Bell>,
-    /// The cluster's settings, and which clusters belong to which fleets.
     cluster: Mutex<Arc<Cluster>>,
     /// When the last check was made, and the UID that it found. The lock is held during a check.
     asked: tokio::sync::Mutex<Option<(Instant, String)>>,
@@ -34,7 +32,6 @@ pub(super) struct Gate {
     again: Notify,
 }
 
-/// The result of the last check.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
     Pending,
@@ -93,12 +90,10 @@ impl Gate {
         }
     }
 
-    /// The result of the last check.
     pub(super) fn answer(&self) -> Answer {
         locked(&self.answer).clone()
     }
 
-    /// Updates which clusters belong to which fleets.
     pub(super) fn renew(&self, cluster: Arc<Cluster>) {
         let mut known = locked(&self.cluster);
         let news = known.bound != cluster.bound || known.taken != cluster.taken;

@@ -14,10 +14,8 @@ use crate::target::kubernetes::fields;
 use crate::target::kubernetes::live::Live;
 use crate::target::kubernetes::untrusted::Weigh;
 
-/// Namespace and name of an object.
 pub(in crate::target::kubernetes) type Name = (Option<String>, String);
 
-/// A cached object.
 #[derive(Default)]
 pub(super) struct Seen {
     /// The comparison with what we applied. None for foreign objects.
@@ -28,7 +26,6 @@ pub(super) struct Seen {
     pub(super) signs: Option<Json>,
 }
 
-/// The cached objects of one kind.
 pub(super) struct Shelf {
     purpose: Purpose,
     kind: String,
@@ -37,7 +34,6 @@ pub(super) struct Shelf {
     pub(super) version: u64,
     /// The `resourceVersion` to resume the watch from.
     pub(super) position: String,
-    /// The budget that the objects take.
     charge: Charge,
 }
 
@@ -100,7 +96,6 @@ impl Shelf {
         for (name, seen) in &mut self.objects {
             let known = before.remove(name);
             happened = happened | differs(self.purpose, &self.kind, known.as_ref(), Some(seen));
-            // Keep the whole object if its version is unchanged.
             let known = known.filter(|it| version_of(it) == version_of(seen) && seen.whole.is_none());
             if let Some(whole) = known.and_then(|known| known.whole)
                 && self.charge.add(whole.weight()).is_ok()
@@ -116,7 +111,6 @@ impl Shelf {
         happened
     }
 
-    /// Adds or replaces an object.
     pub(super) fn put(
         &mut self,
         (name, seen): (Name, Seen),
@@ -159,7 +153,6 @@ impl Seen {
     }
 }
 
-/// What a change of an object's state may affect.
 fn differs(purpose: Purpose, kind: &str, before: Option<&Seen>, after: Option<&Seen>) -> Happened {
     let plan = match (live(before), live(after)) {
         (Some(_), Some(_)) if purpose == Purpose::Inventory => content(before) != content(after),
@@ -209,7 +202,6 @@ pub(super) fn version(object: &Value) -> Option<u64> {
     position(object)?.parse().ok()
 }
 
-/// The `resourceVersion` as text.
 pub(super) fn position(object: &Value) -> Option<&str> {
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
 }

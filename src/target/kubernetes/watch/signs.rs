@@ -8,7 +8,6 @@ use crate::target::kubernetes::untrusted;
 /// A path of keys; `*` matches each item of a list.
 type Path = &'static [&'static str];
 
-/// The paths that are kept for every kind.
 const OF_ALL: &[Path] = &[
     &["metadata", "name"],
     &["metadata", "namespace"],
@@ -104,7 +103,7 @@ const MAX_ITEMS: usize = 200;
 /// The parts of an object that matter to health. None when nothing does.
 pub(in crate::target::kubernetes) fn of(kind: &str, object: &Value) -> Option<Value> {
     let (_, paths) = OF_KINDS.iter().find(|(known, _)| *known == kind)?;
-    // Where no Deployment has Strimzi's label, every Deployment of the cluster arrives here.
+    // Without any Deployment that has Strimzi's label, all Deployments arrive here.
     if kind == "Deployment" && !Operator::is_one(object) {
         return None;
     }
@@ -132,7 +131,6 @@ pub(super) fn ring(kind: &str) -> bool {
     kind != EVENT
 }
 
-/// The parts of a value at these paths.
 pub(in crate::target::kubernetes) fn pick(value: &Value, paths: &[&[&str]]) -> Value {
     if paths.iter().any(|path| path.is_empty()) {
         return value.clone();

@@ -17,7 +17,6 @@ fn thing(name: &str) -> ObjectKey {
     format!("example.org/v1|Thing|ns|{name}").try_into().unwrap()
 }
 
-/// A thing of ours at this version, with an owned field of this name.
 fn object(name: &str, version: u64, field: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),
         "labels": {"app.kubernetes.io/managed-by": "streamfleet"}, "managedFields": [
@@ -39,7 +38,6 @@ fn cluster(bound: Option<&str>) -> Arc<Cluster> {
     })
 }
 
-/// Watches of a server's things, bound to the server's first cluster.
 fn view(server: &Server) -> View {
     let api = Arc::new(Api::remembering(server.client()));
     let fleet = "acme/eu".to_owned().try_into().unwrap();
@@ -49,7 +47,6 @@ fn view(server: &Server) -> View {
     view
 }
 
-/// Waits for a condition on the paused clock.
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if is_so() {
@@ -89,7 +86,6 @@ async fn what_matters_is_told_from_what_does_not() {
     assert_eq!(server.count("GET /apis/example.org/v1/things?"), 2, "a list and a watch");
 }
 
-/// A pod of a cluster with this readiness, and an address that doesn't matter.
 fn pod(version: u64, ready: &str, ip: &str) -> Value {
     json!({"metadata": {"name": "orders-0", "namespace": "ns", "resourceVersion": version.to_string(),
         "labels": {"strimzi.io/cluster": "orders"}, "managedFields": [{"manager": "kubelet"}]},

@@ -1,21 +1,18 @@
-//! What is watched on a cluster: one connection per topic.
+//! The topics of watches, one connection each.
 
 use crate::names::ObjectKey;
 use crate::target::kubernetes::health::{self, Kind};
 use crate::target::kubernetes::inventory;
 
-/// The label of all objects that we create.
 const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "streamfleet");
 
 /// [`MANAGED`] as a selector, encoded for a URL.
 pub(in crate::target::kubernetes) const SELECTOR: &str = "app.kubernetes.io%2Fmanaged-by%3Dstreamfleet";
 
-/// Why objects are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
     /// They should be as we applied them.
     Ours,
-    /// They are the inventory.
     Inventory,
     /// Health is judged by them.
     Health,
@@ -58,7 +55,6 @@ impl Topic {
         Topic { namespace: key.namespace.clone().filter(|_| is_secret), ..topic }
     }
 
-    /// The ConfigMaps of the inventory.
     pub(super) fn inventory() -> Topic {
         Topic {
             api_version: "v1".to_owned(),
@@ -69,7 +65,6 @@ impl Topic {
         }
     }
 
-    /// A kind that health is judged by.
     pub(super) fn health(kind: &Kind) -> Topic {
         let Kind { api_version, kind, selector, .. } = *kind;
         match health::is_of_ours(api_version, kind) {
@@ -92,7 +87,6 @@ fn labelled(selector: &str) -> String {
     format!("labelSelector={selector}")
 }
 
-/// Whether an object has our label.
 pub(super) fn is_labelled(object: &serde_json::Value) -> bool {
     let (label, value) = MANAGED;
     object.pointer("/metadata/labels").and_then(|labels| labels.get(label)?.as_str()) == Some(value)

@@ -12,7 +12,6 @@ pub(in crate::target::kubernetes) struct Written {
     pub(super) effect: Effect,
 }
 
-/// What the watch has to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     /// This version of the object, or a later one.

@@ -19,7 +19,6 @@ use tower::BoxError;
 type Answer = BoxBody<Bytes, Infallible>;
 
 pub struct World {
-    /// The UID of `kube-system`.
     pub uid: String,
     /// The objects by the URL path of their collection.
     pub objects: BTreeMap<&'static str, Vec<Value>>,
@@ -30,9 +29,7 @@ pub struct World {
     pub compacted: u64,
     /// A part of a URL, and the status that such requests get.
     pub refused: Option<(&'static str, u16)>,
-    /// Requests get no response.
     pub away: bool,
-    /// The URLs of all requests.
     pub asked: Vec<String>,
     watches: Vec<(String, UnboundedSender<Value>)>,
 }
@@ -68,13 +65,11 @@ impl Server {
         Client::new(service, "default")
     }
 
-    /// Sends an event to the watches of a collection.
     pub fn tell(&self, collection: &str, event: &Value) {
         let mut world = self.world();
         let (of, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut world.watches).into_iter().partition(|(place, _)| place == collection);
         assert!(!of.is_empty(), "nobody watches {collection}");
-        // A closed watch is dropped.
         world.watches =
             of.into_iter().filter(|(_, watch)| watch.send(event.clone()).is_ok()).chain(others).collect();
     }
@@ -84,7 +79,6 @@ impl Server {
         self.world().watches.clear();
     }
 
-    /// The number of requests whose URL contains `part`.
     pub fn count(&self, part: &str) -> usize {
         self.world().asked.iter().filter(|asked| asked.contains(part)).count()
     }
