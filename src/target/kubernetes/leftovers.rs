@@ -41,7 +41,7 @@ const EVERYWHERE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
 
 const CLUSTER: &str = "strimzi.io/cluster";
 
-/// Adds the operator's objects of the clusters that are [`going`] to an observation. Claims of others in
+/// Adds the operator's objects of the clusters that are `going` to an observation. Claims of others in
 /// their namespaces are added as foreign.
 pub(super) async fn add(
     api: &Api,

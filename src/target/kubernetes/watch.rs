@@ -2,7 +2,7 @@
 //!
 //! Each kind has a `KindWatch`, which lists the objects once and then watches them. Before it first connects,
 //! and again after a connection broke, the `IdentityCheck` asks which cluster answers. An `ObjectCache` keeps
-//! just enough of each object to tell whether it is as we applied it, and the [`signs`] by which health is
+//! just enough of each object to tell whether it is as we applied it, and the `signs` by which health is
 //! judged. Objects that aren't as we applied them are read whole by the observation.
 //!
 //! There are two revisions: one changes with what a plan depends on, the other with what health is judged by.
@@ -132,7 +132,7 @@ impl View {
     }
 
     /// Watches the kinds of these objects, too. Returns whether the cache is complete, as
-    /// [`View::is_complete`] does. Kinds that are watched per namespace are watched while the namespace is
+    /// [`Self::is_complete`] does. Kinds that are watched per namespace are watched while the namespace is
     /// ours.
     ///
     /// # Errors
