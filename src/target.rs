@@ -90,8 +90,8 @@ impl Target {
     }
 
     /// Collects what a Kubernetes cluster has beside our objects, and our permissions there. `extras` adds
-    /// what is needed to create them. Returns none for a folder and when the cluster can't be reached. The
-    /// daemon may return facts that were cached in an earlier round, however old.
+    /// what is needed to create them. Returns none for a folder and without a usable kubeconfig. The daemon
+    /// may return facts that were cached in an earlier round, however old.
     pub async fn preflight(&self, extras: Extras) -> Option<Arc<Facts>> {
         match self {
             Target::Directory(_) => None,
@@ -148,7 +148,7 @@ impl Target {
         }
     }
 
-    /// A footprint, to be taken before the observation that it stands for. None when a change could go
+    /// A footprint, to be taken before the observation that it represents. None when a change could go
     /// unnoticed.
     fn footprint(&self, now: SystemTime) -> Option<Footprint> {
         match self {

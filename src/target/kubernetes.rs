@@ -67,7 +67,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Refuses a cluster, by its UID, that the fleet may not use.
+    /// Refuses a cluster that the fleet may not use. `found` is its UID.
     fn admit(&self, fleet: &FleetKey, found: &str) -> Result<(), KubeError> {
         if let Some(bound) = self.bound.clone().filter(|bound| bound != found) {
             return Err(KubeError::AnotherCluster { bound, found: found.to_owned() });

@@ -1,7 +1,7 @@
 //! Objects that the Strimzi operator created for a cluster and that outlive it: the disks of brokers that
 //! were removed earlier, and the ClusterRoleBinding by which brokers learn their zone.
 //!
-//! They are searched when a cluster is about to be deleted, so that the plan says what happens to them, and
+//! They are looked up when a cluster is about to be deleted, so that the plan says what happens to them, and
 //! recorded as the cluster's before anything is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -37,8 +37,8 @@ const SCHEDULED: &str =
     "fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
 impl KubernetesTarget {
-    /// Collects the facts. None when the cluster can't be connected to, which the observation reports. Facts
-    /// that can't be read are left out.
+    /// Collects the facts. None without a usable kubeconfig, which the observation reports. Facts that can't
+    /// be read are left out.
     pub(in crate::target) async fn preflight(&self, extras: Extras) -> Option<Facts> {
         let api = self.api().await.ok()?;
         let (version, denied, groups, kinds, classes, gateways, operators, nodes, pods, services) = tokio::join!(

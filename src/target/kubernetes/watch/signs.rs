@@ -110,7 +110,7 @@ pub(in crate::target::kubernetes) fn of(kind: &str, object: &Value) -> Option<Va
     picked(kind, object, paths)
 }
 
-/// The common parts, for objects of which only the existence matters.
+/// The common parts, for objects whose existence is all that matters.
 pub(in crate::target::kubernetes) fn of_any(kind: &str, object: &Value) -> Option<Value> {
     picked(kind, object, &[])
 }
