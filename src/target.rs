@@ -1,4 +1,4 @@
-//! Where manifests go: observed before planning, written by the executor.
+//! Targets: observed before planning, written by the executor.
 
 mod directory;
 mod error;
@@ -31,65 +31,52 @@ pub use kubernetes::{Cluster, KubeError, KubernetesTarget, Trial, calls};
 pub use memory::{Basis, Begun, Memory};
 pub use pace::Pace;
 
-/// What a fleet's manifests are written to.
 pub enum Target {
-    /// A folder of files, for another engine to apply.
     Directory(DirectoryTarget),
-    /// A Kubernetes cluster.
     Kubernetes(KubernetesTarget),
 }
 
-/// What changes on a target when something does that a look at it would find.
+/// A cheap fingerprint of a target, which changes when a new observation would.
 enum Footprint {
-    /// Of a folder.
     Directory(directory::Footprint),
-    /// The revision of what is told of a Kubernetes cluster.
+    /// The revision of a watched Kubernetes cluster.
     Kubernetes(u64),
 }
 
-/// One object as it will be written.
 pub struct Write {
-    /// What it is.
     pub key: ObjectKey,
-    /// The resource that it is made for.
     pub owner: ResourceKey,
-    /// The digest of its manifest, with secrets as references.
+    /// The digest of the manifest, with secrets as references.
     pub applied: Digest,
-    /// The manifest with the secrets' bytes in it.
+    /// The manifest with the secrets' bytes filled in.
     pub filled: Value,
-    /// Whether nothing was there when it was planned, so that it is made and not changed.
+    /// Whether the plan found no object there, so that the write creates one.
     pub new: bool,
-    /// The one that is there is deleted first, since some of its fields never change.
+    /// Delete the present object first, because a changed field is immutable.
     pub recreate: bool,
 }
 
-/// One thing that is done to an object.
 pub struct Task {
-    /// The object.
     pub object: ObjectKey,
-    /// The target's name for the one that was planned for; none where nothing was there.
+    /// The UID of the object that the plan was made for. None when there was no object.
     pub uid: Option<String>,
-    /// Whether it is deleted, rather than made or changed as was intended.
     pub deletes: bool,
 }
 
-/// What came of a task: the target's name for the object as it is now; none when it is gone.
+/// The outcome of a task: the object's UID now, or none when it is gone.
 pub type Taken = Result<Option<String>, TargetError>;
 
-/// What is about to happen on a target. It is written there before anything else is.
+/// The intent of a round. It is written to the target before the first change.
 #[derive(Default)]
 pub struct Intent {
-    /// The objects that will be made or changed.
     pub writes: Vec<Write>,
-    /// The objects that will be deleted.
     pub deletes: Vec<ObjectKey>,
-    /// The resources that they belong to.
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
 }
 
 impl Target {
-    /// Looks at everything of ours on the target, and at what stands where ours should be. Where a resource that is still
-    /// `there` is desired no more, what it would leave behind is looked for, too.
+    /// Reads all our objects on the target, and foreign objects in places where ours should be. For a
+    /// resource in `there` that is no longer desired, it also finds what deleting it would leave behind.
     pub async fn observe(
         &self,
         recorded: &RecordedFleet,
@@ -102,9 +89,9 @@ impl Target {
         }
     }
 
-    /// Finds out what a Kubernetes cluster has beside our own objects, and what we may do there; none for a folder, and where
-    /// there is no way to the cluster. `extras` asks, too, for what it takes to make them. A
-    /// process that runs on knows them from an earlier round, and may know them for a long time.
+    /// Collects what a Kubernetes cluster has beside our objects, and our permissions there. `extras` adds
+    /// what is needed to create them. Returns none for a folder and without a usable kubeconfig. The daemon
+    /// may return facts that were cached in an earlier round, however old.
     pub async fn preflight(&self, extras: Extras) -> Option<Arc<Facts>> {
         match self {
             Target::Directory(_) => None,
@@ -112,7 +99,7 @@ impl Target {
         }
     }
 
-    /// Whether what [`Target::preflight`] gives was found out a short while ago, so that a change may depend on it.
+    /// Whether the facts of [`Target::preflight`] are recent enough for a change to depend on.
     pub fn knows_facts(&self) -> bool {
         match self {
             Target::Directory(_) => true,
@@ -120,7 +107,7 @@ impl Target {
         }
     }
 
-    /// Finds out anew what [`Target::preflight`] gives.
+    /// Collects the facts of [`Target::preflight`] again, past the cache.
     pub async fn preflight_again(&self, extras: Extras) -> Option<Arc<Facts>> {
         match self {
             Target::Directory(_) => None,
@@ -128,7 +115,8 @@ impl Target {
         }
     }
 
-    /// A number that changes with what [`Target::observe`] would find; none where that could change unseen.
+    /// A number that changes whenever the result of [`Target::observe`] would. None when a change could go
+    /// unnoticed.
     pub fn revision(&self) -> Option<u64> {
         match self {
             Target::Directory(_) => None,
@@ -136,7 +124,8 @@ impl Target {
         }
     }
 
-    /// A number that changes with what [`Target::see`] would see; none where that could change unseen.
+    /// A number that changes whenever the result of [`Target::see`] would. None when a change could go
+    /// unnoticed.
     pub fn health_revision(&self) -> Option<u64> {
         match self {
             Target::Directory(_) => None,
@@ -144,11 +133,11 @@ impl Target {
         }
     }
 
-    /// Looks at everything by which the fleet's clusters are judged; none where nothing runs. What
-    /// is wanted of them follows from what [`Target::observe`] found.
+    /// Reads everything that the health of the fleet's clusters is judged by. Returns none for a folder.
+    /// `wanted` follows from the result of [`Target::observe`].
     ///
     /// # Errors
-    /// When the target can't be read. What only may not be read is told in what is seen.
+    /// When the target can't be read. A missing permission alone is no error; the result says so.
     pub async fn see(
         &self,
         wanted: &BTreeMap<ResourceKey, Wanted>,
@@ -159,7 +148,8 @@ impl Target {
         }
     }
 
-    /// What a look at the target would look at, to be taken before it; none where a change could go unseen.
+    /// A footprint, to be taken before the observation that it represents. None when a change could go
+    /// unnoticed.
     fn footprint(&self, now: SystemTime) -> Option<Footprint> {
         match self {
             Target::Directory(directory) => directory.footprint(now).map(Footprint::Directory),
@@ -167,7 +157,8 @@ impl Target {
         }
     }
 
-    /// Whether the target is as it was when a footprint was taken. What is in a folder may be trusted to be.
+    /// Whether the target is unchanged since the footprint was taken. With `is_trusted`, a folder's files are
+    /// not checked.
     fn has(&self, footprint: &Footprint, is_trusted: bool) -> bool {
         match (self, footprint) {
             (Target::Directory(directory), Footprint::Directory(footprint)) => {
@@ -178,10 +169,10 @@ impl Target {
         }
     }
 
-    /// Writes down on the target what is about to happen, and what came of what was written down before.
+    /// Records the intent on the target, after settling what an earlier round left unfinished.
     ///
     /// # Errors
-    /// When the target can't be written or what it remembers is damaged. Nothing has happened then.
+    /// When the target can't be written or its inventory is damaged. Nothing was changed then.
     pub async fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
         match self {
             Target::Directory(directory) => {
@@ -192,7 +183,6 @@ impl Target {
         }
     }
 
-    /// What the target remembers of resources.
     async fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
         match self {
             Target::Directory(directory) => directory.marks(),
@@ -201,19 +191,17 @@ impl Target {
     }
 }
 
-/// One round of writing to a target. What is intended is written down when it begins.
 pub enum Session {
-    /// To a folder of files.
     Directory(Box<directory::Session>),
-    /// To a Kubernetes cluster.
     Kubernetes(Box<kubernetes::Session>),
 }
 
 impl Session {
-    /// Gets ready to apply these objects. What can't be applied says so when it is.
+    /// Writes these objects to disk ahead of their tasks. An object that can't be written fails only in its
+    /// own task.
     ///
     /// # Errors
-    /// When the target refuses altogether. Nothing has changed then.
+    /// When the target refuses everything. Nothing was changed then.
     pub async fn prepare<'k>(
         &mut self,
         keys: impl IntoIterator<Item = &'k ObjectKey>,
@@ -226,7 +214,7 @@ impl Session {
         }
     }
 
-    /// Whether another task can be begun: a cluster takes many at a time, a folder one after the other.
+    /// Whether another task can start: a Kubernetes cluster takes many at a time, a folder one.
     pub fn has_room(&self) -> bool {
         match self {
             Session::Directory(session) => session.has_room(),
@@ -234,7 +222,7 @@ impl Session {
         }
     }
 
-    /// Begins a task. Those that run at the same time must not depend on each other. [`Session::next`] goes on with it.
+    /// Starts a task, which [`Session::next`] drives. Concurrent tasks must not depend on each other.
     pub fn start(&mut self, number: usize, task: Task) {
         match self {
             Session::Directory(session) => session.start(number, task),
@@ -242,11 +230,11 @@ impl Session {
         }
     }
 
-    /// Waits for the next of the tasks that were begun, and gives its number and what came of it; none when there is no
-    /// other. [`Session::sync`] makes it last.
+    /// Waits for the next task to end, and returns its number and outcome. None when no task is running. Call
+    /// [`Session::sync`] to make the outcome durable.
     ///
-    /// An object that isn't the one that was planned for by then is left as it is, which is an error. So is one that the
-    /// target refuses to change. A deleted object is gone when this comes back; that it was gone before is no error.
+    /// An object other than the planned one is left alone and is an error, and so is a refused change.
+    /// Deletion waits until the object is gone; an object that was gone before is no error.
     pub async fn next(&mut self) -> Option<(usize, Taken)> {
         match self {
             Session::Directory(session) => {
@@ -257,10 +245,10 @@ impl Session {
         }
     }
 
-    /// Waits until everything that was applied lasts. Nothing may be recorded as done before.
+    /// Makes everything that was applied durable. Record nothing as done before this returns.
     ///
     /// # Errors
-    /// When it can't be made to. What was applied since the last time may be lost then.
+    /// When the disk refuses. What was applied since the last call may be lost then.
     pub async fn sync(&mut self) -> Result<(), TargetError> {
         match self {
             Session::Directory(session) => session.sync().await.map_err(|error| session.target().told(error)),
@@ -268,7 +256,6 @@ impl Session {
         }
     }
 
-    /// The objects that are known to be on the target.
     pub fn known(&self) -> BTreeSet<ObjectKey> {
         match self {
             Session::Directory(session) => session.known().cloned().collect(),
@@ -276,7 +263,6 @@ impl Session {
         }
     }
 
-    /// The resources that the target remembers as protected.
     pub fn protected(&self) -> BTreeSet<ResourceKey> {
         match self {
             Session::Directory(session) => session.protected(),
@@ -284,7 +270,7 @@ impl Session {
         }
     }
 
-    /// What the target itself can tell of an object of ours, for a record that was lost.
+    /// Rebuilds a lost record of an object of ours from what the target knows.
     ///
     /// # Errors
     /// When the object can't be read.
@@ -297,7 +283,7 @@ impl Session {
         }
     }
 
-    /// Writes down what came of the round. `mark` gives what is now recorded of a resource.
+    /// Records the outcome of the round. `mark` returns what is now recorded of a resource.
     ///
     /// # Errors
     /// When the target refuses. The next round settles what is left.
@@ -315,8 +301,8 @@ impl Session {
     }
 }
 
-/// The object as it is known: it may have been made in another version of its API. In the order of keys, the versions of an
-/// object stand next to each other.
+/// Finds the key under which an object is known. It may have been created in another version of its API; such
+/// keys sort next to each other.
 fn find<'o, T>(objects: &'o BTreeMap<ObjectKey, T>, key: &ObjectKey) -> Option<&'o ObjectKey> {
     if let Some((known, _)) = objects.get_key_value(key) {
         return Some(known);
@@ -329,27 +315,22 @@ fn find<'o, T>(objects: &'o BTreeMap<ObjectKey, T>, key: &ObjectKey) -> Option<&
     versions.find(|known| known.group() == key.group())
 }
 
-/// Where a fleet's manifests go.
 pub enum Place {
     /// A folder, `<output>/<organization>/<fleet>/<path>`, with the `path` of the fleet's spec.
     Folder(Option<String>),
-    /// A Kubernetes cluster.
     Kubernetes(Cluster),
 }
 
-/// The targets of an installation, by fleet.
 #[derive(Default)]
 pub struct Targets {
     targets: BTreeMap<FleetKey, Target>,
 }
 
 impl Targets {
-    /// These targets.
     pub fn new(targets: BTreeMap<FleetKey, Target>) -> Self {
         Self { targets }
     }
 
-    /// The targets of fleets, each at its place.
     pub fn for_fleets(
         output_dir: &Utf8Path,
         installation: Uuid,
@@ -367,13 +348,12 @@ impl Targets {
         Self::new(fleets.into_iter().map(|(fleet, place)| (fleet.clone(), target(fleet, place))).collect())
     }
 
-    /// A fleet's target.
     pub fn get(&self, fleet: &FleetKey) -> Option<&Target> {
         self.targets.get(fleet)
     }
 
-    /// Looks at all targets. What is desired says where something foreign could be in the way, and what is recorded
-    /// spares reading what is as it was applied.
+    /// Observes all targets, one after the other. `desired` says where foreign objects could be in the way.
+    /// `recorded` spares reading objects that are still as they were applied.
     pub async fn observe(&self, recorded: &Recorded, desired: &Desired) -> Observed {
         let mut observed = Observed::default();
         let nothing = RecordedFleet::default();
@@ -385,12 +365,10 @@ impl Targets {
         observed
     }
 
-    /// The fleets that have a target.
     pub fn fleets(&self) -> impl Iterator<Item = &FleetKey> {
         self.targets.keys()
     }
 
-    /// What the targets of some fleets remember of resources.
     pub async fn marks(&self, chosen: impl Fn(&FleetKey) -> bool) -> Marks {
         let chosen = self.targets.iter().filter(|(fleet, _)| chosen(fleet));
         let read = chosen.map(|(fleet, target)| async move { (fleet, target.marks().await) });
@@ -405,11 +383,10 @@ impl Targets {
     }
 }
 
-/// What targets remember of resources.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// By resource.
     pub remembered: BTreeMap<ResourceKey, ResourceMark>,
-    /// The fleets whose targets could not be read, with why. What they remember is unknown, and not nothing.
+    /// The fleets whose targets couldn't be read, with the reason. Their marks are unknown, which is not the
+    /// same as none.
     pub unread: BTreeMap<FleetKey, TargetError>,
 }

@@ -1,4 +1,4 @@
-//! What changes in a folder when a file of ours does, so that the next look can be spared.
+//! File metadata of a fleet's folder, compared to skip an observation when nothing changed.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,18 +10,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{DirectoryTarget, files, inventory};
 
-/// How long a file must have been left alone for a later change to give it another time: the coarsest clock of common file
-/// systems counts two seconds.
+/// How old a file's last change must be for the next change to get another timestamp. The coarsest clock of
+/// common file systems has a resolution of two seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What a look at a folder looks at, as the file system tells it without opening a file.
 pub(in crate::target) struct Footprint {
     target: DirectoryTarget,
     stamps: BTreeMap<Utf8PathBuf, Stamp>,
 }
 
-/// Device, number and mode; of a file also its size in bytes and when it and its place last changed, in seconds and
-/// nanoseconds. A program can set the first of these times, but not the second.
+/// Device, inode and mode; for a file also its size in bytes and its mtime and ctime. A program can set the
+/// mtime, but not the ctime.
 #[derive(PartialEq, Eq)]
 struct Stamp {
     place: (u64, u64, u32),
@@ -36,7 +35,7 @@ impl Stamp {
         let content = (data.size(), (data.mtime(), data.mtime_nsec()), (data.ctime(), data.ctime_nsec()));
         Self {
             place: (data.dev(), data.ino(), data.mode()),
-            // Other files come and go in our folders.
+            // A folder's times also change with files that aren't ours.
             content: (!data.is_dir()).then_some(content),
         }
     }
@@ -54,7 +53,8 @@ impl Stamp {
 }
 
 impl DirectoryTarget {
-    /// The footprint of a look that begins afterwards; none where something of ours is not there or was changed only now.
+    /// The footprint for an observation that begins afterwards. None when a file of ours is missing or has
+    /// just changed.
     pub(in crate::target) fn footprint(&self, now: SystemTime) -> Option<Footprint> {
         let mut stamps = BTreeMap::new();
         let mut add = |path: &Utf8Path| -> Option<()> {
@@ -68,7 +68,7 @@ impl DirectoryTarget {
             }
             Some(())
         };
-        // Before it is read, so that a later one is seen to be another.
+        // Before the inventory is read, so that a later version of it is noticed.
         add(&self.folder().join(inventory::FILE))?;
         let inventory = self.load().ok()?;
         inventory.paths().try_for_each(|path| add(&self.folder().join(path)))?;
@@ -77,12 +77,10 @@ impl DirectoryTarget {
 }
 
 impl Footprint {
-    /// Whether it is one of this target.
     pub(in crate::target) fn is_of(&self, target: &DirectoryTarget) -> bool {
         self.target == *target
     }
 
-    /// Whether a look would look at the same files.
     pub(in crate::target) fn holds(&self) -> bool {
         self.stamps.iter().all(|(path, was)| stamp(path).as_ref() == Some(was))
     }

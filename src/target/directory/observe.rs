@@ -1,5 +1,3 @@
-//! What is in the folder: ours, changed, gone, or somebody else's.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
@@ -14,7 +12,8 @@ use crate::render::Objects;
 use crate::target::TargetError;
 
 impl DirectoryTarget {
-    /// Looks at the folder. What can't be read makes the whole fleet unreachable, since it is not the same as nothing.
+    /// Observes the folder. Any read error makes the whole fleet unreachable, because unread is not the same
+    /// as empty.
     pub(in crate::target) fn observe(
         &self,
         recorded: &RecordedFleet,
@@ -33,7 +32,6 @@ impl DirectoryTarget {
         })
     }
 
-    /// What the folder remembers of resources.
     pub(in crate::target) fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
         self.load().map(|inventory| inventory.resources.all()).map_err(|error| self.told(error))
     }
@@ -84,7 +82,6 @@ impl DirectoryTarget {
         Ok(fleet)
     }
 
-    /// A file that is known to be ours, as it is now.
     fn ours(
         &self,
         key: &ObjectKey,
@@ -97,7 +94,7 @@ impl DirectoryTarget {
             Found::NotAFile => return Some(obstacle(&file.path)),
             Found::File { digest, bytes } => (digest, bytes),
         };
-        // The `path` of the fleet's spec may have changed: then the file's content is right and its place isn't.
+        // After the `path` of the fleet's spec changed, a file can have the right content in the wrong place.
         let in_place = layout::file(&self.path, key).is_ok_and(|path| path == file.path);
         let same = digest == file.content;
         let applied = known.manifest.clone().filter(|_| same);
@@ -113,14 +110,13 @@ impl DirectoryTarget {
         })
     }
 
-    /// What stands where an object's file should be and isn't known to be that.
     fn foreign(
         &self,
         inventory: &Inventory,
         key: &ObjectKey,
         passed: &mut Folders,
     ) -> Result<Option<ObservedObject>, TargetError> {
-        // An object that moved to another version of its API is in the file that it was in.
+        // An object that moved to another version of its API keeps its file.
         if inventory.find(key).is_some_and(|known| known != key) {
             return Ok(None);
         }
@@ -133,7 +129,8 @@ impl DirectoryTarget {
     }
 }
 
-/// An object that is only intended: it may have to be forgotten, and nothing is there to delete.
+/// The inventory entry of an object that is only intended: there is nothing to delete, but the entry may have
+/// to go.
 fn intended(entry: &Entry) -> Option<RecordedObject> {
     let file = entry.intended.as_ref()?;
     Some(RecordedObject {
@@ -144,7 +141,6 @@ fn intended(entry: &Entry) -> Option<RecordedObject> {
     })
 }
 
-/// Something that is no file, where one should be.
 fn obstacle(path: &Utf8Path) -> ObservedObject {
     ObservedObject { obstacle: Some(path.to_string()), ..not_ours("not-a-file".to_owned()) }
 }

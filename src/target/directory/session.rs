@@ -1,4 +1,4 @@
-//! One round of writing: what is intended is written down, then done, then settled.
+//! One round of writing to a folder: the intent is recorded, carried out and settled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,25 +13,22 @@ use crate::catalog::RecordedObject;
 use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::target::{Intent, ResourceMark, Taken, TargetError, Task, Write};
 
-/// A round of writing to one fleet's folder.
 pub struct Session {
     target: DirectoryTarget,
-    /// The inventory as the disk has it.
+    /// The inventory as it is on disk.
     saved: Inventory,
-    /// The inventory as it will be.
     inventory: Inventory,
-    /// What is written down as intended, or why it could not be.
+    /// The file contents of intended objects, or why an intent couldn't be recorded.
     ready: BTreeMap<ObjectKey, Result<Zeroizing<String>, TargetError>>,
-    /// What lies beside its place and is on disk, or why it could not be written.
+    /// The files written under temporary names and synced, or why that failed.
     prepared: BTreeMap<ObjectKey, Result<Prepared, TargetError>>,
-    /// The one task that is begun, with its number.
     begun: Option<(usize, Task)>,
-    /// Whether something was put in its place that may not outlast a power cut yet.
+    /// Whether a file was renamed to its path since the last sync.
     unsettled: bool,
 }
 
 impl DirectoryTarget {
-    /// Writes down what is about to happen, after finding out what came of what was written down before.
+    /// Settles what an earlier round left unfinished, then records the intent.
     pub(in crate::target) fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
         let saved = self.load()?;
         let mut session = Session {
@@ -64,22 +61,21 @@ impl DirectoryTarget {
 }
 
 impl Session {
-    /// The folder that it writes to.
     pub fn target(&self) -> &DirectoryTarget {
         &self.target
     }
 
-    /// Brings what will be applied to the disk, beside its place, and waits for the disk once. What can't be written says
-    /// so when it is applied.
+    /// Writes files under temporary names and syncs the disk once. An object that can't be written fails when
+    /// it is applied.
     ///
     /// # Errors
-    /// When the disk can't be waited for. Nothing has changed then.
+    /// When the disk can't be synced. Nothing was changed then.
     pub async fn prepare<'k>(
         &mut self,
         keys: impl IntoIterator<Item = &'k ObjectKey>,
     ) -> Result<(), TargetError> {
         for key in keys {
-            // Of what was not intended, applying it says so.
+            // An object that was not intended fails when it is applied.
             if let Some(text) = self.ready.remove(key) {
                 let prepared = text.and_then(|text| self.prepare_one(key, &text));
                 self.prepared.insert(key.clone(), prepared);
@@ -101,10 +97,10 @@ impl Session {
         files::prepare(&self.target.full(path), text, mode)
     }
 
-    /// Waits until everything that was applied outlasts a power cut. Nothing may be recorded as done before.
+    /// Makes everything that was applied durable. Record nothing as done before this returns.
     ///
     /// # Errors
-    /// When the disk refuses. What was applied since the last time may be lost then.
+    /// When the disk refuses. What was applied since the last call may be lost then.
     pub async fn sync(&mut self) -> Result<(), TargetError> {
         if std::mem::take(&mut self.unsettled) { self.wait_for_disk() } else { Ok(()) }
     }
@@ -113,17 +109,14 @@ impl Session {
         files::sync_file_system(&self.target.full(Utf8Path::new("")))
     }
 
-    /// Whether another task can be begun.
     pub fn has_room(&self) -> bool {
         self.begun.is_none()
     }
 
-    /// Begins a task. One that was begun before and not gone on with is forgotten.
     pub fn start(&mut self, number: usize, task: Task) {
         self.begun = Some((number, task));
     }
 
-    /// Takes the task that was begun.
     pub async fn next(&mut self) -> Option<(usize, Taken)> {
         let (number, Task { object, uid, deletes }) = self.begun.take()?;
         let taken = match deletes {
@@ -133,11 +126,11 @@ impl Session {
         Some((number, taken))
     }
 
-    /// Makes or changes an object, and gives the target's name for it as it is now. `uid` is the name of the one that was
-    /// planned for; none where nothing was there. [`Session::sync`] makes it last.
+    /// Creates or changes an object and returns its new UID. `uid` is the one that the plan was made for,
+    /// none when there was no object. Call [`Self::sync`] to make it durable.
     ///
     /// # Errors
-    /// When something else is there by now, or the disk refuses. The object is as it was then.
+    /// When another file is there now, or the disk refuses. The object is unchanged then.
     pub async fn apply(&mut self, key: &ObjectKey, uid: Option<&str>) -> Result<String, TargetError> {
         if !self.prepared.contains_key(key) {
             self.prepare([key]).await?;
@@ -179,10 +172,10 @@ impl Session {
         Ok(uid)
     }
 
-    /// Deletes an object. One that is gone, or was never ours, is no error: there is nothing to delete then.
+    /// Deletes an object. It is no error when the object is gone or was never ours.
     ///
     /// # Errors
-    /// When it isn't the one that was planned for any more, or the disk refuses.
+    /// When it is not the object that the plan was made for, or the disk refuses.
     pub async fn delete(&mut self, key: &ObjectKey, uid: Option<&str>) -> Result<(), TargetError> {
         let Some(known) = self.inventory.find(key).cloned() else { return Ok(()) };
         let written = self.inventory.objects.get(&known).and_then(|entry| entry.written.clone());
@@ -198,19 +191,17 @@ impl Session {
         Ok(())
     }
 
-    /// The objects that are known to be on the target.
     pub fn known(&self) -> impl Iterator<Item = &ObjectKey> {
         let written = self.inventory.objects.iter().filter(|(_, entry)| entry.written.is_some());
         written.map(|(key, _)| key)
     }
 
-    /// The resources that the target remembers as protected.
     pub fn protected(&self) -> BTreeSet<ResourceKey> {
         self.inventory.resources.protected()
     }
 
-    /// What the target itself can tell of an object of ours, for a record that was lost. The manifest is there when the file
-    /// still says exactly what was applied, which a Secret's never does.
+    /// Rebuilds a lost record of an object of ours. It includes the manifest only if the file still has
+    /// exactly what was applied, which a Secret's file never has.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -232,7 +223,7 @@ impl Session {
         }))
     }
 
-    /// Writes down what came of the round, and removes our folders that are empty now. `mark` gives what is now recorded of
+    /// Records the outcome of the round and removes our empty folders. `mark` returns what is now recorded of
     /// a resource.
     ///
     /// # Errors
@@ -254,7 +245,7 @@ impl Session {
         if !matches!(self.target.look(Utf8Path::new(inventory::FILE))?, Found::Absent) {
             files::remove(&path)?;
         }
-        // Folders named after the fleet and its organization are ours unless something else is in them.
+        // The folders of the fleet and its organization are ours unless they have other content.
         for folder in [self.target.folder(), self.target.fleet.organization.as_str().into()] {
             if !files::remove_folder(&self.target.output.join(folder))? {
                 break;
@@ -263,7 +254,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes down that an object is about to be written, and gives the text.
+    /// Adds the intent of writing an object to the inventory, and returns the file's text.
     fn intend(&mut self, write: Write, index: &mut Index) -> Result<Zeroizing<String>, TargetError> {
         let path = layout::file(&self.target.path, &write.key)?;
         let text = yaml::text(&write)?;
@@ -295,7 +286,6 @@ impl Session {
         Ok(text)
     }
 
-    /// Finds out what came of everything that was intended.
     fn settle(&mut self) -> Result<(), TargetError> {
         let mut settled = BTreeMap::new();
         for (key, entry) in &self.inventory.objects {
@@ -316,7 +306,7 @@ impl Session {
         Ok(())
     }
 
-    /// Removes the file that an object was in before it moved, where a crash came between.
+    /// Removes an object's old file when a crash interrupted its move.
     fn remove_moved(&self, entry: &Entry, now: &File) -> Result<(), TargetError> {
         let Some(old) = entry.written.as_ref().filter(|old| old.path != now.path) else { return Ok(()) };
         if self.target.look(&old.path)?.has(&old.content) {
@@ -325,7 +315,6 @@ impl Session {
         Ok(())
     }
 
-    /// Removes what a crash left of files that were being written.
     fn remove_temporary(&self) -> Result<(), TargetError> {
         let files =
             self.inventory.objects.values().flat_map(|entry| entry.written.iter().chain(&entry.intended));
@@ -334,7 +323,8 @@ impl Session {
         folders.into_iter().try_for_each(|folder| files::remove_temporary(&self.target.full(folder)))
     }
 
-    /// Forgets the files that are gone and whose resources are too: what was kept of a deleted cluster and removed by hand.
+    /// Forgets missing files whose resource is also gone, such as leftovers of a deleted cluster that were
+    /// removed by hand.
     fn forget_orphans(
         &mut self,
         mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
@@ -350,7 +340,6 @@ impl Session {
         Ok(())
     }
 
-    /// Removes the folders that we made and that nothing is in any more, the innermost first.
     fn remove_folders(&mut self) -> Result<(), TargetError> {
         let files = self.inventory.objects.values().filter_map(|entry| entry.written.as_ref());
         let used: BTreeSet<&Utf8Path> = files.flat_map(|file| files::folders(&file.path)).collect();
@@ -364,7 +353,6 @@ impl Session {
         Ok(())
     }
 
-    /// Puts the inventory on disk, where it differs.
     fn save(&mut self) -> Result<(), TargetError> {
         if self.inventory == self.saved {
             return Ok(());

@@ -1,4 +1,4 @@
-//! One try of a call, and what came of it.
+//! One try of a call, and its outcome.
 
 use std::error::Error;
 use std::io;
@@ -23,57 +23,45 @@ use super::items::{Broken, Items};
 use super::untrusted::{self, MAX_OBJECT, Unreadable};
 use crate::names::one_line;
 
-/// Why a call came to nothing.
+/// Why a call failed. All texts are ends of sentences.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// No connection came about, so that nothing was sent. Why, as the end of a sentence.
+    /// No connection came about, so nothing was sent.
     Unreached(String),
-    /// The server was away a moment ago, so that it wasn't asked. Why, as the end of a sentence.
+    /// The server was silent a moment ago, so nothing was sent.
     Resting(String),
-    /// There may be no connection.
     Barred(Barred),
-    /// It was sent, and no whole answer came. Why, as the end of a sentence.
+    /// The request was sent, and no whole response came.
     Lost(String),
-    /// The answer is longer than any that is read, in bytes.
+    /// The response is longer than this limit, in bytes.
     TooLong(usize),
-    /// It is more than may be taken in of a fleet.
     OverBudget(OverBudget),
-    /// An object has a name that no API server gives.
+    /// An object has a name that no API server would accept.
     Misnamed,
-    /// All the time that the call may take is over.
     Overdue(Duration),
-    /// An answer that isn't an API server's own.
+    /// The response didn't come from an API server.
     Stray {
-        /// The HTTP status.
         code: u16,
-        /// The kind of its content.
         kind: Option<String>,
-        /// How long it asks to wait.
+        /// The `Retry-After` header.
         retry_after: Option<Duration>,
     },
-    /// The API server refused it.
     Refused {
-        /// Its words, with the HTTP status.
         status: Box<Status>,
-        /// How long it asks to wait.
+        /// The `Retry-After` header.
         retry_after: Option<Duration>,
     },
 }
 
-/// Why there may be no connection.
 #[derive(Debug)]
 pub(super) enum Barred {
-    /// The address isn't allowed.
     Address(Denied),
-    /// Who answers isn't who the kubeconfig trusts. Why, as the end of a sentence.
+    /// The kubeconfig doesn't trust the server's certificate.
     Stranger(String),
 }
 
-/// An answer that is an API server's own and no refusal.
 pub(super) struct Answer {
-    /// Whether something was made that wasn't there.
     pub(super) made: bool,
-    /// What was answered.
     pub(super) value: Value,
 }
 
@@ -92,21 +80,17 @@ impl From<Broken> for Failed {
     }
 }
 
-/// A part of a list.
 pub(super) struct Page<T> {
-    /// What is kept of its objects.
+    /// The caller's selection from the objects.
     pub(super) kept: Vec<T>,
-    /// What it is beside its objects.
+    /// The list without its objects.
     pub(super) envelope: Value,
-    /// How many objects it has.
     pub(super) objects: usize,
-    /// How long it is.
     pub(super) bytes: usize,
-    /// What is kept of it, as it counts.
+    /// The budget that `kept` takes.
     pub(super) charge: Charge,
 }
 
-/// Makes a call once.
 pub(super) async fn attempt(
     client: &Client,
     budget: &Arc<Budget>,
@@ -117,7 +101,8 @@ pub(super) async fn attempt(
     whole(&head, body, budget).await
 }
 
-/// Asks for a part of a list once. Of each object as it comes, `keep` gives what is kept, with how much that is.
+/// Reads a page of a list once. `keep` is called with each object as it arrives, and returns what to keep and
+/// its size in bytes.
 pub(super) async fn page<T>(
     client: &Client,
     budget: &Arc<Budget>,
@@ -154,7 +139,7 @@ pub(super) async fn page<T>(
     Ok(Page { kept, envelope, objects, bytes, charge })
 }
 
-/// A part of an answer that says that it is JSON.
+/// Parses a part of a response that claims to be JSON.
 fn parsed(head: &Parts, bytes: &[u8]) -> Result<Value, Failed> {
     let says_json =
         || header(&head.headers, CONTENT_TYPE).is_some_and(|it| it.starts_with("application/json"));
@@ -169,7 +154,7 @@ fn not_whole(head: &Parts) -> Failed {
     Failed::Lost(format!("the answer is not whole JSON ({})", head.status))
 }
 
-/// Makes a call whose answer has no end, and gives that as it comes.
+/// Starts a call whose response has no end, and returns the response as a stream.
 pub(super) async fn stream(
     client: &Client,
     budget: &Arc<Budget>,
@@ -186,7 +171,6 @@ pub(super) async fn stream(
     })
 }
 
-/// Reads an answer that is no list.
 async fn whole(head: &Parts, mut body: Body, budget: &Arc<Budget>) -> Result<Answer, Failed> {
     let (mut bytes, mut held) = (Vec::new(), Charge::new(budget));
     while let Some(frame) = body.frame().await {
@@ -220,7 +204,7 @@ fn stray(status: StatusCode, headers: &HeaderMap) -> Failed {
     Failed::Stray { code: status.as_u16(), kind, retry_after: retry_after(headers) }
 }
 
-/// How long an answer asks to wait. The form with a date is nobody's who stands before an API server.
+/// The `Retry-After` header in seconds. No proxy in front of API servers uses its date form.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(header(headers, RETRY_AFTER)?.trim().parse().ok()?))
 }
@@ -229,7 +213,6 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Why no answer began.
 fn unanswered(error: &(dyn Error + 'static)) -> Failed {
     if let Some(denied) = causes(error).find_map(|cause| cause.downcast_ref::<Denied>()) {
         return Failed::Barred(Barred::Address(denied.clone()));
@@ -253,7 +236,6 @@ fn ended(error: &(dyn Error + 'static)) -> String {
     format!("the connection ended before the answer did: {}", deepest(error))
 }
 
-/// Why an answer that began didn't end.
 fn cut(error: &(dyn Error + 'static)) -> Failed {
     match causes(error).any(|cause| cause.is::<LengthLimitError>()) {
         true => Failed::TooLong(MAX_ANSWER),
@@ -265,17 +247,16 @@ fn deepest(error: &(dyn Error + 'static)) -> String {
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// An error and what brought it about, the deepest cause last.
+/// An error and its causes, the deepest last.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<io::Error>() {
-        // What is wrapped in one isn't its source.
+        // An `io::Error` doesn't return the error that it wraps as its source.
         Some(wrapper) => wrapper.get_ref().map(|inner| inner as &(dyn Error + 'static)),
         None => error.source(),
     })
 }
 
 impl Failed {
-    /// How long the server asks to wait.
     pub(super) fn asks_to_wait(&self) -> Option<Duration> {
         match self {
             Failed::Refused { retry_after, .. } | Failed::Stray { retry_after, .. } => *retry_after,
@@ -283,22 +264,20 @@ impl Failed {
         }
     }
 
-    /// Whether nothing was heard of the server.
     pub(super) fn is_silence(&self) -> bool {
         matches!(self, Failed::Unreached(_) | Failed::Overdue(_))
     }
 
-    /// Whether the API server refused with this HTTP status.
     pub(super) fn is_refusal(&self, code: u16) -> bool {
         matches!(self, Failed::Refused { status, .. } if status.code == code)
     }
 
-    /// Whether it was said, by whoever answered, that nothing is there.
+    /// Whether the response was a 404, from the API server or from a proxy.
     pub(super) fn is_not_found(&self) -> bool {
         self.is_refusal(404) || matches!(self, Failed::Stray { code: 404, .. })
     }
 
-    /// Whether the call may have been done all the same.
+    /// Whether the call may have taken effect nevertheless.
     pub(super) fn may_be_done(&self) -> bool {
         match self {
             Failed::Lost(_)
@@ -312,7 +291,6 @@ impl Failed {
         }
     }
 
-    /// Why, as the end of a sentence.
     pub(super) fn reason(&self) -> String {
         match self {
             Failed::Unreached(reason) => format!("no connection came about: {reason}"),
@@ -331,13 +309,13 @@ impl Failed {
         }
     }
 
-    /// What a person is told, who is told what was attempted and how often.
+    /// The error for a person, with what was attempted and how often.
     pub(super) fn told(self, attempted: &str, tries: u32) -> KubeError {
         let times = if tries > 1 { format!(" (tried {tries} times)") } else { String::new() };
         match self {
             Failed::Barred(Barred::Address(denied)) => KubeError::Denied(denied),
             Failed::Barred(Barred::Stranger(reason)) => {
-                // It may quote what stands in the certificate.
+                // The text may quote the certificate.
                 KubeError::Untrusted { attempted: attempted.to_owned(), reason: KubeError::line(&reason) }
             }
             Failed::Refused { mut status, .. } => {

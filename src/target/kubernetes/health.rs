@@ -1,6 +1,7 @@
-//! Looks at everything by which clusters are judged: all objects of a few kinds, each kind with one call for the whole fleet.
+//! Collects what the health of clusters is judged by: all objects of a few kinds, with one call per kind for
+//! the whole fleet.
 //!
-//! Where the objects come from is the caller's affair: calls to the server, or, in a process that runs on, what a watch tells.
+//! The caller decides where the objects come from: calls to the server, or the watches of the daemon.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,16 +18,13 @@ use crate::health::{FleetSeen, Seen, Wanted};
 use crate::names::{Json, ResourceKey};
 use crate::plan::UNREACHED;
 
-/// A kind of which all objects are asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kind {
-    /// Its group and version.
     pub api_version: &'static str,
-    /// Its name.
     pub kind: &'static str,
-    /// Its name in roles.
+    /// The plural name with the group, as in roles.
     pub resource: &'static str,
-    /// Which of them, as a query; empty for all.
+    /// The selector, as a part of the URL's query. Empty for all objects.
     pub selector: &'static str,
 }
 
@@ -39,34 +37,32 @@ const fn kind(
     Kind { api_version, kind, resource, selector }
 }
 
-/// Strimzi's label on everything that is of one of its clusters.
+/// Strimzi's label on everything that belongs to one of its clusters.
 const OF_A_CLUSTER: &str = "labelSelector=strimzi.io%2Fcluster";
 
 const STRIMZI: &str = "kafka.strimzi.io/v1";
 
-/// Without these two nothing can be judged.
+/// Without these two, no health can be judged.
 const KAFKA: Kind = kind(STRIMZI, "Kafka", "kafkas.kafka.strimzi.io", "");
 const NODE_POOL: Kind = kind(STRIMZI, "KafkaNodePool", "kafkanodepools.kafka.strimzi.io", OF_A_CLUSTER);
-/// Of these two, one is enough.
+/// One of these two is enough.
 pub(super) const POD: Kind = kind("v1", "Pod", "pods", OF_A_CLUSTER);
 const POD_SET: Kind =
     kind("core.strimzi.io/v1", "StrimziPodSet", "strimzipodsets.core.strimzi.io", OF_A_CLUSTER);
 const USER: Kind = kind(STRIMZI, "KafkaUser", "kafkausers.kafka.strimzi.io", OF_A_CLUSTER);
 const CLAIM: Kind = kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", OF_A_CLUSTER);
-/// The operator as Strimzi's own files and chart label it, and, where there is none, as anybody may have installed it.
+/// The operator with the label of Strimzi's own manifests and chart. If there is none, any Deployment may be
+/// the operator.
 const OPERATOR: Kind = kind("apps/v1", "Deployment", "deployments.apps", "labelSelector=app%3Dstrimzi");
 const ANY_OPERATOR: Kind = kind("apps/v1", "Deployment", "deployments.apps", "");
-/// What tells why something isn't well.
 const EVENT: Kind = kind("v1", "Event", "events", "fieldSelector=type%3DWarning");
 const CLASS: Kind = kind("storage.k8s.io/v1", "StorageClass", "storageclasses.storage.k8s.io", "");
-/// How clients come in.
 const GATEWAY: Kind =
     kind("gateway.networking.k8s.io/v1", "Gateway", "gateways.gateway.networking.k8s.io", "");
 
-/// What is always looked at.
 const ALWAYS: [&Kind; 6] = [&KAFKA, &NODE_POOL, &POD_SET, &POD, &CLAIM, &USER];
 
-/// What else may be left of a cluster that is being deleted.
+/// Further kinds that may remain of a cluster that is being deleted.
 const LEFT: [Kind; 4] = [
     kind("v1", "Service", "services", OF_A_CLUSTER),
     kind("apps/v1", "Deployment", "deployments.apps", OF_A_CLUSTER),
@@ -74,14 +70,14 @@ const LEFT: [Kind; 4] = [
     kind(STRIMZI, "KafkaTopic", "kafkatopics.kafka.strimzi.io", OF_A_CLUSTER),
 ];
 
-/// Whether objects of ours are of a kind by which clusters are judged.
+/// Whether this is a kind of our objects by which health is judged.
 pub(super) fn is_of_ours(api_version: &str, kind: &str) -> bool {
     [&KAFKA, &NODE_POOL, &USER].iter().any(|known| (known.api_version, known.kind) == (api_version, kind))
 }
 
 impl KubernetesTarget {
-    /// Looks at everything by which the fleet's clusters are judged. A process that runs on is told of it; only what is left
-    /// while something is being deleted is asked for.
+    /// Collects everything that the health of the fleet's clusters is judged by. The daemon has it from its
+    /// watches, except for the remains of clusters that are being deleted.
     pub(in crate::target) async fn see(
         &self,
         wanted: &BTreeMap<ResourceKey, Wanted>,
@@ -101,19 +97,17 @@ impl KubernetesTarget {
     }
 }
 
-/// What all objects of a kind say of how clusters are.
 type Listed = Result<Vec<Json>, KubeError>;
 
-/// What an object of a kind says of that.
 fn kept(kind: &Kind, object: &Value) -> Option<Json> {
     let read = if LEFT.contains(kind) { signs::of_any } else { signs::of };
     read(kind.kind, object).map(Json::from)
 }
 
-/// How many operators of one Kubernetes cluster are looked at: one for each namespace of the largest fleet.
+/// How many operators of one Kubernetes cluster are read: one for each namespace of the largest fleet.
 const MAX_OPERATORS: usize = 1_000;
 
-/// Where an object is, without what else it says.
+/// An object's namespace, parsed without the rest of the object.
 fn namespace(object: &Json) -> String {
     #[derive(Deserialize)]
     struct Placed {
@@ -126,7 +120,6 @@ fn namespace(object: &Json) -> String {
     object.read::<Placed>().ok().and_then(|it| it.metadata.namespace).unwrap_or_default()
 }
 
-/// Looks at a fleet. `list` gives all objects of a kind.
 pub(super) async fn see<R>(
     list: impl Fn(&'static Kind) -> R,
     wanted: &BTreeMap<ResourceKey, Wanted>,
@@ -155,12 +148,10 @@ where
     Ok(look.seen())
 }
 
-/// A look at a fleet, as far as it has come.
 struct Look<'a, F> {
     list: F,
     wanted: &'a BTreeMap<ResourceKey, Wanted>,
     namespaces: BTreeSet<&'a str>,
-    /// What was found of each kind, or why nothing can be told of it.
     found: Vec<(&'static Kind, Listed)>,
 }
 
@@ -174,8 +165,8 @@ where
         Self { list, wanted, namespaces, found: Vec::new() }
     }
 
-    /// Looks at some kinds at once. What the server refuses to show is unknown, and nothing more; but who isn't known there any
-    /// more sees nothing at all.
+    /// Reads some kinds concurrently. A kind that the server refuses to list is only unknown; an
+    /// authentication failure (401) fails the whole collection.
     async fn at(&mut self, kinds: impl IntoIterator<Item = &'static Kind>) -> Result<(), KubeError> {
         let looks = kinds.into_iter().map(|kind| {
             let objects = (self.list)(kind);
@@ -195,26 +186,25 @@ where
         Ok(())
     }
 
-    /// What may matter here.
+    /// Drops the objects of other namespaces, except for kinds that matter anywhere.
     fn ours(&self, kind: &Kind, mut objects: Vec<Json>) -> Vec<Json> {
         let anywhere = [&OPERATOR, &ANY_OPERATOR, &CLASS, &GATEWAY].contains(&kind);
         objects.retain(|object| anywhere || self.namespaces.contains(namespace(object).as_str()));
         objects
     }
 
-    /// The objects of a kind; none where it was not, or may not be, looked at.
     fn objects(&self, kind: &Kind) -> Option<&[Json]> {
         self.found.iter().find(|(found, _)| *found == kind)?.1.as_deref().ok()
     }
 
-    /// Whether a cluster is being deleted, by us or by somebody else.
     fn is_leaving(&self) -> bool {
         let kafkas = self.objects(&KAFKA).unwrap_or_default();
         self.wanted.values().any(|wanted| wanted.deleting)
             || kafkas.iter().any(|kafka| kafka.value().pointer("/metadata/deletionTimestamp").is_some())
     }
 
-    /// Whether anything is such that its cause has to be looked for: a pod that isn't ready, a disk that isn't there.
+    /// Whether events and storage classes are needed to explain a problem: a pod that isn't ready, a claim
+    /// that isn't bound.
     fn is_amiss(&self) -> bool {
         let pods = self.objects(&POD).unwrap_or_default();
         let claims = self.objects(&CLAIM).unwrap_or_default();
@@ -246,7 +236,6 @@ where
         failed.map(|(kind, error)| hidden(kind, error)).collect()
     }
 
-    /// Whether enough may be looked at to judge clusters by it.
     fn is_enough(&self) -> bool {
         let known = |kind| self.objects(kind).is_some();
         known(&KAFKA) && known(&NODE_POOL) && (known(&POD) || known(&POD_SET))
@@ -259,7 +248,7 @@ where
         }
         let cluster = |(key, wanted): (&ResourceKey, &Wanted)| {
             let Wanted { namespace, cluster, .. } = wanted;
-            // One at a time: as trees they take ten times as much.
+            // Parsed one at a time: parsed objects take ten times as much memory.
             let objects = places.get(namespace).into_iter().flatten().map(|object| object.value());
             let seen = Seen::of(namespace, cluster, operator(namespace), objects);
             let seen = if self.objects(&POD).is_some() { seen.watching_pods() } else { seen };
@@ -274,7 +263,6 @@ where
         self.wanted.iter().map(cluster).collect()
     }
 
-    /// The Gateway that clusters are reached through, where it is there.
     fn gateway(&self) -> Option<Value> {
         let (namespace, name) = self.wanted.values().find_map(|wanted| wanted.gateway.as_ref())?;
         let is_it = |object: &Value| {
@@ -284,15 +272,14 @@ where
     }
 }
 
-/// The first address of a Gateway.
 fn address(gateway: &Value) -> Option<String> {
     Some(text(gateway, "/status/addresses/0/value").to_owned()).filter(|address| !address.is_empty())
 }
 
-/// A Gateway without an address, and what its controller complains of.
+/// A Gateway without an address, with its controller's complaint.
 fn unserved(gateway: &Value) -> Option<Unserved> {
     let conditions = gateway.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    // Nobody has written them yet where they are unknown.
+    // Conditions that are still `Unknown` are no complaint.
     let complains = |it: &&Value| {
         ["Accepted", "Programmed"].contains(&text(it, "/type")) && text(it, "/status") == "False"
     };
@@ -320,7 +307,7 @@ fn is_ready(pod: &Value) -> bool {
         .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-/// That a kind can't be looked at, and what to do about it.
+/// The condition for a kind that can't be read, with a hint.
 fn hidden(kind: &Kind, error: &KubeError) -> Condition {
     let Kind { kind, resource, .. } = kind;
     let partly = "how clusters are can't be told in full";

@@ -1,40 +1,35 @@
-//! A list as it comes: taken apart into its objects, so that no more than one of them is held as text.
+//! A streaming splitter of lists into objects, so that only one object is in memory as text.
 
 use super::untrusted::MAX_OBJECT;
 
-/// The longest that a list may be without its objects. It is its kind, its version and where it goes on, of which the last is
-/// made of the name of an object.
+/// The longest that a list may be without its objects, in bytes. That is its kind, its version and the
+/// `continue` token, which contains the name of an object.
 const MAX_ENVELOPE: usize = 64 * 1024;
 
-/// Takes a list apart.
 #[derive(Default)]
 pub(super) struct Items {
-    /// What is read that isn't in an object.
     envelope: Vec<u8>,
-    /// The object that is being read.
     item: Vec<u8>,
-    /// Where the last text in the envelope begins.
+    /// The start of the last string in the envelope.
     text: usize,
     depth: usize,
     in_text: bool,
     is_escaped: bool,
-    /// Whether it is the objects that are being read.
+    /// Whether the position is inside the array `items`.
     in_items: bool,
-    /// Whether a comma was read that another object has to follow.
+    /// Whether a comma was read, which another object must follow.
     is_object_due: bool,
 }
 
-/// What is wrong with a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
-    /// It isn't JSON.
     NotJson,
-    /// More than so many bytes come at once.
+    /// One part is longer than this many bytes.
     TooLong(usize),
 }
 
 impl Items {
-    /// Goes on with what came, and hands each object over that is whole by that.
+    /// Reads more of the list, and passes each object that is now whole to `object`.
     pub(super) fn take<E: From<Broken>>(
         &mut self,
         bytes: &[u8],
@@ -73,7 +68,6 @@ impl Items {
                     self.put(byte)?;
                 }
                 b',' if self.in_items && self.depth == 2 => {
-                    // Something is missing before it.
                     if self.item.is_empty() {
                         return Err(Broken::NotJson.into());
                     }
@@ -87,12 +81,10 @@ impl Items {
         Ok(())
     }
 
-    /// What the list is beside its objects, as bytes of JSON.
     pub(super) fn envelope(&self) -> &[u8] {
         &self.envelope
     }
 
-    /// How many bytes are held.
     pub(super) fn held(&self) -> usize {
         self.item.len()
     }
@@ -122,7 +114,7 @@ impl Items {
             true => Ok(()),
             false => object(&self.item),
         };
-        // One large object must not be paid for by all that follow.
+        // Frees the buffer of a large object, so that it isn't kept for the rest of the list.
         match self.item.capacity() > MAX_ENVELOPE {
             true => self.item = Vec::new(),
             false => self.item.clear(),
@@ -141,7 +133,7 @@ mod tests {
         }
     }
 
-    /// The objects of a list and the rest of it, when it comes in pieces of this size.
+    /// Splits a list that arrives in pieces of this size into its objects and the rest.
     fn apart(list: &str, piece: usize) -> Result<(Vec<String>, String), String> {
         let (mut items, mut objects) = (Items::default(), Vec::new());
         for piece in list.as_bytes().chunks(piece) {

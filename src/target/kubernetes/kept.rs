@@ -1,4 +1,4 @@
-//! The connection to a cluster that a running process keeps from round to round.
+//! The connection to a cluster that the daemon keeps from round to round.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use super::watch::View;
 use super::{Cluster, KubernetesTarget, access};
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 
-/// A connection, with what it was made from and what is told over it.
 #[derive(Clone)]
 pub(in crate::target) struct Kept {
     cluster: Arc<Cluster>,
@@ -22,15 +21,15 @@ pub(in crate::target) struct Kept {
 }
 
 impl Kept {
-    /// Forgets what is known of the cluster beside our own objects.
     pub(in crate::target) fn forget_facts(&self) {
         self.facts.forget();
     }
 }
 
 impl KubernetesTarget {
-    /// Goes on with a connection of an earlier round where it leads to the same place as the same user, and makes one
-    /// otherwise. Gives the one to keep; none where there is nothing to connect with, which is told when somebody looks.
+    /// Reuses the connection of an earlier round if it leads to the same server as the same user, and
+    /// connects otherwise. Returns the connection to keep. None when there is nothing to connect with; the
+    /// next read reports that.
     pub(in crate::target) fn keep(
         &mut self,
         kept: Option<Kept>,
@@ -48,7 +47,7 @@ impl KubernetesTarget {
         Some(kept)
     }
 
-    /// Looks over somebody else's connection where it leads to the same place as the same user.
+    /// Uses another target's connection if it leads to the same server as the same user.
     pub(in crate::target) fn borrow(&mut self, kept: &Kept) {
         if kept.cluster.leads_where(&self.cluster) {
             self.look_over(kept);
@@ -62,7 +61,7 @@ impl KubernetesTarget {
     }
 
     fn connect(&self, runtime: &Handle, wake: &Arc<Notify>) -> Option<Kept> {
-        // The client starts tasks of its own.
+        // The client spawns tasks.
         let _inside = runtime.enter();
         let Cluster { access, allowed, .. } = &*self.cluster;
         let client = access::client(access.as_ref().ok()?, allowed).ok()?;
@@ -75,7 +74,6 @@ impl KubernetesTarget {
 }
 
 impl Cluster {
-    /// Whether both are reached in the same way as the same user.
     fn leads_where(&self, other: &Cluster) -> bool {
         match (&self.access, &other.access) {
             (Ok(a), Ok(b)) => same_access(a, b) && self.allowed == other.allowed,

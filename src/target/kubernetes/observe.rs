@@ -1,5 +1,3 @@
-//! What is on the cluster: ours, changed, gone, or somebody else's.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -24,21 +22,20 @@ use crate::parallel::locked;
 use crate::plan::{ObservedFleet, ObservedObject, Reach, manifest_digest};
 use crate::render::Objects;
 
-/// From how many objects of a kind on all of them are listed, instead of each being asked for.
+/// From this many objects of a kind on, the kind is listed instead of reading each object.
 const LIST_FROM: usize = 16;
 
-/// How long reading the objects that differ may take where all others are known. A server that hangs holds up all fleets
-/// that are planned in the same round.
+/// The time limit for reading the differing objects when the watches have all others. A hanging server delays
+/// all fleets that are planned in the same round.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long all of a look may take in a process that runs on: it is made of many calls, each with a limit of its own, and
-/// other fleets wait until it ends. It is twice what the longest list may take meanwhile.
+/// The time limit of a whole observation in the daemon. It consists of many calls, each with its own limit,
+/// while other fleets wait. It is twice the limit of a list in a plan.
 const LONGEST_LOOK: Duration = Duration::from_secs(120);
 
-/// An object that is there.
 struct Found {
     live: Live,
-    /// All of it but the book-keeping of its fields; none where it needn't be known.
+    /// The object without `managedFields`. None when only `live` is needed.
     whole: Option<Json>,
 }
 
@@ -57,7 +54,8 @@ impl Weigh for (Name, Found) {
 }
 
 impl KubernetesTarget {
-    /// Looks at the cluster. What can't be read makes the whole fleet unreachable, since it is not the same as nothing.
+    /// Observes the cluster. Any read error makes the whole fleet unreachable, because unread is not the same
+    /// as empty.
     pub(in crate::target) async fn observe(
         &self,
         recorded: &RecordedFleet,
@@ -94,7 +92,8 @@ impl KubernetesTarget {
     ) -> Result<ObservedFleet, KubeError> {
         let (cluster, inventory) = self.base().await?;
         let wanted = desired.into_iter().flat_map(BTreeMap::keys).chain(recorded.objects.keys());
-        // An object that moved to another version of its API is known by the one that it was made in.
+        // An object that moved to another version of its API is looked up by the version that it was created
+        // in.
         let others = wanted.filter(|key| inventory.find(key).is_none());
         let keys: BTreeSet<&ObjectKey> = others.chain(inventory.objects.keys()).collect();
         let look = Look { inventory: &inventory, recorded, desired };
@@ -121,7 +120,6 @@ impl KubernetesTarget {
         Ok(fleet)
     }
 
-    /// The objects that are there: as the server told, where it is watched, and otherwise as it answers.
     async fn find<'k>(
         &self,
         keys: &BTreeSet<&'k ObjectKey>,
@@ -137,7 +135,8 @@ impl KubernetesTarget {
     }
 }
 
-/// What the server told of objects. What it told nothing of, and what isn't as it should be, is read.
+/// Takes objects from the watches' cache. Objects that the cache lacks, or that differ from what was applied,
+/// are read.
 async fn view_all<'k>(
     view: &View,
     api: &Api,
@@ -170,7 +169,6 @@ async fn view_all<'k>(
     Ok(found)
 }
 
-/// What an object is compared with.
 struct Look<'a> {
     inventory: &'a Inventory,
     recorded: &'a RecordedFleet,
@@ -178,7 +176,6 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// What is known of an object, and what stands there.
     fn at(&self, key: &ObjectKey, found: Option<&Found>) -> (Option<RecordedObject>, Option<ObservedObject>) {
         let entry = self.inventory.objects.get(key).filter(|_| !leftovers::is_operators(key));
         let Some(entry) = entry else {
@@ -201,7 +198,7 @@ impl Look<'_> {
         (known.map(|known| RecordedObject { manifest, ..known }), object)
     }
 
-    /// Whether an object of ours says itself that another manifest was applied last than the inventory has.
+    /// Whether the annotation of an object of ours names another manifest than the inventory does.
     fn is_ahead(&self, key: &ObjectKey, found: Option<&Found>) -> bool {
         let entry = self.inventory.objects.get(key);
         let Some((entry, known)) = entry.and_then(|entry| Some((entry, entry.written.as_ref()?))) else {
@@ -211,14 +208,13 @@ impl Look<'_> {
         matches!(settled, Settled::Written(written) if written.applied != known.applied)
     }
 
-    /// Whether more of an object has to be known than whether it is as it was applied.
+    /// Whether the comparison needs the whole object, because it isn't as it was applied.
     fn needs_all(&self, key: &ObjectKey, live: &Live) -> bool {
         let Some(entry) = self.inventory.objects.get(key) else { return true };
         let Settled::Written(written) = judge(key, entry, Some(live)) else { return true };
         !is_unchanged(&written, live) || self.applied(key, &written.applied).is_none()
     }
 
-    /// The manifest that was applied, where the record still has it or nothing else is desired.
     fn applied(&self, key: &ObjectKey, applied: &Digest) -> Option<Json> {
         let recorded = self.recorded.objects.get(key).filter(|recorded| recorded.applied == *applied);
         recorded.and_then(|recorded| recorded.manifest.clone()).or_else(|| {
@@ -258,32 +254,30 @@ fn is_unchanged(written: &Written, live: &Live) -> bool {
     is_as_applied(written, live) && !live.is_leaving
 }
 
-/// Whether all of our fields are ours still. Where another controller gave a field back, it is ours to set again.
+/// Whether all of our fields are still ours. When another controller gave up a field that was left to it, we
+/// have to set the field again.
 fn is_as_applied(written: &Written, live: &Live) -> bool {
     let still = written.left.as_ref().is_none_or(|left| left.managers == live.others);
     written.fields.is_some() && written.fields == live.fields && still
 }
 
-/// An object that is only intended: it may have to be forgotten, and nothing is there to delete.
+/// The record of an object that is only intended: there is nothing to delete, but the entry may have to go.
 fn intended(entry: &Entry) -> Option<RecordedObject> {
     let applied = entry.intended.clone()?;
     Some(RecordedObject { owner: entry.owner.clone(), uid: None, applied, manifest: None })
 }
 
-/// What came of an object that is in the inventory.
+/// The actual outcome of an inventory entry.
 pub(super) enum Settled {
-    /// It is, or was, ours as it was applied.
+    /// The object is, or was, ours as it was applied.
     Written(Written),
-    /// It was to be made, and nothing is there.
     Intended,
-    /// Something else has its name.
     Foreign,
-    /// It was to be deleted, and is.
     Gone,
 }
 
-/// Tells by the object itself what came of what was written down. It says which manifest was applied last, which after a
-/// crash is another one than is known.
+/// Determines the outcome of an inventory entry from the object itself. After a crash, the object's
+/// annotation may name a later manifest than the inventory.
 pub(super) fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Settled {
     let Some(live) = live else {
         return match &entry.written {
@@ -292,7 +286,7 @@ pub(super) fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Sett
             None => Settled::Intended,
         };
     };
-    // Whoever can write to our ConfigMaps could name any object there, but can't make fields of it ours.
+    // The cluster's owner can write any object into our ConfigMaps, but can't make its fields ours.
     let known = entry.written.as_ref().filter(|written| written.uid == live.uid);
     let known = known.filter(|_| live.fields.is_some() || leftovers::is_operators(key));
     let is_new = live.applied.is_some() && live.applied == entry.intended && live.is_made_by_us;
@@ -306,14 +300,14 @@ pub(super) fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Sett
     }
 }
 
-/// An object of ours whose applying nobody noted. Somebody may have come between, so that it isn't known which fields were
-/// ours then.
+/// An entry for an apply that was not recorded. If somebody else changed the object since, it is unknown
+/// which fields were ours.
 fn recovered(applied: Digest, live: &Live) -> Written {
     let fields = live.fields.clone().filter(|_| live.changed_by.is_none());
     Written { uid: live.uid.clone(), applied, fields, left: None }
 }
 
-/// Reads the objects that are there. What is in a namespace that isn't there isn't asked for.
+/// Reads the objects that exist. Objects in a missing namespace are not requested.
 async fn fetch<'k>(
     api: &Api,
     keys: &BTreeSet<&'k ObjectKey>,
@@ -351,17 +345,18 @@ async fn fetch_kinds<'k>(
     }
     let mut found = BTreeMap::new();
     let mut single = Vec::new();
-    // What is read counts until all is read.
+    // The budget for the results is held until all are read.
     let mut charge = Charge::new(api.budget());
     for (kind, keys) in kinds {
-        // Namespaces are listed whatever their labels, since each of a first apply would be asked for otherwise.
+        // Namespaces are listed without a selector. Otherwise, a first apply would request each of them by
+        // name.
         let (selector, whole) = if kind == ("v1", "Namespace") { ("", true) } else { (SELECTOR, false) };
-        // All Secrets of a cluster are nobody's to list, and a listing lacks what is in them.
+        // Secrets are never listed as a whole, and a list would lack their data.
         let listed = match keys.len() {
             LIST_FROM.. if kind != ("v1", "Secret") => list(api, kind, selector, &keys, &mut charge).await?,
             _ => None,
         };
-        // A listing that was cut short on the way looks as one that has less: what should be there is asked for all the same.
+        // A truncated list looks like a shorter one, so expected objects that it lacks are requested by name.
         let known = match whole && listed.is_some() {
             true => Some(inventory.namespaces()),
             false => None,
@@ -392,7 +387,7 @@ async fn fetch_kinds<'k>(
     Ok(found)
 }
 
-/// Those of a kind with these labels that are asked about. None where whoever we are may only ask for single objects.
+/// Lists the wanted objects of a kind with these labels. None when we may only read single objects.
 async fn list(
     api: &Api,
     kind: (&str, &str),

@@ -1,4 +1,4 @@
-//! Whether a server is there at all, so that not each of a thousand calls waits for one that isn't.
+//! Whether a server responds at all, so that a thousand calls don't each wait for one that doesn't.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,14 +8,13 @@ use tokio::time::Instant;
 
 use crate::parallel::locked;
 
-/// How long a server that didn't answer is left alone. Whoever has many calls to make is through with them in that time.
+/// How long no call is made to a silent server. A batch of many calls ends within that time.
 const REST: Duration = Duration::from_secs(10);
 
-/// When a server was last heard, and when it was last silent.
 #[derive(Default)]
 pub(super) struct Pulse {
     seen: Mutex<Seen>,
-    /// For who asks a silent server until it answers.
+    /// Wakes the task that probes a silent server until it responds.
     pub(super) falls_silent: Notify,
 }
 
@@ -26,21 +25,20 @@ struct Seen {
 }
 
 impl Pulse {
-    /// Why there is no use in a call now, as the end of a sentence; none where there is.
+    /// Why a call should not be made now, as the end of a sentence. None when it may be made.
     pub(super) fn silence(&self, now: Instant) -> Option<String> {
         let seen = self.lock();
         let (since, reason) = seen.silent.as_ref()?;
         (now < *since + REST).then(|| reason.clone())
     }
 
-    /// Something answered.
     pub(super) fn answered(&self, now: Instant) {
         *self.lock() = Seen { answered: Some(now), silent: None };
     }
 
-    /// A call that began then was not answered. It tells nothing about the server where another one was in the second half
-    /// of that time. One that was answered earlier says nothing of now: where many calls are under way, a server falls
-    /// silent between two of them.
+    /// Records a call without a response. It doesn't count when another call got one in the second half of
+    /// its time. An earlier response proves nothing: with many concurrent calls, a server falls silent
+    /// between two of them.
     pub(super) fn was_silent(&self, began: Instant, now: Instant, reason: &str) {
         let mut seen = self.lock();
         let half = began + now.duration_since(began) / 2;
@@ -51,7 +49,7 @@ impl Pulse {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Each writes whole values, so that whoever panicked left nothing half done.
+        // Only whole values are stored, so a panic can't have left it inconsistent.
         locked(&self.seen)
     }
 }

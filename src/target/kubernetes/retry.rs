@@ -1,4 +1,4 @@
-//! Which calls are made again when they come to nothing, and how soon.
+//! Which failed calls are retried, and when.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,83 +7,79 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::Failed;
 
-/// How long a call may take, with all its tries and the waits between them, and with the whole of its answer. An API server
-/// itself gives a request up after 60 s, which is longer than a person waits.
+/// The time limit of a call, with all retries, waits and the whole response. An API server itself gives up
+/// after 60 s, which is longer than a person waits.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same while a process that runs on plans, since a server that is silent holds up all other fleets for so long. It is
-/// asked again beside the plans, for as long as it takes (`watch::View`). It is less than any group of calls gets, so that
-/// silence is noted.
+/// The time limit while the daemon plans, because a silent server delays all other fleets for that long.
+/// Meanwhile `watch::View` keeps probing the server. It is shorter than the limit of any group of calls, so
+/// that silence is noticed.
 const HASTE: Duration = Duration::from_secs(8);
 
 tokio::task_local! {
-    /// How long the calls of a task may take, where that is another time.
     static PATIENCE_OF_TASK: Duration;
 }
 
-/// Does something with calls that are waited for no longer than other fleets can be held up.
+/// Runs a future with the shorter time limit, because other fleets wait for it.
 pub(super) async fn hastily<T>(does: impl Future<Output = T>) -> T {
     PATIENCE_OF_TASK.scope(HASTE, does).await
 }
 
-/// Whether other fleets are held up by the calls of this task.
+/// Whether other fleets wait for this task.
 pub(super) fn is_hasty() -> bool {
     PATIENCE_OF_TASK.try_with(|_| ()).is_ok()
 }
 
-/// How long a call of this task may take.
 pub(super) fn longest() -> Duration {
     PATIENCE_OF_TASK.try_with(|longest| *longest).unwrap_or(CALL_TIMEOUT)
 }
 
-/// How often a call is tried at most. The waits between five tries add up to 0.75 to 1.5 s: an API server's leader, or a
-/// balancer's choice of servers, changes in that time.
+/// The most tries of a call. The waits between five tries add up to 0.75 to 1.5 s, enough for an API server's
+/// leader election or a load balancer's failover.
 const TRIES: u32 = 5;
 
-/// The wait after the first try, which is doubled after each.
+/// The wait after the first try. It doubles after each.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest wait that a server may ask for by `Retry-After`. API servers ask for 1 s.
+/// The longest `Retry-After` that is honored. API servers ask for 1 s.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// After this time no further try is begun. It is what connecting may take, so that a server that is off costs that once.
+/// No try starts after this time. It equals the time limit for connecting, so that an unreachable server
+/// costs it only once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether a call may be made twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nature {
-    /// Twice is as good as once: reading, asking without anything being stored, server-side apply, and deleting what has a
-    /// certain uid.
+    /// Repeating has no further effect: reads, dry runs, server-side apply, and deletion by UID.
     Repeatable,
-    /// The second time is refused, or does something else: making, and replacing what has a certain `resourceVersion`. Who
-    /// calls looks at what is there before it calls again.
+    /// Repeating is refused or does something else: creating, and replacing at a `resourceVersion`. The
+    /// caller reads the object before it repeats the call.
     Once,
 }
 
-/// When a call that failed is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
     Never,
-    /// It may have been done all the same.
+    /// The call may have taken effect.
     WhereRepeatable,
-    /// It was surely not done.
+    /// The call had no effect.
     Always,
 }
 
-/// When an answer with this HTTP status is worth another try. No other refusal is: neither credentials (401, 403), nor what
-/// is there (404, 409), nor what was sent (400, 422) becomes another by asking again.
+/// HTTP statuses that are worth a retry. No other refusal changes by repeating the call: neither credentials
+/// (401, 403), nor the present object (404, 409), nor the request (400, 422).
 const STATUSES: [(RangeInclusive<u16>, Again); 6] = [
-    // Not whole, or a page of something in between, say a portal that wants a login.
+    // A truncated response, or a page of a proxy, such as a login portal.
     (200..=299, Again::WhereRepeatable),
-    // The server has too much to do, and turned the call away unread.
+    // The server is overloaded and rejected the call unread.
     (429..=429, Again::Always),
-    // Its etcd has no leader for a moment, or a webhook failed.
+    // etcd has no leader for a moment, or a webhook failed.
     (500..=500, Again::WhereRepeatable),
-    // A balancer lost the server.
+    // A load balancer lost the server.
     (502..=502, Again::WhereRepeatable),
-    // The server starts or stops, or the balancer has none.
+    // The server starts or stops, or the load balancer has none.
     (503..=503, Again::WhereRepeatable),
-    // The server, or its etcd, was too slow for whoever is in between.
+    // The server or its etcd was too slow for a proxy.
     (504..=504, Again::WhereRepeatable),
 ];
 
@@ -94,9 +90,9 @@ fn again(failed: &Failed) -> Again {
         Failed::Lost(_) => Again::WhereRepeatable,
         Failed::Refused { status, .. } => of_status(status.code),
         Failed::Stray { code, .. } => of_status(*code),
-        // Who may not be connected to, or isn't trusted, stays so; and what took all the time leaves none.
+        // A denied address or certificate stays denied, and a timeout has used up the time.
         Failed::Barred(_) | Failed::Overdue(_) | Failed::Resting(_) => Again::Never,
-        // It would be as much, or as wrong, once more.
+        // The same response would come again.
         Failed::TooLong(_) | Failed::OverBudget(_) | Failed::Misnamed => Again::Never,
     }
 }
@@ -105,7 +101,7 @@ fn of_status(code: u16) -> Again {
     STATUSES.iter().find(|(statuses, _)| statuses.contains(&code)).map_or(Again::Never, |(_, again)| *again)
 }
 
-/// Makes a call until it comes to something, or there is no use in another try. Says how often it was tried.
+/// Makes a call with retries. An error comes with the number of tries.
 pub(super) async fn persist<T, C: Future<Output = Result<T, Failed>>>(
     nature: Nature,
     call: impl Fn() -> C,
@@ -130,8 +126,8 @@ pub(super) async fn persist<T, C: Future<Output = Result<T, Failed>>>(
     answer.map_err(|failed| (failed, tries))
 }
 
-/// How long to wait before the next try, after so many and so much time; none where there is to be none. `chance` is
-/// between 0 and 1 and spreads those that failed together over time, so that they don't come back together.
+/// The wait before the next try, or none to give up. `spent` is the time since the first try. `chance`, from
+/// 0 to 1, adds jitter, so that calls that failed together don't return together.
 fn wait(failed: &Failed, nature: Nature, tries: u32, spent: Duration, chance: f64) -> Option<Duration> {
     let may = match again(failed) {
         Again::Always => true,
@@ -162,7 +158,7 @@ mod tests {
         Failed::Stray { code, kind: None, retry_after: None }
     }
 
-    /// The wait in milliseconds after a first try that took no time, at the middle of chance.
+    /// The wait in milliseconds after an immediate failure, with medium jitter.
     fn first_wait(failed: &Failed, nature: Nature) -> Option<u128> {
         wait(failed, nature, 1, Duration::ZERO, 0.5).map(|wait| wait.as_millis())
     }
@@ -209,7 +205,7 @@ mod tests {
         };
         assert_eq!(waits(0.0), [Some(50), Some(100), Some(200), Some(400), None]);
         assert_eq!(waits(1.0), [Some(100), Some(200), Some(400), Some(800), None]);
-        // A server that connecting to took all the time is not connected to again.
+        // No second connection to a server after connecting took all the time.
         assert_eq!(wait(&lost, Repeatable, 1, PATIENCE, 0.0), None);
         assert_eq!(wait(&refused(429, Some(60)), Repeatable, 2, Duration::from_secs(5), 0.0), None);
     }

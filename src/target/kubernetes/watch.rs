@@ -1,13 +1,12 @@
-//! What is on a cluster as a running process sees it: told by the server, one watch a kind, so that looking at it takes no
-//! call.
+//! The daemon's watches of a cluster, one per kind, so that an observation takes no calls.
 //!
-//! Each kind is a [`feed`], which lists once and follows from then on. Before a feed connects, and again after a
-//! connection broke, the [`gate`] asks which cluster answers. What is kept of an object is on a [`shelf`]: enough to tell
-//! whether it is as we applied it, and the [`signs`] by which clusters are judged. Objects that aren't as we applied them are
-//! read whole when somebody looks at them.
+//! Each kind has a `KindWatch`, which lists the objects once and then watches them. Before it first connects,
+//! and again after a connection broke, the `IdentityCheck` asks which cluster answers. An `ObjectCache` keeps
+//! just enough of each object to tell whether it is as we applied it, and the `signs` by which health is
+//! judged. Objects that aren't as we applied them are read whole by the observation.
 //!
-//! There are two revisions: one moves with what a plan depends on, the other with what clusters are judged by. A pod that
-//! crashes makes nobody compare manifests.
+//! There are two revisions: one changes with what a plan depends on, the other with what health is judged by.
+//! So a crashing pod doesn't cause manifests to be compared.
 
 mod bell;
 mod feed;
@@ -48,14 +47,14 @@ pub(super) use shelf::Name;
 pub(super) use topic::SELECTOR;
 pub(super) use written::Written;
 
-/// How long the first list of a kind is waited for, and that what we wrote is seen. Other fleets wait for it, too. What takes
-/// longer is Unreachable until it is listed, and then looked at at once.
+/// How long to wait for the first list of a kind, and for our own writes to arrive. Other fleets wait
+/// meanwhile. After that the fleet is unreachable until the kind is listed, and then observed at once.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The same where it was waited for in vain before: other fleets are looked at after this one.
+/// The wait after a wait that failed, to spare the fleets that follow.
 const BRIEFLY: Duration = Duration::from_millis(100);
 
-/// What is on one cluster, as it is told.
+/// The watches of one cluster.
 pub(super) struct View {
     fleet: FleetKey,
     installation: Uuid,
@@ -64,13 +63,12 @@ pub(super) struct View {
     bell: Arc<Bell>,
     runtime: Handle,
     feeds: Mutex<BTreeMap<Topic, Running>>,
-    /// What we wrote and have not seen yet.
+    /// Our writes that the watches have yet to deliver.
     unseen: Mutex<Vec<Written>>,
-    /// Whether something was waited for in vain the last time.
     gave_up: AtomicBool,
-    /// The inventory, and the revision that it was read at.
+    /// The parsed inventory, with the revision that it was parsed at.
     inventory: Mutex<Option<(u64, Arc<Inventory>)>>,
-    /// Who asks the server when it falls silent.
+    /// The task that probes the server when it falls silent.
     attendant: AbortHandle,
 }
 
@@ -80,7 +78,6 @@ impl Drop for View {
     }
 }
 
-/// A feed that runs until this is dropped.
 struct Running {
     feed: Arc<Feed>,
     task: AbortHandle,
@@ -92,16 +89,15 @@ impl Drop for Running {
     }
 }
 
-/// What a view knows of an object.
 pub(super) enum Sight {
-    /// It is there, as it was last told of. All of it is known where somebody read it.
+    /// It exists, as the server last reported it. The whole object is there only if somebody read it.
     There(Box<Live>, Option<Json>),
-    /// It is not among what we labelled: it may be gone, have lost its label, or be somebody else's.
+    /// No object of this key has our label. It may be gone, have lost its label, or be foreign.
     Unseen,
 }
 
 impl View {
-    /// Begins to view a cluster. `wake` is told whenever something happens that a plan may depend on.
+    /// Starts watching a cluster. `wake` is notified of every change that a plan may depend on.
     pub(super) fn start(
         (fleet, installation): (FleetKey, Uuid),
         cluster: Arc<Cluster>,
@@ -130,16 +126,17 @@ impl View {
         view
     }
 
-    /// Takes over what is known now of whose clusters are whose.
+    /// Updates which clusters belong to which fleets.
     pub(super) fn renew(&self, cluster: Arc<Cluster>) {
         self.gate.renew(cluster);
     }
 
-    /// Views these objects' kinds too, and says whether all of that was told, as [`View::is_complete`] does. What is viewed
-    /// namespace by namespace is so while we have the namespace.
+    /// Watches the kinds of these objects, too. Returns whether the cache is complete, as
+    /// [`Self::is_complete`] does. Kinds that are watched per namespace are watched while the namespace is
+    /// ours.
     ///
     /// # Errors
-    /// When the server is away, or is not the fleet's.
+    /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn follow_kinds<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k ObjectKey>,
@@ -161,7 +158,6 @@ impl View {
         self.is_complete().await
     }
 
-    /// The namespaces of ours, as far as they were told of.
     fn namespaces(&self) -> BTreeSet<String> {
         let feeds = self.feeds();
         let Some(running) = feeds.get(&Topic::of(&inventory::namespace_key(""))) else {
@@ -183,15 +179,14 @@ impl View {
         }
     }
 
-    /// A number that is another one whenever something happened since that a plan may depend on; none where a change could go
-    /// unseen.
+    /// A number that changes with everything that a plan may depend on. None when a change could go
+    /// unnoticed.
     pub(super) fn revision(&self) -> Option<u64> {
         let revision = self.bell.revision();
         (self.sees_all(Purpose::is_planned) && self.has_seen()).then_some(revision)
     }
 
-    /// A number that is another one whenever something happened since by which clusters are judged; none where that could go
-    /// unseen.
+    /// A number that changes with everything that health is judged by. None when a change could go unnoticed.
     pub(super) fn health_revision(&self) -> Option<u64> {
         let revision = self.bell.health();
         self.sees_all(Purpose::is_judged).then_some(revision)
@@ -202,11 +197,11 @@ impl View {
         matches!(self.gate.answer(), Answer::Open(_)) && self.feeds_for(serves).iter().all(sees)
     }
 
-    /// What all objects of a kind say of how clusters are; none where the server has to be asked. The kind is watched from
-    /// then on.
+    /// Returns the health signs of all objects of a kind, which is watched from then on. None when the caller
+    /// has to ask the server.
     ///
     /// # Errors
-    /// When the server is away, or is not the fleet's.
+    /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn signs(&self, kind: &Kind) -> Result<Option<Vec<Json>>, KubeError> {
         let topic = Topic::health(kind);
         self.follow([topic.clone()]);
@@ -226,9 +221,9 @@ impl View {
         let state = feed.state();
         match &state.stand {
             _ if state.is_starting(&cluster) => Ok(None),
-            // Asked for, it would be as much.
+            // Asking the server would return as much.
             Stand::Failing(error @ KubeError::TooMuch { .. }) => Err(error.clone()),
-            // Asked for, it says why it can't be had.
+            // Asking the server returns the reason.
             Stand::Starting | Stand::Forbidden | Stand::Failing(_) => Ok(None),
             Stand::NotServed => Ok(Some(Vec::new())),
             Stand::Current => {
@@ -237,11 +232,11 @@ impl View {
         }
     }
 
-    /// Waits a moment for what was never listed yet, and for what we wrote ourselves to be seen. Says whether all of that was
-    /// told: otherwise the server has to be asked.
+    /// Waits briefly for kinds that were never listed, and for our own writes to arrive. Returns whether the
+    /// cache is complete; otherwise the caller has to ask the server.
     ///
     /// # Errors
-    /// When the server is away, or is not the fleet's.
+    /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn is_complete(&self) -> Result<bool, KubeError> {
         let settled = self.settle().await;
         self.trouble().map_or(Ok(settled), Err)
@@ -251,7 +246,6 @@ impl View {
         self.until(|| !self.is_starting() && (self.has_seen() || self.trouble().is_some())).await
     }
 
-    /// Waits for a moment until something is so, and says whether it is.
     async fn until(&self, is_so: impl Fn() -> bool) -> bool {
         let settled = async {
             loop {
@@ -270,7 +264,7 @@ impl View {
         is_settled
     }
 
-    /// Whether something that a plan depends on is still to be listed for the first time.
+    /// Whether a kind that a plan depends on has yet to be listed for the first time.
     fn is_starting(&self) -> bool {
         match self.gate.answer() {
             Answer::Pending => true,
@@ -281,7 +275,7 @@ impl View {
         }
     }
 
-    /// Why what is known can't be believed; none where it can.
+    /// Why the cache can't be trusted; none if it can.
     fn trouble(&self) -> Option<KubeError> {
         let cluster = match self.gate.answer() {
             Answer::Pending => return Some(KubeError::NotListed),
@@ -291,11 +285,11 @@ impl View {
         self.feeds_for(Purpose::is_planned).iter().find_map(|feed| feed.state().trouble(&cluster))
     }
 
-    /// The cluster's uid and what it remembers; none where that has to be asked for, since it may not be watched or has not
-    /// told yet of what we wrote.
+    /// The cluster's UID and inventory. None when the caller has to read them, because watching is not
+    /// permitted or our own writes haven't arrived.
     ///
     /// # Errors
-    /// When the server is away, or is not the fleet's.
+    /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn base(&self) -> Result<Option<(String, Arc<Inventory>)>, KubeError> {
         let complete = self.is_complete().await?;
         let Answer::Open(cluster) = self.gate.answer() else { return Err(KubeError::NotListed) };
@@ -303,7 +297,7 @@ impl View {
             return Ok(None);
         }
         let inventory = self.inventory()?;
-        // What a listing lacks was perhaps cut off, and is asked for.
+        // The list may have been truncated, so the caller reads the rest by name.
         Ok(inventory.is_complete().then_some((cluster, inventory)))
     }
 
@@ -326,7 +320,7 @@ impl View {
         Ok(inventory)
     }
 
-    /// What is known of an object; none where its kind has to be asked for.
+    /// Finds an object in the cache. None when the caller has to ask the server.
     pub(super) fn find(&self, key: &ObjectKey) -> Option<Sight> {
         let feeds = self.feeds();
         let state = feeds.get(&Topic::of(key))?.feed.state();
@@ -341,14 +335,13 @@ impl View {
         }
     }
 
-    /// Keeps an object that was read whole until it changes.
     pub(super) fn keep(&self, key: &ObjectKey, version: &str, whole: &Json) {
         let feeds = self.feeds();
         let Some(running) = feeds.get(&Topic::of(key)) else { return };
         running.feed.state().shelf.keep(&name(key), version, whole);
     }
 
-    /// Whether everything that we wrote was seen. What nothing will tell of is not waited for.
+    /// Whether all our writes arrived. Writes that no watch will deliver don't count.
     fn has_seen(&self) -> bool {
         let mut unseen = locked(&self.unseen);
         unseen.extend(self.api.take_written());
@@ -389,7 +382,7 @@ impl View {
     }
 
     fn feeds(&self) -> MutexGuard<'_, BTreeMap<Topic, Running>> {
-        // Feeds are put in whole.
+        // Only whole watches are stored, so a panic can't have left it inconsistent.
         locked(&self.feeds)
     }
 }
@@ -408,7 +401,7 @@ impl State {
     }
 }
 
-/// The pauses between attempts to reach a server: one that is back is noticed within the longest.
+/// The backoff for connecting. A server that is back is noticed within the longest pause.
 fn pause() -> Pace {
     Pace::new(Duration::from_millis(250), Duration::from_secs(30))
 }

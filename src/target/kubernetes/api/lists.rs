@@ -1,4 +1,4 @@
-//! The calls whose answers have many objects: lists, and watches.
+//! Calls that return many objects: lists and watches.
 
 use futures_util::io::{AsyncBufRead, AsyncBufReadExt as _};
 use futures_util::{Stream, stream};
@@ -13,30 +13,24 @@ use super::super::retry::{CALL_TIMEOUT, Nature};
 use super::super::untrusted::{self, MAX_OBJECT, Unreadable, Weigh};
 use super::{Api, SECRET, collection, encoded, metadata_alone, request, unasked, version};
 
-/// The form in which a list has the metadata of its objects alone.
 const LIST_OF_METADATA: &str = "PartialObjectMetadataList";
 
-/// How many objects are asked for at a time.
 const PAGE: usize = 500;
 
-/// The longest mark of where a list goes on, in bytes. It is a version and the name of an object in base64, which are 600.
-/// Nothing longer comes whole out of an answer.
+/// The longest `continue` token that is accepted, in bytes. It is a version and an object's name in base64,
+/// which take 600.
 const LONGEST_TOKEN: usize = 2 * 1024;
 
-/// What there is beside the object in an event.
+/// The most that an event has beside its object, in bytes.
 const AROUND_EVENT: usize = 1024;
 
-/// What was read of a collection.
 pub(in crate::target::kubernetes) struct Listed<T> {
-    /// What is kept of its objects.
     pub(in crate::target::kubernetes) kept: Vec<T>,
-    /// The `resourceVersion` that all of it is of.
     pub(in crate::target::kubernetes) version: String,
-    /// What is kept, as it counts.
     pub(in crate::target::kubernetes) charge: Charge,
 }
 
-/// A watch: what its answer is read from, and what was read of the next event.
+/// A watch: its response, the line that is being read, and the budget that the line takes.
 struct Watch<R> {
     answer: R,
     line: Vec<u8>,
@@ -44,8 +38,9 @@ struct Watch<R> {
 }
 
 impl Api {
-    /// What is kept of all objects of a kind that a selector chooses, in one namespace or in all. The selector is as a query
-    /// has it. None are there where their kind is not.
+    /// Lists the objects of a kind that a selector matches, in one namespace or in all, and returns what
+    /// `keep` keeps of them. `selector` is a part of the URL's query. The list is empty when the server
+    /// doesn't know the kind.
     pub(in crate::target::kubernetes) async fn list<T: Weigh>(
         &self,
         (api_version, kind): (&str, &str),
@@ -56,7 +51,7 @@ impl Api {
         Ok(self.list_counted((api_version, kind), namespace, selector, keep).await?.kept)
     }
 
-    /// The same for what counts as long as the caller has it.
+    /// Like [`Self::list`]. The result counts against the budget until it is dropped.
     pub(in crate::target::kubernetes) async fn list_counted<T: Weigh>(
         &self,
         (api_version, kind): (&str, &str),
@@ -75,13 +70,13 @@ impl Api {
         };
         let mut listed = self.pages(kind, &path, keep, || false).await;
         if listed.as_ref().is_err_and(|error| error.is_code(410)) {
-            // The server doesn't know any more what it was about to tell.
+            // The server has forgotten the list that the pages come from, so start over.
             listed = self.pages(kind, &path, keep, || false).await;
         }
         listed
     }
 
-    /// Where the objects of a kind that a selector chooses are, as the beginning of a URL; none where their kind is not.
+    /// The beginning of the URL of a kind's selected objects. None when the server doesn't know the kind.
     pub(in crate::target::kubernetes) async fn selected(
         &self,
         (api_version, kind): (&str, &str),
@@ -92,8 +87,9 @@ impl Api {
         Ok(Some(format!("{}?{selector}", collection(api_version, &plural, namespace))))
     }
 
-    /// Reads a collection page by page. Of each object as it comes, `keep` gives what is kept, with how much that is. Where
-    /// that becomes too much, `make_room` may give something else up, and says whether it did.
+    /// Lists a collection page by page. `keep` is called with each object as it arrives, and returns what to
+    /// keep and its size in bytes. When the budget is exceeded, `make_room` may drop other data and says
+    /// whether it did.
     pub(in crate::target::kubernetes) async fn pages<T>(
         &self,
         kind: &str,
@@ -124,8 +120,8 @@ impl Api {
             }
             let Page { kept: items, envelope, objects, bytes, charge: more } = answer?;
             let is_list = envelope["kind"] == listed.as_str() && !version(&envelope).is_empty();
-            // All objects were taken out by now. Where some are left, the server wrote `items` in another way, and nobody
-            // has looked at them. An empty list of nothing but metadata comes without the array.
+            // By now all objects were taken out of the text. Any that are left came in an unexpected form,
+            // and were not checked. An empty list of metadata comes without the array.
             let has_items = envelope["items"].as_array().is_some_and(Vec::is_empty)
                 || kind == SECRET && envelope["items"].is_null();
             if !is_list || !has_items || !untrusted::is_named_properly(kind, &envelope) {
@@ -149,8 +145,8 @@ impl Api {
         }
     }
 
-    /// Follows what happens in a collection from a `resourceVersion` on, for so many seconds: each event as the server tells
-    /// it, by its type and object. It comes back when the server has begun to answer.
+    /// Watches a collection from a `resourceVersion` on, for so many seconds, and returns each event's type
+    /// and object. Returns when the response has begun.
     pub(in crate::target::kubernetes) async fn watch(
         &self,
         kind: &str,
@@ -185,7 +181,7 @@ impl Api {
 }
 
 impl<R: AsyncBufRead + Unpin> Watch<R> {
-    /// The next event, with its length; none where the answer ended.
+    /// The next event, with its length in bytes. None at the end of the response.
     async fn next(&mut self, kind: &str) -> Result<Option<(String, Value, usize)>, Failed> {
         if !self.read_line().await? {
             return Ok(None);
@@ -194,7 +190,7 @@ impl<R: AsyncBufRead + Unpin> Watch<R> {
         self.held.set(0)?;
         let (happened, object) = untrusted::event(&line).map_err(|unreadable| match unreadable {
             Unreadable::TooMuch => Failed::TooLong(MAX_OBJECT),
-            // Without the parser's words, which may quote the answer.
+            // The parser's message may quote the response.
             Unreadable::NotJson => Failed::Lost("what the server sends is no JSON".to_owned()),
         })?;
         match untrusted::is_named_properly(kind, &object) {
@@ -203,7 +199,6 @@ impl<R: AsyncBufRead + Unpin> Watch<R> {
         }
     }
 
-    /// Reads up to the end of a line; false where there is no other.
     async fn read_line(&mut self) -> Result<bool, Failed> {
         loop {
             let bytes = self.answer.fill_buf().await.map_err(|error| Failed::Lost(error.to_string()))?;

@@ -1,5 +1,3 @@
-//! What is asked of a server to judge a fleet, and what is kept of its answers.
-
 use std::cell::RefCell;
 use std::future::ready;
 
@@ -8,7 +6,6 @@ use serde_json::json;
 use super::*;
 use crate::plan::preflight::{Extras, Permission, permissions};
 
-/// What a server answers, by kind, and what it was asked for.
 struct Server {
     objects: BTreeMap<&'static str, Vec<Value>>,
     refused: BTreeMap<&'static str, u16>,

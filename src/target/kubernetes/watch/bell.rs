@@ -1,4 +1,4 @@
-//! That something has happened, for who waits for it.
+//! Notification of changes on a cluster.
 
 use std::ops::BitOr;
 use std::sync::Arc;
@@ -6,15 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-/// The last revision of any view of the process, so that no two have the same.
+/// The last revision, shared by all clusters, so that no two revisions are equal.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// What an event may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Happened {
-    /// A plan.
     pub(super) plan: bool,
-    /// How clusters are judged.
     pub(super) health: bool,
 }
 
@@ -30,13 +27,12 @@ impl BitOr for Happened {
     }
 }
 
-/// That something has happened on one cluster.
 pub(super) struct Bell {
     plan: AtomicU64,
     health: AtomicU64,
-    /// For who waits for any event, however small.
+    /// Notified of every event.
     pub(super) moved: Notify,
-    /// For who plans.
+    /// Wakes the planner.
     wake: Arc<Notify>,
 }
 
@@ -48,17 +44,16 @@ impl Bell {
         bell
     }
 
-    /// A number that is another one whenever something happened since that a plan may depend on.
+    /// A number that changes with everything that a plan may depend on.
     pub(super) fn revision(&self) -> u64 {
         self.plan.load(Ordering::SeqCst)
     }
 
-    /// The same of what clusters are judged by.
+    /// A number that changes with everything that health is judged by.
     pub(super) fn health(&self) -> u64 {
         self.health.load(Ordering::SeqCst)
     }
 
-    /// Something happened, however small.
     pub(super) fn rings(&self, happened: Happened) {
         if happened.plan {
             renumber(&self.plan);

@@ -1,4 +1,4 @@
-//! One kind of object, listed once and followed from then on.
+//! The watch of one kind: listed once, then followed by events.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -21,71 +21,60 @@ use crate::target::kubernetes::api::{Api, Listed};
 use crate::target::kubernetes::budget::OverBudget;
 use crate::target::pace::jitter;
 
-/// How long the server is asked to keep a watch going, in seconds. client-go asks for five to ten minutes.
+/// The duration that is requested for a watch, in seconds. client-go requests five to ten minutes.
 const LASTS: f64 = 300.0;
 
-/// How long a watch may be silent. A server sends a bookmark about once a minute, but only where its etcd has told it of
-/// something newer: with etcd's own defaults that takes ten minutes in a quiet cluster. So silence is no fault, and a reason
-/// to look whether somebody is still there.
+/// How long a watch may be silent before the connection is checked. A server sends a bookmark about once a
+/// minute, but only if etcd has reported something newer; with etcd's defaults that takes ten minutes in a
+/// quiet cluster. So silence alone is no error.
 pub(super) const SILENCE: Duration = Duration::from_secs(100);
 
-/// How far apart kinds that were listed together may notice that nothing comes, and still count one answer for all.
+/// Kinds that fall silent within this time share one identity check.
 const TOGETHER: Duration = Duration::from_secs(10);
 
-/// How long before its time a watch may end without being taken for broken.
+/// How much earlier than requested a watch may end without counting as broken.
 const EARLY: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether a kind that is not served, or may not be listed, is by now.
+/// The interval of checks whether a kind is served and permitted by now.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// How long a kind of which there is too much is left alone.
+/// The pause after a kind exceeded the budget.
 const TOO_MUCH: Duration = Duration::from_secs(60);
 
-/// One kind of object, as it is followed.
 pub(super) struct Feed {
     topic: Topic,
     api: Arc<Api>,
     gate: Arc<Gate>,
     bell: Arc<Bell>,
     state: Mutex<State>,
-    /// Somebody has a reason to think that it is worth another try.
+    /// Ends the current pause, because another try is likely to succeed.
     pub(super) again: Notify,
 }
 
-/// What is known of it.
 pub(super) struct State {
     pub(super) stand: Stand,
-    /// The uid of the cluster that the objects are of.
+    /// The UID of the cluster that the objects came from.
     pub(super) cluster: String,
     pub(super) shelf: Shelf,
 }
 
-/// Whether what is known is all that there is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stand {
-    /// It was not listed yet.
     Starting,
-    /// It is as the server last told.
     Current,
-    /// The server doesn't know the kind, so that there is nothing.
     NotServed,
-    /// Whoever we are may not list or watch it.
     Forbidden,
-    /// It could not be listed or followed.
     Failing(KubeError),
 }
 
-/// How following a kind ended.
 enum End {
-    /// In time, and it can go on where it was.
+    /// The requested time is over. The watch can resume.
     Time,
-    /// Nothing came for a while: perhaps there is nothing to tell, perhaps nobody is there any more.
+    /// No event came for a while: either nothing happened, or the connection is dead.
     Silence,
-    /// What the server has does not reach back to where it was.
+    /// The server's history doesn't reach back to our position.
     Expired,
-    /// The kind is not served.
     NotServed,
-    /// It went wrong.
     Broken(KubeError),
 }
 
@@ -106,18 +95,15 @@ impl Feed {
         Self { topic, api, gate, bell, state: Mutex::new(state), again: Notify::new() }
     }
 
-    /// What the kind is watched for.
     pub(super) fn purpose(&self) -> Purpose {
         self.topic.purpose
     }
 
-    /// What is known.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // Each event is taken in whole or not at all.
+        // Each event is applied as a whole, so a panic can't have left it inconsistent.
         locked(&self.state)
     }
 
-    /// Follows the kind for as long as somebody runs this.
     pub(super) async fn run(self: Arc<Self>) {
         let (mut pace, mut ask_after) = (pause(), Some(Instant::now()));
         loop {
@@ -137,7 +123,7 @@ impl Feed {
                 }
                 End::Silence => {
                     tracing::trace!(kind = self.topic.kind, "silent");
-                    // All kinds are silent together where nothing happens, and one of them asks.
+                    // In a quiet cluster all kinds fall silent together, and one check serves them all.
                     let now = Instant::now();
                     ask_after = Some(now.checked_sub(TOGETHER).unwrap_or(now));
                     Duration::ZERO
@@ -154,14 +140,15 @@ impl Feed {
                     self.stands(Stand::Forbidden);
                     AGAIN.mul_f64(jitter(0.5))
                 }
-                // Nothing of it is kept, and what else is there has room again.
+                // Dropping the kind's objects leaves the budget to the other kinds.
                 End::Broken(error @ KubeError::TooMuch { .. }) => {
                     let mut state = self.state();
                     state.shelf = Shelf::new(&self.topic, self.api.budget());
                     self.changes(state, Stand::Failing(error));
                     TOO_MUCH.mul_f64(jitter(0.5))
                 }
-                // What was told still holds until it is known that the server is away: that is asked next.
+                // The cached objects stay valid until the server is known to be unreachable, which is checked
+                // next.
                 End::Broken(error) if connected => {
                     tracing::debug!(kind = self.topic.kind, %error, "a watch broke");
                     pace.next_pause()
@@ -177,7 +164,7 @@ impl Feed {
         }
     }
 
-    /// Lists what is not known yet, and follows what happens until that ends.
+    /// Lists the kind if necessary, then follows events until the watch ends.
     async fn follow(&self, connected: &mut bool) -> End {
         match self.listen(connected).await {
             Ok(end) => end,
@@ -210,7 +197,7 @@ impl Feed {
                         return Ok(end);
                     }
                 }
-                // A server that goes ends its watches politely, too.
+                // A server that shuts down also ends its watches properly.
                 None if began.elapsed() + EARLY < lasts => {
                     return Err(self.broken("the server ended it before its time"));
                 }
@@ -233,7 +220,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Gives up what was told before, where there is no room for that and for what is listed anew. False where nothing was.
+    /// Drops the cached objects to free budget for the new list. Returns false when there were none.
     fn make_room(&self) -> bool {
         let mut state = self.state();
         let had = state.shelf.clear();
@@ -243,7 +230,6 @@ impl Feed {
         had
     }
 
-    /// Takes one event in.
     fn take(&self, kind: &str, object: Value) -> ControlFlow<End> {
         if kind == "ERROR" {
             return ControlFlow::Break(self.refused(&object));
@@ -259,7 +245,7 @@ impl Feed {
                 Err(OverBudget(reason)) => {
                     let attempted = format!("watch objects of kind {}", self.topic.kind);
                     let error = KubeError::too_much(&attempted, reason);
-                    // The object that there is no room for isn't there any more as it was before either.
+                    // The cached state of the object is outdated as well, so everything is dropped.
                     state.shelf = Shelf::new(&self.topic, self.api.budget());
                     self.changes(state, Stand::Failing(error.clone()));
                     return ControlFlow::Break(error.into());
@@ -276,7 +262,6 @@ impl Feed {
         ControlFlow::Continue(())
     }
 
-    /// The server ends a watch with an error in it.
     fn refused(&self, status: &Value) -> End {
         let code = status.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         let reason = status.get("message").and_then(Value::as_str).unwrap_or_default();
@@ -292,7 +277,7 @@ impl Feed {
         KubeError::connection(&format!("watch objects of kind {}", self.topic.kind), reason)
     }
 
-    /// What was told of another cluster is not believed of this one.
+    /// Drops objects that came from another cluster.
     fn belong_to(&self, cluster: String) {
         let mut state = self.state();
         if state.cluster != cluster {
@@ -305,8 +290,8 @@ impl Feed {
         self.changes(self.state(), stand);
     }
 
-    /// The same under the lock under which something of what is known was given up: nobody may meet what is left of it while
-    /// it still counts as all that there is.
+    /// Changes the state under the lock under which cached objects were dropped, so that no reader takes the
+    /// rest for complete.
     fn changes(&self, mut state: MutexGuard<'_, State>, stand: Stand) {
         let before = std::mem::replace(&mut state.stand, stand);
         let (news, stand) = (before != state.stand, state.stand.clone());

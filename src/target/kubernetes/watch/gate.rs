@@ -1,4 +1,4 @@
-//! Which cluster answers: asked before anything is believed, and again before anything is after a connection broke.
+//! Checks which cluster answers, before anything is believed and again after a connection broke.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,34 +13,30 @@ use crate::parallel::locked;
 use crate::target::kubernetes::api::Api;
 use crate::target::kubernetes::{Cluster, KubeError};
 
-/// How long a server may take to say which cluster it is before the fleet counts as out of reach. It is asked on.
+/// How long a server may take to identify its cluster before the fleet counts as unreachable. The check goes
+/// on nevertheless.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same where it has just been silent.
+/// The time limit right after the server fell silent.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Lets through who finds the fleet's cluster there.
 pub(super) struct Gate {
     fleet: FleetKey,
     api: Arc<Api>,
     bell: Arc<Bell>,
-    /// What is known of whose clusters are whose.
     cluster: Mutex<Arc<Cluster>>,
-    /// When the cluster was last asked, and its uid. Who holds it is asking.
+    /// When the last check was made, and the UID that it found. The lock is held during a check.
     asked: tokio::sync::Mutex<Option<(Instant, String)>>,
     answer: Mutex<Answer>,
-    /// Something is known now that was not when the cluster was refused.
+    /// Notified when a refused cluster might be accepted by now.
     again: Notify,
 }
 
-/// What came of asking.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
-    /// Nothing yet.
     Pending,
-    /// The cluster's uid.
+    /// The cluster's UID.
     Open(String),
-    /// Why it can't be used.
     Shut(KubeError),
 }
 
@@ -57,8 +53,8 @@ impl Gate {
         }
     }
 
-    /// Waits until the cluster has been asked after `since` and is the fleet's, and gives its uid. However many wait, one
-    /// asks.
+    /// Waits for a check that began after `since` and found the fleet's cluster, and returns its UID.
+    /// Concurrent callers share one check.
     pub(super) async fn pass(&self, since: Instant) -> String {
         let mut asked = self.asked.lock().await;
         if let Some((at, uid)) = asked.as_ref().filter(|(at, _)| *at > since) {
@@ -76,13 +72,14 @@ impl Gate {
                 }
                 Err(error) => self.say(Answer::Shut(error)),
             }
-            // Either is a reason to ask again.
+            // Both the timeout and the notification lead to another check.
             let _ = timeout(pace.next_pause(), self.again.notified()).await;
         }
     }
 
-    /// Asks a server that falls silent until it answers, beside whoever plans: meanwhile its fleet is out of reach, and nobody
-    /// waits for it. One that answers this at once is only slow, or has something in it that hangs.
+    /// When the server falls silent, probes it until it responds. Meanwhile the fleet is unreachable and no
+    /// plan waits for it. A server that responds to the probe at once is only slow, or has a hanging
+    /// component.
     pub(super) async fn attend(&self) {
         loop {
             let error = self.api.falls_silent().await;
@@ -93,12 +90,10 @@ impl Gate {
         }
     }
 
-    /// What came of asking last.
     pub(super) fn answer(&self) -> Answer {
         locked(&self.answer).clone()
     }
 
-    /// Takes over what is known now of whose clusters are whose.
     pub(super) fn renew(&self, cluster: Arc<Cluster>) {
         let mut known = locked(&self.cluster);
         let news = known.bound != cluster.bound || known.taken != cluster.taken;
@@ -109,7 +104,7 @@ impl Gate {
         }
     }
 
-    /// Asks, and says so when that takes long.
+    /// Makes one check. Reports the fleet as unreachable when the check takes long.
     async fn ask(&self) -> Result<String, KubeError> {
         let mut answer = std::pin::pin!(self.api.probe());
         let uid = tokio::select! {

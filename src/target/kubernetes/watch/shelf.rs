@@ -1,4 +1,4 @@
-//! What a watch has told of the objects of one kind, as small as it can be kept.
+//! A compact cache of the objects of one kind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,30 +14,26 @@ use crate::target::kubernetes::fields;
 use crate::target::kubernetes::live::Live;
 use crate::target::kubernetes::untrusted::Weigh;
 
-/// The namespace and the name of an object.
 pub(in crate::target::kubernetes) type Name = (Option<String>, String);
 
-/// An object as it was last told of.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Whether it is as we applied it; none for what isn't ours.
+    /// The comparison with what we applied. None for foreign objects.
     pub(super) live: Option<Box<Live>>,
-    /// All of it, where somebody had to look at more than is kept.
+    /// The whole object, once an observation had to read it.
     pub(super) whole: Option<Json>,
-    /// What clusters are judged by; none where nothing of it says how they are.
+    /// The parts that matter to health. None when nothing does.
     pub(super) signs: Option<Json>,
 }
 
-/// The objects of one kind.
 pub(super) struct Shelf {
     purpose: Purpose,
     kind: String,
     pub(super) objects: BTreeMap<Name, Seen>,
-    /// The latest version that the server told of.
+    /// The latest `resourceVersion`, as a number.
     pub(super) version: u64,
-    /// The same in the server's words, from which a watch goes on.
+    /// The `resourceVersion` to resume the watch from.
     pub(super) position: String,
-    /// What the objects take of what may be kept of the cluster.
     charge: Charge,
 }
 
@@ -53,7 +49,7 @@ impl Shelf {
         }
     }
 
-    /// An object of a list or an event, with its name.
+    /// Reduces an object of a list or an event to what is cached, with its name.
     pub(super) fn take(&self, object: Value) -> Option<(Name, Seen)> {
         let text = |field: &str| object.pointer("/metadata")?.get(field)?.as_str().map(str::to_owned);
         let name = (text("namespace"), text("name")?);
@@ -68,7 +64,7 @@ impl Shelf {
         Some((name, Seen { live: live.map(Box::new), whole, signs: signs.map(Json::from) }))
     }
 
-    /// Gives up what is known, to have room for what is listed anew. False where nothing is.
+    /// Drops all objects, to free budget for a new list. Returns false when there were none.
     pub(super) fn clear(&mut self) -> bool {
         let had = !self.objects.is_empty();
         self.objects.clear();
@@ -76,7 +72,7 @@ impl Shelf {
         had
     }
 
-    /// Keeps all of an object that was read, where there is room for it.
+    /// Caches a whole object, if the version matches and the budget allows it.
     pub(super) fn keep(&mut self, name: &Name, version: &str, whole: &Json) {
         let Some(seen) = self.objects.get_mut(name).filter(|seen| version_of(seen) == Some(version)) else {
             return;
@@ -87,7 +83,7 @@ impl Shelf {
         }
     }
 
-    /// Puts a new list in the place of everything. `charge` is what it takes.
+    /// Replaces all objects by a new list. `charge` is the list's budget.
     pub(super) fn replace(
         &mut self,
         listed: BTreeMap<Name, Seen>,
@@ -100,7 +96,6 @@ impl Shelf {
         for (name, seen) in &mut self.objects {
             let known = before.remove(name);
             happened = happened | differs(self.purpose, &self.kind, known.as_ref(), Some(seen));
-            // What was read of an object that is as it was need not be read again.
             let known = known.filter(|it| version_of(it) == version_of(seen) && seen.whole.is_none());
             if let Some(whole) = known.and_then(|known| known.whole)
                 && self.charge.add(whole.weight()).is_ok()
@@ -116,7 +111,6 @@ impl Shelf {
         happened
     }
 
-    /// An object was made or changed.
     pub(super) fn put(
         &mut self,
         (name, seen): (Name, Seen),
@@ -138,16 +132,16 @@ impl Shelf {
         Some(gone)
     }
 
-    /// An object is gone, or has lost its label.
+    /// Removes an object that is gone or has lost its label.
     pub(super) fn remove(&mut self, name: &Name, position: String) -> Happened {
         self.moved(position);
         let gone = self.take_out(name);
         differs(self.purpose, &self.kind, gone.as_ref(), None)
     }
 
-    /// The server has nothing to tell up to this version.
+    /// Advances the position without a change.
     pub(super) fn moved(&mut self, position: String) {
-        // Versions are numbers that grow, and a list may be older than what a watch has told already.
+        // Versions are increasing numbers, and a list may be older than the last event.
         self.version = self.version.max(position.parse().unwrap_or_default());
         self.position = position;
     }
@@ -159,7 +153,6 @@ impl Seen {
     }
 }
 
-/// What another state of an object may change.
 fn differs(purpose: Purpose, kind: &str, before: Option<&Seen>, after: Option<&Seen>) -> Happened {
     let plan = match (live(before), live(after)) {
         (Some(_), Some(_)) if purpose == Purpose::Inventory => content(before) != content(after),
@@ -182,16 +175,16 @@ fn content(seen: Option<&Seen>) -> Option<Value> {
     seen?.whole.as_ref()?.value().get("data").cloned()
 }
 
-/// What an object takes beside its texts: its place among the others, and itself.
+/// The overhead of a cached object in bytes, with its map entry.
 const OBJECT: usize = 200;
 
-/// What it takes to tell whether an object is as it was applied, with four digests.
+/// The size of a `Live` in bytes, with its four digests.
 const LIVE: usize = 500;
 
-/// What each object inside of an object takes when clusters are judged by it.
+/// The overhead of each nested object in the signs, in bytes.
 const INNER: usize = 32;
 
-/// How much is kept for an object, in bytes and roughly.
+/// An estimate of the memory that a cached object takes, in bytes.
 pub(super) fn weight(name: &Name, seen: &Seen) -> usize {
     let names = name.0.as_ref().map_or(0, String::len) + name.1.len();
     let count = |text: &str, part: &str| text.matches(part).count();
@@ -204,12 +197,11 @@ fn version_of(seen: &Seen) -> Option<&str> {
     seen.live.as_ref().map(|live| live.version.as_str())
 }
 
-/// The version of an object, as a number that grows.
+/// The `resourceVersion` as a number. Numbers increase with each change.
 pub(super) fn version(object: &Value) -> Option<u64> {
     position(object)?.parse().ok()
 }
 
-/// The same in the server's words.
 pub(super) fn position(object: &Value) -> Option<&str> {
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
 }

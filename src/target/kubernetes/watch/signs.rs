@@ -1,14 +1,13 @@
-//! What of an object says how clusters are: a few hundred bytes of an object that has thousands.
+//! The parts of objects that matter to health: a few hundred bytes of an object that has thousands.
 
 use serde_json::Value;
 
 use crate::health::view::Operator;
 use crate::target::kubernetes::untrusted;
 
-/// A path of keys; `*` stands for each item of a list.
+/// A path of keys; `*` matches each item of a list.
 type Path = &'static [&'static str];
 
-/// What is kept of each object, whatever it is.
 const OF_ALL: &[Path] = &[
     &["metadata", "name"],
     &["metadata", "namespace"],
@@ -29,7 +28,7 @@ const OF_ALL: &[Path] = &[
     &["status", "observedGeneration"],
 ];
 
-/// What is kept beside, by kind: all that [`crate::health::view`] reads.
+/// Further paths by kind: everything that [`crate::health::view`] reads.
 const OF_KINDS: &[(&str, &[Path])] = &[
     (
         "Kafka",
@@ -98,20 +97,20 @@ const OF_KINDS: &[(&str, &[Path])] = &[
 
 const EVENT: &str = "Event";
 
-/// How many items of a list are kept: four times as many as the longest has, which is an operator's variables.
+/// How many items of a list are kept: four times the longest real list, an operator's environment variables.
 const MAX_ITEMS: usize = 200;
 
-/// What says how clusters are; none where nothing does.
+/// The parts of an object that matter to health. None when nothing does.
 pub(in crate::target::kubernetes) fn of(kind: &str, object: &Value) -> Option<Value> {
     let (_, paths) = OF_KINDS.iter().find(|(known, _)| *known == kind)?;
-    // Every Deployment of a Kubernetes cluster is told of where none has Strimzi's label.
+    // Without any Deployment that has Strimzi's label, all Deployments arrive here.
     if kind == "Deployment" && !Operator::is_one(object) {
         return None;
     }
     picked(kind, object, paths)
 }
 
-/// What is kept of an object of which only matters that it is there.
+/// The common parts, for objects whose existence is all that matters.
 pub(in crate::target::kubernetes) fn of_any(kind: &str, object: &Value) -> Option<Value> {
     picked(kind, object, &[])
 }
@@ -120,19 +119,18 @@ fn picked(kind: &str, object: &Value, paths: &[Path]) -> Option<Value> {
     let paths: Vec<&[&str]> = OF_ALL.iter().chain(paths).copied().collect();
     let mut kept = pick(object, &paths);
     let fields = kept.as_object_mut()?;
-    // Here it is shown and not compared.
+    // The spec is only shown here, not compared.
     fields.get_mut("spec").into_iter().for_each(untrusted::words);
-    // Objects in a list don't say what they are.
+    // The objects of a list don't include their kind.
     fields.insert("kind".to_owned(), kind.into());
     Some(kept)
 }
 
-/// Whether a change of the kind is a reason to judge anew. Events only explain what other kinds show.
+/// Whether a change of this kind can change health. Events only explain what other kinds show.
 pub(super) fn ring(kind: &str) -> bool {
     kind != EVENT
 }
 
-/// What of a value is at these paths.
 pub(in crate::target::kubernetes) fn pick(value: &Value, paths: &[&[&str]]) -> Value {
     if paths.iter().any(|path| path.is_empty()) {
         return value.clone();
@@ -164,7 +162,8 @@ mod tests {
     use super::*;
     use crate::health::Seen;
 
-    /// Everything that was ever recorded of a real operator is seen alike by what is kept of it, and that is little.
+    /// Every recorded object of a real operator gives the same health view from its kept parts, which are
+    /// small.
     #[test]
     fn what_is_kept_says_all_that_health_reads() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
