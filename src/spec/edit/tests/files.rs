@@ -1,4 +1,4 @@
-//! Documents that come and go, and files that are written anew.
+//! Documents that are added and removed, and new files.
 
 use serde_json::json;
 
