@@ -164,7 +164,6 @@ impl DaemonConfig {
 }
 
 impl PolicyConfig {
-    /// Returns an error for the first key outside the bounds of its schema.
     fn out_of_bounds(&self) -> Option<String> {
         let bounds = [
             ("cluster_deletions_per_hour", self.cluster_deletions_per_hour, 0, 1000),
@@ -224,7 +223,6 @@ pub fn schema() -> Value {
     crate::spec::schema::of::<Config>()
 }
 
-/// Describes the settings under the given name.
 pub fn describe(name: &str) -> Description {
     crate::spec::describe::described(name, crate::spec::schema::inlined::<Config>())
 }

@@ -44,7 +44,6 @@ const ABSENCE: Duration = Duration::from_secs(30);
 /// How long to collect further changes of a target: a client that writes one object often writes several.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 
-/// Everything that can happen.
 pub enum Event {
     /// The specs may have changed.
     Specs,
@@ -69,20 +68,16 @@ pub enum Event {
     Stop,
 }
 
-/// A plan, and the work that it leaves.
 pub struct Planned {
     pub outlook: Outlook,
     /// The plan; `None` without specs to make one from.
     pub round: Option<Arc<Round>>,
 }
 
-/// Why the process can't continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// The state can't be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The operating system refused an operation.
     #[error("cannot {attempted}: {error}")]
     System {
         /// What was attempted, as a verb with its object.
@@ -97,24 +92,18 @@ pub enum Lost {
     Died,
 }
 
-/// The inputs of a process.
 pub struct Setup {
-    /// The installation, with a state.
     pub installation: Installation,
     pub source: Source,
-    /// The file of the socket for commands.
     pub socket: Utf8PathBuf,
     /// The secret that signs webhooks; `None` if none are accepted.
     pub webhook_secret: Option<SecretString>,
     /// The actor of the process's own decisions, for the audit trail.
     pub actor: String,
-    /// Receives the status of the process.
     pub vitals: Arc<Vitals>,
-    /// Reloads everything that can change at run time.
     pub reload: Box<dyn FnMut() -> Reloaded>,
 }
 
-/// The result of a reload.
 #[derive(Default)]
 pub struct Reloaded {
     /// The new settings; `None` if nothing that can change did.
@@ -148,7 +137,6 @@ fn runtime() -> Result<Runtime, Lost> {
     runtime.map_err(|error| Lost::System { attempted: "start the runtime", error })
 }
 
-/// Creates the queue of requests.
 fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSender<Event>) -> Arc<Desk> {
     // A commit is never half written.
     let absence = if source.is_git() { Duration::ZERO } else { ABSENCE };
@@ -171,7 +159,6 @@ fn hook(
     Some(Arc::new(Hook::new(secret, branch, move || drop(tell.send(Event::Pushed)))))
 }
 
-/// Serves commands and, depending on the settings, HTTP.
 fn answer(
     Setup { installation, socket, vitals, .. }: &Setup,
     desk: Arc<Desk>,
@@ -200,7 +187,6 @@ fn listen(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), Lost> 
     Ok(())
 }
 
-/// The running process.
 struct Process {
     runtime: Runtime,
     tell: UnboundedSender<Event>,
@@ -214,7 +200,6 @@ struct Process {
     doors: Doors,
     work: Work,
     feed: feed::Feed,
-    /// The last plan.
     round: Option<Arc<Round>>,
     vitals: Arc<Vitals>,
     hook: Option<Arc<Hook>>,
@@ -258,7 +243,6 @@ impl Process {
         })
     }
 
-    /// Handles one event after the other.
     fn serve(&mut self) -> Result<(), Lost> {
         while self.step()? {}
         self.lost.take().map_or(Ok(()), Err)
@@ -285,7 +269,6 @@ impl Process {
         orders
     }
 
-    /// Waits for the next event.
     fn next(&mut self) -> Event {
         let pause = self.schedule.pause(Instant::now());
         let next = async { timeout(pause, self.events.recv()).await.ok().flatten() };
@@ -377,12 +360,10 @@ impl Process {
     }
 }
 
-/// Returns how many fleets may be worked on at a time.
 fn at_once(config: &Config) -> usize {
     usize::try_from(config.daemon.fleets_at_once).unwrap_or(1)
 }
 
-/// Converts changes of watched targets to events.
 async fn told(memory: Arc<Memory>, tell: UnboundedSender<Event>) {
     loop {
         memory.changed().await;

@@ -54,10 +54,8 @@ pub const API_VERSION: &str = "streamfleet/v1";
 /// The keys that identify every document.
 pub const HEADER: [&str; 2] = ["apiVersion", "kind"];
 
-/// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: usize = yaml::MAX_BYTES;
 
-/// The default of `deletion_protection`.
 fn protected_by_default() -> bool {
     true
 }

@@ -129,7 +129,6 @@ impl Default for ApiConfig {
 }
 
 impl ApiConfig {
-    /// Returns an error for the first invalid setting.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         let numbers = [
             ("max_connections", self.max_connections),

@@ -50,7 +50,6 @@ struct Read {
     release: OnceLock<Result<Release, OperatorFault>>,
 }
 
-/// Why an operator's manifests are not used, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorFault {
     /// A stable identifier for programs.
@@ -121,7 +120,6 @@ impl OperatorsConfig {
         }
     }
 
-    /// Returns an error for the first key with an invalid value.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         self.strimzi.iter().find_map(|(version, release)| {
             let at = |key: &str| format!("`operators.strimzi.\"{version}\".{key}`");

@@ -8,14 +8,12 @@ use serde_json::Value;
 use super::operators::{OperatorFault, OperatorRelease};
 use crate::names::{Digest, Json};
 
-/// The manifests of one version of an operator.
 #[derive(Debug)]
 pub struct Release {
     /// The operator's custom resource definitions, unchanged.
     pub definitions: Vec<Json>,
     /// All other objects, in the order of the file.
     pub objects: Vec<Value>,
-    /// The versions of Kafka that the operator runs.
     pub kafka_versions: BTreeSet<String>,
 }
 

@@ -72,7 +72,6 @@ fn described(field: &Value) -> &str {
     field["description"].as_str().unwrap_or_default()
 }
 
-/// Wraps prose to the width of a comment.
 fn comment(text: &mut String, prose: &str) {
     let mut line = String::from("#");
     for word in prose.split_whitespace() {

@@ -75,15 +75,16 @@ impl Default for SourceConfig {
     }
 }
 
-/// How a repository is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A path on this machine.
     Local,
     /// Encrypted, with or without a token.
     Https,
     /// With a key, to a server whose host key is known.
-    Ssh { user: String, port: u16 },
+    Ssh {
+        user: String,
+        port: u16,
+    },
 }
 
 impl Transport {
@@ -131,7 +132,6 @@ impl Transport {
     }
 }
 
-/// The port of ssh, as assigned by IANA.
 const SSH_PORT: u16 = 22;
 
 impl SourceConfig {
@@ -147,7 +147,6 @@ impl SourceConfig {
         ]
     }
 
-    /// Returns an error for the first invalid setting.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         let numbers = [
             ("interval_seconds", self.interval_seconds, 5, 86400),

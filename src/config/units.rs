@@ -178,7 +178,6 @@ impl UnitSizes {
 }
 
 impl UnitCatalogue {
-    /// Returns an error for the first impossible size.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         self.standard.out_of_bounds("standard").or_else(|| self.dev.out_of_bounds("dev"))
     }

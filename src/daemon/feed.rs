@@ -21,9 +21,7 @@ use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::Snapshot;
 use crate::vitals::Vitals;
 
-/// The source of the specs.
 pub enum Source {
-    /// A folder.
     Folder(Utf8PathBuf),
     /// A git repository, and the interval between fetches.
     Git(Arc<Mirror>, Duration),
@@ -34,7 +32,6 @@ impl Source {
         matches!(self, Source::Git(..))
     }
 
-    /// Returns where the API writes specs.
     pub(super) fn place(&self) -> Place {
         match self {
             Source::Folder(tree) => Place::Folder(tree.clone()),
@@ -51,7 +48,6 @@ pub(super) enum Specs {
         /// Whether a fetch of this process has ended or timed out. Until then, the clone may be long
         /// outdated.
         tried: Arc<AtomicBool>,
-        /// The last snapshot.
         snapshot: Option<Snapshot>,
     },
 }
@@ -101,7 +97,6 @@ impl Feed {
     }
 }
 
-/// Starts watching or fetching.
 pub(super) fn start(
     source: Source,
     runtime: &Runtime,
@@ -155,7 +150,6 @@ struct Fetches {
     mirror: Arc<Mirror>,
     interval: Duration,
     running: Option<Running>,
-    /// When the next fetch begins.
     due: Instant,
     tried: Arc<AtomicBool>,
     /// The last logged error.
@@ -166,7 +160,6 @@ struct Fetches {
     vitals: Arc<Vitals>,
 }
 
-/// The state of a clone.
 #[derive(Debug, Clone, Default)]
 struct Stands {
     /// The active commit.

@@ -15,10 +15,8 @@ const MOST_UNKNOWN: usize = 10;
 /// The most problems of specs that one plan logs, so that they don't bury the rest of the log.
 const MOST_PROBLEMS: usize = 20;
 
-/// The last logged decisions.
 #[derive(Default)]
 pub(super) struct Log {
-    /// Whether the initial summary was logged.
     has_begun: bool,
     waiting: Waits<Asked>,
     /// Decisions whose work has not begun yet, since other fleets come first.
@@ -27,10 +25,8 @@ pub(super) struct Log {
     unknown: Vec<String>,
     /// The last logged status and reason of fleets and clusters.
     told: BTreeMap<ResourceKey, (Status, Option<String>)>,
-    /// Limits the lines about health, and those about decisions.
     health: Throttle<ResourceKey>,
     decisions: Throttle<ResourceKey>,
-    /// Limits the lines about unknown owners on a fleet.
     strangers: Throttle<FleetKey>,
 }
 
@@ -124,7 +120,6 @@ impl Log {
         self.decided.retain(|_, (fleet, _)| fleet.as_ref() != Some(begun));
     }
 
-    /// Logs new decisions.
     fn decided(&mut self, plan: &Plan) {
         let mut before = std::mem::take(&mut self.decided);
         for (on, change) in plan.placed_changes().filter(|(_, change)| change.is_ready()) {
@@ -153,8 +148,8 @@ impl Log {
         let News { begun, over } = self.waiting.turn(plan, Instant::now(), Asked::of);
         for (fleet, change, untold) in begun {
             let Asked { waits, approve } = Asked::of(change);
-            // Commands need the name of the installation, which the reader of the log may refer to
-            // differently.
+            // Hints with commands are left out, since the reader of the log may have to address the
+            // installation in another way.
             let hint = change.waiting.iter().find_map(|waiting| plan::way_out(change, waiting, ""));
             let hint = hint.filter(|hint| !hint.contains("streamfleet "));
             // An approver needs to know the effect.
@@ -191,7 +186,6 @@ impl Asked {
     }
 }
 
-/// The structured fields of a decision's log line.
 struct Fields<'a> {
     fleet: Option<String>,
     resource: &'a ResourceKey,
@@ -224,13 +218,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the reason and the effects of a change.
 fn why(change: &Change) -> String {
     let effects = change.effects.iter().map(|effect| sentence(effect));
     [reason(change)].into_iter().chain(effects).collect::<Vec<_>>().join(". ")
 }
 
-/// Logs the initial summary.
 fn begins(round: &Round) {
     let resources = &round.checked.catalog.resources;
     let number = |kind| resources.keys().filter(|key| key.kind == kind).count();
@@ -246,7 +238,6 @@ fn begins(round: &Round) {
     tracing::info!(plan, commit, fleets, clusters, "read the specs in {source}: {does}");
 }
 
-/// Formats an effect as a sentence of its own.
 fn sentence(effect: &str) -> String {
     let mut letters = effect.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -27,16 +27,13 @@ const GRACE: Duration = Duration::from_secs(20);
 /// continuously, the next plan is used, but only for harmless work.
 const FORGOTTEN: u32 = 3;
 
-/// The work that a plan leaves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outlook {
-    /// The fleets with work to do now.
     pub fleets: Vec<Ready>,
     /// The duration until a change that waits for a time may continue.
     pub next: Option<Duration>,
 }
 
-/// Work to do on a fleet now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ready {
     pub fleet: FleetKey,
@@ -44,20 +41,14 @@ pub struct Ready {
     pub is_harmless: bool,
 }
 
-/// An action of the process after an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Fetch the specs at once.
     Fetch,
-    /// Make a plan.
     Plan,
-    /// Start the work on a fleet by the last plan.
     Start(FleetKey),
-    /// End the process.
     Leave,
 }
 
-/// What is running and what is due.
 #[derive(Debug)]
 pub(super) struct Schedule {
     is_planning: bool,
@@ -67,13 +58,11 @@ pub(super) struct Schedule {
     is_superseded: bool,
     /// The number of plans in a row that were discarded for that.
     forgotten: u32,
-    /// The fleets with running work.
     running: BTreeSet<FleetKey>,
     /// The fleets that wait for their turn, by organization.
     turns: Turns<Identifier, FleetKey>,
     /// The number of each fleet's last turn.
     begun: BTreeMap<FleetKey, u64>,
-    /// The number of turns so far.
     count: u64,
     /// When the next plan is made without an event.
     due: Instant,
@@ -82,7 +71,6 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Nothing is running, and a plan is due.
     pub(super) fn new(at_once: usize, now: Instant) -> Self {
         Self {
             is_planning: false,
@@ -98,7 +86,6 @@ impl Schedule {
         }
     }
 
-    /// Returns the number of fleets with running work.
     pub(super) fn running(&self) -> usize {
         self.running.len()
     }
@@ -122,7 +109,6 @@ impl Schedule {
         next.saturating_duration_since(now)
     }
 
-    /// Returns the actions for an event.
     pub(super) fn step(&mut self, event: &Event, now: Instant) -> Vec<Order> {
         if self.leaves.is_some() {
             return self.step_out(event, now);

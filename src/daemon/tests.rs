@@ -44,12 +44,10 @@ impl Place {
         std::fs::remove_file(self.root.join("tree").join(path)).unwrap();
     }
 
-    /// Whether a fleet has the manifests of a cluster.
     fn has(&self, fleet: &str, cluster: &str) -> bool {
         self.root.join(format!("output/acme/{fleet}/kafka-acme--{cluster}")).exists()
     }
 
-    /// Returns a process that works on one fleet at a time.
     fn process(&self, absence: Duration) -> Process {
         let state = self.root.join("state");
         let mut config = Config::default();
@@ -120,7 +118,6 @@ impl Process {
         }
     }
 
-    /// Runs until a condition is true.
     fn until(&mut self, is_so: impl Fn() -> bool) {
         while !is_so() {
             assert!(self.step().unwrap(), "it ended");
@@ -195,7 +192,6 @@ fn a_slow_organization_holds_up_no_other() {
     slow.run();
 }
 
-/// Returns the number of lines of the audit trail.
 fn audited(place: &Place) -> usize {
     std::fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap_or_default().lines().count()
 }
@@ -245,7 +241,6 @@ fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
     while process.step().unwrap() {}
 }
 
-/// Returns the log output of this thread.
 fn logged(does: impl FnOnce()) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     let to = Arc::new(file.reopen().unwrap());

@@ -22,7 +22,6 @@ const TURN: Duration = Duration::from_secs(30);
 /// that is written after it, each on a slow server.
 const LONGEST: Duration = Duration::from_secs(240);
 
-/// The inputs of work.
 #[derive(Clone)]
 pub(super) struct Work {
     state: Option<Arc<State>>,

@@ -28,7 +28,6 @@ pub struct BrokerConfig(BTreeMap<String, Value>);
 
 #[derive(Debug, Clone, Copy)]
 pub struct BrokerOption {
-    /// Kafka's name of the option.
     pub name: &'static str,
     pub effect: Effect,
     takes: Takes,
@@ -66,7 +65,6 @@ const fn option(name: &'static str, takes: Takes, effect: Effect, text: &'static
     BrokerOption { name, effect, takes, text }
 }
 
-/// All options that may be set, by name.
 #[rustfmt::skip]
 const OPTIONS: &[BrokerOption] = &[
     option("auto.create.topics.enable", Flag, Restart, "Make a topic when a client first names it. Here it is false by default, so that a misspelt name is an error."),
@@ -144,7 +142,6 @@ impl BrokerConfig {
         self.0.iter()
     }
 
-    /// Returns the value of a numeric option.
     pub fn number(&self, name: &str) -> Option<i64> {
         self.0.get(name)?.as_i64()
     }

@@ -96,7 +96,6 @@ pub fn is_the_same(before: &str, after: &str) -> bool {
     before.is_some() && before == after
 }
 
-/// The issuer of a certificate.
 #[derive(PartialEq, Eq)]
 struct Authority {
     name: Vec<u8>,
@@ -112,7 +111,6 @@ impl Authority {
     }
 }
 
-/// Returns the issuer of each certificate of a chain; `None` if the chain can't be read.
 fn authorities(tls_cert: &str) -> Option<Vec<Authority>> {
     let ders = read_ders(tls_cert).ok()?;
     let authority = |certificate: &X509Certificate<'_>| {
@@ -244,7 +242,6 @@ fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<Faul
     Ok(names)
 }
 
-/// Returns when all certificates of a chain are valid; `None` for an empty chain.
 fn validity(chain: &[X509Certificate<'_>]) -> Result<Option<(Timestamp, Timestamp)>, Vec<Fault>> {
     let seconds = chain.iter().map(|certificate| {
         let validity = certificate.validity();

@@ -21,14 +21,11 @@ pub struct Finding {
     /// `None` for the file as a whole.
     pub span: Option<Span>,
     pub severity: Severity,
-    /// A stable identifier for programs.
     pub code: &'static str,
     pub message: String,
     /// A few words for the underline.
     pub label: String,
-    /// Other places that belong to the problem.
     pub related: Vec<(Span, String)>,
-    /// What to do next.
     pub hint: Option<String>,
 }
 
@@ -56,7 +53,6 @@ impl Finding {
     }
 }
 
-/// The result of checking a document.
 #[derive(Debug)]
 pub struct Checked {
     /// The valid fields, converted to their exact form.
@@ -86,11 +82,9 @@ struct Checker {
     findings: Vec<Finding>,
     places: Vec<(Box<str>, Span)>,
     secrets: Vec<Span>,
-    /// Each alias with its target.
     aliases: Vec<(Span, Span)>,
 }
 
-/// The value that is being checked.
 #[derive(Clone, Copy)]
 struct At<'p> {
     pointer: &'p str,
@@ -98,7 +92,6 @@ struct At<'p> {
     place: Span,
     /// The key, or the kind for a whole document.
     name: &'p str,
-    /// Whether it is a whole document.
     document: bool,
 }
 
@@ -302,7 +295,6 @@ impl Checker {
 }
 
 impl Shape {
-    /// Copies the shape of a text for one use.
     fn text(of: &Shape) -> Shape {
         let rule = match &of.rule {
             Rule::Text { min, max, pattern, lines } => {

@@ -245,12 +245,10 @@ pub enum ClusterAccess {
 }
 
 impl ClusterAccess {
-    /// Whether clients outside Kubernetes reach the cluster.
     pub fn is_external(self) -> bool {
         matches!(self, ClusterAccess::External | ClusterAccess::InternalAndExternal)
     }
 
-    /// Whether clients inside Kubernetes reach the cluster.
     pub fn is_internal(self) -> bool {
         matches!(self, ClusterAccess::Internal | ClusterAccess::InternalAndExternal)
     }

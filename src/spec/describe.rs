@@ -18,7 +18,6 @@ pub struct Description {
     schema: Value,
 }
 
-/// A path that leads to no field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownField {
     /// The part of the path that exists.
@@ -27,11 +26,9 @@ pub struct UnknownField {
     pub name: String,
     /// The path that was probably meant.
     pub meant: Option<Vec<String>>,
-    /// The names that exist at this level.
     pub known: Vec<String>,
 }
 
-/// Describes the documents of a kind, under the given name.
 pub fn document(kind: Kind, name: &str) -> Description {
     described(name, document_fields(kind))
 }
@@ -84,7 +81,6 @@ impl Description {
         }
     }
 
-    /// Finds a field of this name anywhere below.
     fn below(&self, name: &str) -> Option<Description> {
         let fields = self.fields();
         let here = fields.iter().find(|field| field.name() == name).cloned();
@@ -95,7 +91,6 @@ impl Description {
         self.path.last().map_or("", String::as_str)
     }
 
-    /// Returns the JSON pointer of the field within its document.
     pub fn pointer(&self) -> String {
         self.path.iter().skip(1).map(|name| format!("/{name}")).collect()
     }
@@ -122,7 +117,6 @@ impl Description {
         text(&self.schema)
     }
 
-    /// Returns the accepted values, in words.
     pub fn values(&self) -> String {
         let shape = shape::compile(&self.schema);
         match &shape.rule {

@@ -48,7 +48,6 @@ impl Spec {
         }
     }
 
-    /// Returns the secrets of the document with the names of their fields.
     pub fn secrets(&self) -> Vec<(&'static str, &SecretValue)> {
         match self {
             Spec::BaseDomain(domain) => vec![("tls_key", &domain.tls_key)],
@@ -111,7 +110,6 @@ impl Spec {
 pub struct Document {
     pub key: ResourceKey,
     pub spec: Spec,
-    /// The file and the line where the document begins.
     pub origin: Origin,
     pub fields: Fields,
 }
@@ -180,13 +178,10 @@ pub struct Unreadable {
 pub struct ParsedFile {
     /// The digest of the bytes; `None` if they could not be read.
     pub digest: Option<Digest>,
-    /// The valid documents.
     pub documents: Vec<Document>,
     /// The documents with a readable identity and a problem.
     pub invalid: Vec<InvalidDocument>,
-    /// The documents without a readable identity.
     pub unreadable: Vec<Unreadable>,
-    /// The remnants of documents, such as commented-out ones.
     pub remnants: Remnants,
     pub problems: Vec<Problem>,
 }
@@ -208,7 +203,6 @@ pub struct Documents {
     pub commit: Option<Commit>,
     /// The resources in files that are not read as specs: `orders.yaml.bak`.
     pub skipped: BTreeMap<SpecPath, BTreeSet<ResourceKey>>,
-    /// The files, by path.
     pub files: BTreeMap<SpecPath, Arc<ParsedFile>>,
 }
 
@@ -229,19 +223,16 @@ impl Documents {
         changed.map(|(_, file)| &**file)
     }
 
-    /// Whether the tree contains a file with this path and these bytes.
     pub fn has_file(&self, path: &SpecPath, digest: &Digest) -> bool {
         self.files.get(path).is_some_and(|file| file.digest.as_ref() == Some(digest))
     }
 
-    /// Whether all files are equal to those of another tree.
     pub fn has_files_of(&self, other: &Documents) -> bool {
         let mut files = self.files.iter().zip(&other.files);
         self.files.len() == other.files.len()
             && files.all(|((path, file), (its, other))| path == its && file.is(other))
     }
 
-    /// Returns the problems of all files, in the order of paths.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.files.values().flat_map(|file| &file.problems)
     }

@@ -1,5 +1,3 @@
-//! The locations of a document's fields.
-
 use std::sync::Arc;
 
 use crate::names::SpecPath;
@@ -17,9 +15,7 @@ pub struct Fields(Option<Arc<Places>>);
 
 #[derive(Debug)]
 enum Places {
-    /// Ranges of a text, sorted by pointer.
     InText(Arc<MaskedText>, Vec<(Box<str>, Span)>),
-    /// Locations that a test made up.
     #[cfg(test)]
     Given(std::collections::BTreeMap<String, Location>),
 }

@@ -131,7 +131,6 @@ pub struct Components {
 }
 
 impl Components {
-    /// The value for an operator that Streamfleet doesn't install.
     pub const EXISTING: &'static str = "existing";
 
     /// Returns the version of the Strimzi operator to install; `None` if Streamfleet doesn't install it.

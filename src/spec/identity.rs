@@ -60,12 +60,10 @@ pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Reports a header key whose value is not a string of its own.
 fn no_string(span: Span, name: &str) -> Finding {
     Finding::new(span, "wrong-type", format!("`{name}` is not a string")).label("found something else")
 }
 
-/// Returns the fields that identify the resource of a document.
 pub fn identity_fields(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Organization => &["identifier"],

@@ -23,7 +23,6 @@ pub use server::denied_range;
 /// The server and the credentials of a Kubernetes cluster: everything that is ever used of a kubeconfig.
 #[derive(Debug, Clone)]
 pub struct KubeAccess {
-    /// The API server's https URL.
     pub server: String,
     /// The host in that URL, lower case, without brackets and port.
     pub host: String,
@@ -40,7 +39,6 @@ pub struct KubeAccess {
 pub enum KubeAuth {
     Token(SecretString),
     ClientCertificate {
-        /// The certificate chain in PEM.
         certificate: String,
         /// Its private key, PKCS#8 in PEM.
         key: SecretString,
@@ -95,7 +93,6 @@ impl KubeAccess {
     }
 }
 
-/// How a field is treated.
 enum Use {
     /// It is copied, or it makes no difference.
     Accepted,
@@ -179,7 +176,6 @@ const USER_FIELDS: &[(&str, Use)] = &[
     ("as-user-extra", Use::Refused(NO_IMPERSONATION, OWN_LOGIN)),
 ];
 
-/// An entry that the current context selects.
 struct Chosen<'a> {
     /// `context`, `cluster` or `user`.
     what: &'static str,
@@ -198,7 +194,6 @@ impl<'a> Chosen<'a> {
         Self::named(&file.contexts, "context", name, "`current-context`")
     }
 
-    /// Returns the cluster or the user of the context.
     fn of(
         entries: &'a Option<Vec<Entry>>,
         context: &Chosen<'_>,
@@ -282,7 +277,6 @@ fn is_text(field: &str) -> bool {
     !matches!(field, "extensions" | "disable-compression")
 }
 
-/// Lists the accepted fields, for a hint.
 fn accepted(known: &[(&str, Use)]) -> String {
     let names: Vec<_> = known
         .iter()
@@ -384,7 +378,6 @@ fn read_client_certificate(certificate: &str, key: &str) -> Result<KubeAuth, Fau
     }
 }
 
-/// Decodes a base64 field to text.
 fn decoded(entry: &Chosen<'_>, field: &str) -> Result<Option<Zeroizing<String>>, Fault> {
     let Some(text) = entry.text(field) else { return Ok(None) };
     let joined: Zeroizing<String> = Zeroizing::new(text.split_ascii_whitespace().collect());

@@ -12,12 +12,10 @@ pub struct Fault {
     pub code: &'static str,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
-    /// What to do next.
     pub hint: String,
     pub part: Part,
 }
 
-/// The text that a fault is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     Certificate,
@@ -41,7 +39,6 @@ pub(crate) struct PemBlock<'a> {
     /// The type of its content: `CERTIFICATE`, `RSA PRIVATE KEY`. One of [`LABELS`] or [`UNKNOWN_LABEL`] and
     /// never a piece of the text, so it is safe to quote.
     pub label: &'static str,
-    /// The whole block.
     pub text: &'a str,
 }
 
@@ -64,10 +61,8 @@ const LABELS: [&str; 15] = [
     "EC PARAMETERS",
 ];
 
-/// Replaces every other label.
 pub(crate) const UNKNOWN_LABEL: &str = "UNKNOWN";
 
-/// Why a PEM text can't be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PemError {
     /// The label of the first block without an end, or end without a beginning.
@@ -138,7 +133,6 @@ pub(crate) fn pem_blocks(text: &str) -> Result<Vec<PemBlock<'_>>, PemError> {
     open.map_or(Ok(blocks), |(_, unfinished)| Err(PemError::Unfinished(unfinished)))
 }
 
-/// A line that begins or ends a block, with its label.
 enum Boundary {
     Begin(&'static str),
     End(&'static str),
@@ -158,7 +152,6 @@ fn boundary(line: &str) -> Result<Option<Boundary>, PemError> {
     }
 }
 
-/// Returns the label of a line such as `-----BEGIN CERTIFICATE-----`.
 fn label_of(line: &str, prefix: &str) -> Option<&'static str> {
     let label = line.strip_prefix(prefix)?.strip_suffix("-----")?;
     // A hyphen belongs to a second boundary on the line, with the block itself between them.

@@ -15,7 +15,6 @@ use super::material::{Fault, Part, PemBlock, UNKNOWN_LABEL, pem_blocks};
 #[cfg(test)]
 mod tests;
 
-/// A parsed private key.
 pub(crate) struct PrivateKey {
     /// The key as unencrypted PKCS#8, version 1, in DER.
     pkcs8: Zeroizing<Vec<u8>>,
@@ -77,7 +76,6 @@ impl PrivateKey {
     }
 }
 
-/// Returns the only private key of a PEM text.
 fn the_key(text: &str) -> Result<PemBlock<'_>, Fault> {
     let blocks = pem_blocks(text).map_err(|error| error.fault(Part::Key, damaged))?;
     if blocks.iter().any(|block| block.label == "CERTIFICATE") {
@@ -104,7 +102,6 @@ fn the_key(text: &str) -> Result<PemBlock<'_>, Fault> {
     }
 }
 
-/// The curves that TLS uses.
 static CURVES: [&EcdsaSigningAlgorithm; 3] =
     [&ECDSA_P256_SHA256_ASN1_SIGNING, &ECDSA_P384_SHA384_ASN1_SIGNING, &ECDSA_P521_SHA512_ASN1_SIGNING];
 

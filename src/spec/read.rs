@@ -180,7 +180,6 @@ fn end_of(path: &SpecPath, before: &[u8]) -> Location {
     MaskedText::new(path.clone(), &text, redact::suspects(&text)).locate(span)
 }
 
-/// Returns the result for a file or folder that could not be read.
 fn unreadable(path: &SpecPath, digest: Option<Digest>, problem: Problem) -> ParsedFile {
     let origin = Origin { path: path.clone(), line: 1 };
     ParsedFile { digest, unreadable: vec![place(origin)], problems: vec![problem], ..ParsedFile::default() }
@@ -248,7 +247,6 @@ fn secrets(text: &str, drafts: &[Draft]) -> Vec<Span> {
     secrets
 }
 
-/// Reads one document; `None` if it is empty.
 fn read_document(document: YamlDocument<'_>) -> Option<Draft> {
     let YamlDocument { start, root } = document;
     match root {

@@ -2,7 +2,6 @@
 
 use crate::spec::yaml::Span;
 
-/// Parts of keys whose values are hidden.
 const WORDS: [&str; 14] = [
     "kubeconfig",
     "tls_key",
@@ -23,7 +22,6 @@ const WORDS: [&str; 14] = [
 /// The shortest run of base64 characters that is hidden anywhere.
 const RUN: usize = 24;
 
-/// Returns every part of the text that may be a secret.
 pub fn suspects(text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut inside = Inside::Nothing;
@@ -90,7 +88,6 @@ fn indentation(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '\t', '-']).len()
 }
 
-/// Whether the line begins with something like `key:`.
 fn starts_with_key(line: &str) -> bool {
     let content = line.trim_start_matches([' ', '\t', '-']);
     let word =
@@ -134,12 +131,10 @@ fn user_info(text: &str) -> Vec<Span> {
     spans
 }
 
-/// Whether a key looks like that of a secret.
 pub fn is_suspect(key: &str) -> bool {
     after_word(key).is_some()
 }
 
-/// Returns long runs of base64 characters.
 fn runs(line: &str, at: usize) -> impl Iterator<Item = Span> {
     let coded = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '_' | '-');
     let mut start = 0;

@@ -9,10 +9,8 @@ use crate::spec::API_VERSION;
 use crate::spec::check::Finding;
 use crate::spec::yaml::{Content, Node, Scalar, YamlDocument};
 
-/// The remnants of documents in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remnants {
-    /// Whether a document is empty.
     pub blank: bool,
     /// The resources that are described in comments.
     pub commented: BTreeSet<ResourceKey>,

@@ -12,7 +12,6 @@ use crate::spec::check::Finding;
 use crate::spec::yaml::Span;
 use crate::spec::{BaseDomain, CloudAccount, CloudProvider, DnsProvider, Organization, Spec};
 
-/// Adds a finding for each rule that a typed document breaks.
 pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<Finding>) {
     let mut rules = Rules { places, findings };
     match spec {
@@ -25,7 +24,6 @@ pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<Findin
     }
 }
 
-/// The spans of the document's fields, and the output.
 struct Rules<'a> {
     places: &'a [(Box<str>, Span)],
     findings: &'a mut Vec<Finding>,

@@ -24,13 +24,11 @@ use crate::spec::{
 /// The name of the definition for `null`, `""` and `{}`.
 const ABSENT: &str = "absent";
 
-/// A text without control characters.
 const NO_CONTROL: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]*$";
 
 /// Keywords that describe a value and don't affect its validity.
 const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "examples"];
 
-/// Returns the schema of a kind's documents, for editors.
 pub fn document(kind: Kind) -> Value {
     with_absent(&document_fields(kind))
 }
@@ -131,7 +129,6 @@ pub fn fields_of(kind: Kind) -> Value {
     }
 }
 
-/// Returns all fields of a kind's documents.
 pub(super) fn document_fields(kind: Kind) -> Value {
     let mut schema = fields_of(kind);
     let header = [

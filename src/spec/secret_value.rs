@@ -1,5 +1,3 @@
-//! A secret in one of the four forms of a spec file. It is never printed or stored.
-
 use std::borrow::Cow;
 use std::fmt;
 
@@ -8,7 +6,8 @@ use secrecy::SecretString;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A secret in one of its four forms, or the placeholder for it in a record.
+/// A secret in one of the four forms of a spec file, or the placeholder for it in a record. It is never
+/// printed or stored.
 #[derive(Clone)]
 pub enum SecretValue {
     /// The value itself, as in the interface specification.

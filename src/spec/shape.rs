@@ -19,14 +19,11 @@ pub struct Shape {
     pub secret: bool,
 }
 
-/// The values that a shape accepts.
 #[derive(Debug)]
 pub enum Rule {
-    /// A string.
+    /// A string, with its length in characters.
     Text {
-        /// The fewest characters.
         min: usize,
-        /// The most characters.
         max: usize,
         /// The form. It is searched for, not anchored.
         pattern: Option<Regex>,
@@ -39,7 +36,6 @@ pub enum Rule {
         max: i64,
     },
     Boolean,
-    /// One of several strings.
     Choice {
         values: Vec<String>,
         /// Whether upper and lower case are equal.
@@ -47,24 +43,19 @@ pub enum Rule {
         /// What an unsupported value would need a driver for.
         driver: Option<String>,
     },
-    /// Named fields and no others.
     Object(Vec<Field>),
     /// Any keys, with values of one shape.
     Map(Box<Shape>),
-    /// A list of values of one shape.
     List {
         item: Box<Shape>,
-        /// The most items.
         max: usize,
     },
-    /// Any of several shapes.
     AnyOf(Vec<Shape>),
     /// Anything: the schema has nothing to check here, so deserializing decides.
     Anything,
 }
 
 impl Shape {
-    /// Whether it is a secret or contains one.
     pub fn holds_secret(&self) -> bool {
         self.secret
             || match &self.rule {
@@ -91,7 +82,6 @@ pub fn of(kind: Kind) -> &'static Shape {
     SHAPES.iter().find(|(known, _)| *known == kind).map_or(&ANYTHING, |(_, shape)| shape)
 }
 
-/// Compiles a schema to a shape.
 pub fn compile(schema: &Value) -> Shape {
     // An optional field is "this or null"; the checker treats null as absent before it reads the shape.
     let schema = without_null(schema);
@@ -156,7 +146,6 @@ fn rule(schema: &Value) -> Rule {
     }
 }
 
-/// Returns the strings of an enum, with or without descriptions.
 pub fn choices(schema: &Value) -> Option<Vec<String>> {
     let texts = |values: Vec<&Value>| -> Option<Vec<String>> {
         values.into_iter().map(|value| value.as_str().map(str::to_owned)).collect()

@@ -1,5 +1,3 @@
-//! A spec tree as bytes, at one moment.
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +47,6 @@ pub struct Snapshot {
     pub entries: BTreeMap<SpecPath, Entry>,
 }
 
-/// One file or folder of a snapshot.
 #[derive(Debug, Clone)]
 pub enum Entry {
     File {
@@ -61,9 +58,7 @@ pub enum Entry {
     Unreadable {
         /// A stable identifier for programs: `unreadable-file`, `link-out-of-tree`, `file-too-large`.
         code: Cow<'static, str>,
-        /// What was tried and why it failed.
         message: String,
-        /// What to do next.
         hint: String,
     },
 }

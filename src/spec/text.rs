@@ -11,7 +11,6 @@ use crate::spec::yaml::Span;
 /// Replaces each byte of a secret. No parsed file contains it, since control characters are refused.
 const MASK: char = '\u{7f}';
 
-/// A file's text without its secrets, for quoting.
 pub struct MaskedText {
     path: SpecPath,
     text: String,
@@ -41,7 +40,6 @@ impl MaskedText {
         Arc::new(Self { path, text, lines })
     }
 
-    /// Returns the location of the whole file.
     pub fn whole(&self) -> Location {
         Location::file(self.path.clone())
     }

@@ -39,10 +39,8 @@ pub struct Span {
     pub end: usize,
 }
 
-/// One document of a file.
 #[derive(Debug)]
 pub struct YamlDocument<'a> {
-    /// The byte at which the document begins.
     pub start: usize,
     /// Its content; `None` if the document is empty.
     pub root: Result<Option<Node<'a>>, SyntaxError>,
@@ -61,20 +59,15 @@ pub struct Node<'a> {
     pub content: Content<'a>,
 }
 
-/// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Without quotes.
     Plain,
-    /// In single quotes.
     Single,
-    /// In double quotes.
     Double,
     /// Lines below a `|`.
     Literal,
     /// Lines below a `>`, whose single line breaks are spaces.
     Folded,
-    /// An indented list or mapping.
     Block,
     /// A list or mapping in brackets, or a pair in the brackets of a list.
     Flow,
@@ -82,7 +75,6 @@ pub enum Style {
 
 #[derive(Debug, Clone)]
 pub enum Content<'a> {
-    /// A string, number, boolean or null.
     Scalar {
         /// The text, with quotes and escapes resolved.
         text: Cow<'a, str>,

@@ -23,7 +23,6 @@ struct Keeps {
     goes: &'static str,
 }
 
-/// The unit of an option's value.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     Milliseconds,
@@ -57,7 +56,6 @@ const KEEPS: &[Keeps] = &[
     Keeps { option: "offsets.retention.minutes", otherwise: &[], default: WEEK_MINUTES, unit: Minutes, goes: "offsets of consumer groups that have been empty for longer than {} are deleted, so these begin anew" },
 ];
 
-/// Whether an option affects what is kept.
 pub fn keeps(option: &str) -> bool {
     option == CLEANUP_POLICY || KEEPS.iter().any(|keeps| keeps.option == option)
 }

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::loss::Unit::{self, Bytes, Members, Milliseconds};
 use super::loss::number;
 
-/// An option that refuses clients when it is lowered.
 struct Lowered {
     option: &'static str,
     default: i64,

@@ -49,7 +49,6 @@ fn self_signed(names: &[&str]) -> (String, String) {
     (params(names).self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
-/// `code: message (hint)`, one line a fault.
 fn faults(cert: &str, key: Option<&str>) -> String {
     let faults = Certificate::parse(cert, key).expect_err("the certificate is at fault");
     let line =

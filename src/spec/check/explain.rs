@@ -4,7 +4,6 @@ use crate::names::Kind;
 use crate::spec::broker_option;
 use crate::spec::shape::{self, Rule, Shape};
 
-/// The options of a cluster's brokers, as a JSON pointer.
 const BROKER_CONFIG: &str = "/advanced_config/config";
 
 /// Returns the command that explains a field, for problems without a better hint.

@@ -76,7 +76,6 @@ impl Checker {
         Some(Value::Object(map))
     }
 
-    /// Checks the value of one key and records its span.
     fn field(&mut self, shape: &Shape, name: &str, entry: &Entry<'_>, at: &At<'_>) -> Option<Value> {
         let pointer = format!("{}/{}", at.pointer, name.replace('~', "~0").replace('/', "~1"));
         let inner = At { pointer: &pointer, place: entry.key.span, name, document: false };

@@ -104,7 +104,6 @@ fn unknown_value(
     finding
 }
 
-/// Returns the hint for a scalar of another type.
 fn hint(shape: &Shape, node: &Node<'_>) -> Option<String> {
     let Content::Scalar { text, .. } = &node.content else { return None };
     if node.target.is_some() {

@@ -14,7 +14,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns the index in the old list of a removed item.
     pub fn removed(&self) -> Option<usize> {
         match self {
             Step::Remove(index) => Some(*index),
@@ -28,7 +27,6 @@ const ONE: usize = 4;
 /// The most comparisons for which the optimal alignment is computed.
 const MANY: usize = 1_000_000;
 
-/// Returns the steps from one list to another.
 pub fn align(old: &[Value], new: &[Value]) -> Vec<Step> {
     let first = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (old_rest, new_rest) = (&old[first..], &new[first..]);

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::spec::yaml::{Content, Node, Span};
 
-/// Returns a document without its unused anchors.
 pub fn without_unused<'a>(root: &Node<'a>) -> Node<'a> {
     let mut used = BTreeSet::new();
     collect(root, &mut used);

@@ -14,13 +14,11 @@ use super::source::Source;
 use super::write::House;
 use crate::spec::yaml::{Content, Entry, Node, Style};
 
-/// A replacement of bytes.
 pub struct Edit {
     pub range: Range<usize>,
     pub text: String,
 }
 
-/// Collects the edits of one document.
 pub struct Change<'a> {
     pub source: Source<'a>,
     pub house: House,
@@ -41,7 +39,6 @@ struct Place {
 }
 
 impl Change<'_> {
-    /// Changes a whole document, which is a mapping.
     pub fn document(&mut self, root: &Node<'_>, wanted: &Value, order: &Order) -> Result<(), Refusal> {
         match (&root.content, wanted) {
             (Content::Mapping(_), Value::Object(_)) if root.anchored => {
@@ -59,7 +56,6 @@ impl Change<'_> {
         }
     }
 
-    /// Returns the text with all edits.
     pub fn apply(mut self) -> Result<String, Refusal> {
         // Where text is inserted and removed at one position, the insertion is first.
         self.edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
@@ -404,7 +400,6 @@ impl Change<'_> {
     }
 }
 
-/// Whether any entry of a mapping is left.
 fn stays(entries: &[Entry<'_>], wanted: &Map<String, Value>) -> bool {
     entries.iter().any(|entry| entry.name().is_some_and(|name| wanted.contains_key(name)))
 }

@@ -28,7 +28,6 @@ pub fn kind(document: &serde_json::Value) -> Option<Kind> {
     document.get("kind")?.as_str()?.parse().ok()
 }
 
-/// Returns the text without one of its documents.
 pub fn without(source: Source<'_>, documents: &[YamlDocument<'_>], index: usize) -> String {
     let end = match documents.get(index + 1) {
         Some(next) => begin(source, documents[index].start, next.start),
@@ -86,7 +85,6 @@ fn joined(source: Source<'_>, start: usize, end: usize) -> String {
     source.slice(0, start).to_owned() + source.slice(end, source.text.len())
 }
 
-/// Returns the text with a document appended.
 pub fn with(source: Source<'_>, documents: &[YamlDocument<'_>], document: &str) -> String {
     let line_end = source.line_end(0);
     let mut text = source.text.to_owned();

@@ -119,7 +119,6 @@ fn joined(
     let (inner_start, inner_end) = (node.span.start + 1, node.span.end - 1);
     let (first, last) = match (spans.first(), spans.last()) {
         (Some(first), Some(last)) => (first.0, last.1),
-        // Empty brackets.
         _ => (inner_end, inner_end),
     };
     let (lead, tail) = (source.slice(inner_start, first), source.slice(last, inner_end));
@@ -196,7 +195,6 @@ fn only_commas(gap: &str, most: usize) -> bool {
     code.matches(',').count() <= most && code.trim_matches([' ', '\t', ',']).is_empty()
 }
 
-/// Formats a value on one line.
 fn fresh(value: &Value, style: Style, order: &Order) -> String {
     match value {
         Value::Object(fields) => {

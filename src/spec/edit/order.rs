@@ -38,7 +38,6 @@ impl Order {
     }
 }
 
-/// Returns the names of the fields at a path.
 fn fields(kind: Kind, path: &[String]) -> Vec<&'static str> {
     let found = Cell::new(&[] as &'static [&'static str]);
     // Always an error: the probe stops at the end of the path.

@@ -1,5 +1,3 @@
-//! Finds the field at a position in a file.
-
 use super::open;
 use crate::spec::yaml::{self, Content, Node};
 

@@ -29,7 +29,6 @@ pub fn prove(after: &str, before: &[YamlDocument<'_>], expected: &[Expected<'_>]
     if all { Ok(()) } else { Err(unproven()) }
 }
 
-/// The expected content of a document after an edit.
 pub enum Expected<'a> {
     /// The document that had this index, unchanged.
     AsBefore(usize),

@@ -20,52 +20,39 @@ pub struct Refusal {
     at: Option<usize>,
 }
 
-/// Why an edit is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// A document of the file can't be read, so the structure of the file is unknown.
     Unreadable {
-        /// The reader's message.
         message: String,
-        /// The reader's hint.
         hint: &'static str,
     },
-    /// The document isn't in the file.
     NotThere(ResourceKey),
-    /// The document is in the file more than once.
     Twice(ResourceKey),
-    /// The value to be changed has an anchor.
     Anchor,
-    /// The value to be changed is an alias.
     Alias,
-    /// The document has a merge key.
     MergeKey,
-    /// The document has a tag.
     Tag,
     DuplicateKey(String),
     /// A key is not a string, or is written with a `?` before it.
     Key,
     /// A number that other programs read differently.
     Number,
-    /// Lines end with a carriage return alone.
     CarriageReturn,
     /// A removal would affect a comment in brackets.
     CommentInBrackets,
     /// The value is written in an unsupported way.
     Unusual,
-    /// The file would become too long.
     TooLong,
     /// The result of the edit was checked and is not the expected one.
     Unproven,
 }
 
 impl Refusal {
-    /// Refuses an edit because of the file as a whole.
     pub(super) fn of_file(reason: Reason) -> Self {
         Self { reason, line: 0, column: 0, at: None }
     }
 
-    /// Refuses an edit because of the text at a byte.
     pub(super) fn at(text: &str, at: usize, reason: Reason) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -83,7 +70,6 @@ impl Refusal {
         Problem::error(self.code(), self.message()).at(place, "").hint(self.hint())
     }
 
-    /// Returns a stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self.reason {
             Reason::Unreadable { .. } => "edit-unreadable",
@@ -155,7 +141,6 @@ impl Refusal {
     }
 }
 
-/// Prints the message with its position.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message())?;

@@ -1,5 +1,3 @@
-//! The text of a file, and the positions of values in it.
-
 use serde_json::{Map, Number, Value};
 
 use super::refusal::{Reason, Refusal};
@@ -66,7 +64,6 @@ impl<'a> Source<'a> {
         at - self.line_start(at)
     }
 
-    /// Returns the kind of line end around a byte.
     pub fn line_end(self, at: usize) -> &'static str {
         let end = self.content_end(at);
         let around = if end < self.text.len() { end } else { self.content_end(0) };
@@ -93,7 +90,6 @@ impl<'a> Source<'a> {
         at
     }
 
-    /// Returns the byte after the colon of an entry.
     pub fn after_colon(self, entry: &Entry<'_>) -> Result<usize, Refusal> {
         let end = entry.key.span.end;
         let rest = self.slice(end, self.text.len());
@@ -153,7 +149,6 @@ impl<'a> Source<'a> {
         Ok((start, start + rest.find([' ', '\t', '\r', '\n']).unwrap_or(rest.len())))
     }
 
-    /// Returns the end of the lines below a `|` or `>`.
     pub fn block_end(self, node: &Node<'_>, header_end: usize, keeps: bool) -> usize {
         let start = self.content_end(header_end);
         let mut end = node.span.end.max(start);

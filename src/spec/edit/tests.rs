@@ -14,7 +14,6 @@ fn domain() -> ResourceKey {
     ResourceKey::try_from("BaseDomain/acme/k.example.com".to_owned()).unwrap()
 }
 
-/// Returns the text with the document changed by a merge patch.
 pub(super) fn patched(text: &str, key: &ResourceKey, patch: &Value) -> Result<String, Refusal> {
     let mut wanted = read(text, key)?;
     merge_patch(&mut wanted, patch);

@@ -34,7 +34,6 @@ pub(super) enum Field {
     Absent,
     /// A string, which may be a secret.
     Text(SecretString),
-    /// Any other value.
     Other,
 }
 

@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Fault, fault};
 
 pub(super) struct Server {
-    /// The URL as given.
     pub url: String,
     /// The host in it, without brackets and port.
     pub host: String,

@@ -6,7 +6,6 @@ use super::*;
 
 const TOKEN: &str = "hunter2-token";
 
-/// Returns a kubeconfig with these lines under its cluster and its user.
 fn config(cluster: &str, user: &str) -> String {
     let indented = |lines: &str| lines.lines().map(|line| format!("    {line}\n")).collect::<String>();
     format!(

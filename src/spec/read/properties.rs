@@ -89,7 +89,6 @@ proptest! {
                 "{key} is lost without a trace in\n{text}"
             );
         }
-        // Every document that is not valid has a problem.
         prop_assert_eq!(file.problems.is_empty(), file.invalid.is_empty() && file.unreadable.is_empty());
         let shown = render(&file.problems, false);
         prop_assert!(!shown.contains('\u{1b}'), "an escape is shown");

@@ -24,7 +24,6 @@ fn file(text: impl AsRef<[u8]>) -> Arc<ParsedFile> {
     documents.files.into_values().next().unwrap()
 }
 
-/// Returns the outcome of each document, then the problems as they are shown.
 fn report(text: &[u8]) -> String {
     let file = file(text);
     let mut lines: Vec<(u32, String)> = Vec::new();

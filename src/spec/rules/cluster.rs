@@ -1,5 +1,3 @@
-//! Rules of clusters.
-
 use super::Rules;
 use crate::spec::{Authentication, Cluster, ClusterAccess, ClusterAdvancedConfig, Profile};
 

@@ -100,7 +100,6 @@ struct Open<'a> {
     height: usize,
 }
 
-/// The value of an anchor.
 struct Anchor<'a> {
     node: Node<'a>,
     nodes: usize,
@@ -192,7 +191,6 @@ impl<'a> Builder<'a> {
         self.add(node, 0, height, nodes)
     }
 
-    /// Adds a complete node to the collection around it.
     fn add(
         &mut self,
         node: Node<'a>,

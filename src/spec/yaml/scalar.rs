@@ -2,9 +2,7 @@
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar<'a> {
-    /// `null`, `~` or nothing.
     Null,
-    /// `true` or `false`.
     Bool(bool),
     /// An integer; `None` if it exceeds 64 bits.
     Integer(Option<i64>),
@@ -43,7 +41,6 @@ fn integer(text: &str) -> Option<Option<i64>> {
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())
 }
 
-/// Whether the text is a number that is not an integer.
 fn is_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {

@@ -4,15 +4,11 @@ use granit_parser::{ErrorKind, ScanError};
 
 use super::{MAX_DEPTH, MAX_NODES};
 
-/// Why a document could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The byte where reading stopped.
     pub at: usize,
-    /// A stable identifier for programs.
     pub code: &'static str,
     pub message: String,
-    /// What to do next.
     pub hint: &'static str,
 }
 

@@ -1,5 +1,3 @@
-//! Documents that are added and removed, and new files.
-
 use serde_json::json;
 
 use super::*;

@@ -108,7 +108,6 @@ fn fields() -> impl Strategy<Value = Value> {
     prop::collection::btree_map(prop::sample::select(KEYS), value(), 1..6).prop_map(object)
 }
 
-/// How a generated document is written.
 #[derive(Debug, Clone)]
 struct Writing {
     step: usize,
@@ -224,7 +223,6 @@ fn json_as_yaml(value: &Value) -> String {
     }
 }
 
-/// Returns a file with a document before and after that of the cluster `orders`.
 fn file(fields: &Value, writing: &Writing) -> String {
     let mut writer =
         Writer { writing, turn: 0, text: format!("# all\n---\nother: &x 'y'\n--- # ours\n{HEADER}") };
@@ -233,7 +231,6 @@ fn file(fields: &Value, writing: &Writing) -> String {
     if writing.windows { writer.text.replace('\n', "\r\n") } else { writer.text }
 }
 
-/// Returns the document with these fields and those that identify it.
 fn wanted(fields: &Value) -> Value {
     let mut wanted = json!({"kind": "Cluster", "organization": "acme", "identifier": "orders"});
     wanted.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
