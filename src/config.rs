@@ -51,7 +51,7 @@ pub struct Config {
     pub api: ApiConfig,
     /// How secrets may be given and where they are written.
     pub secrets: SecretsConfig,
-    /// What may be done without approval.
+    /// Limits on what is done without approval.
     pub policy: PolicyConfig,
     /// How `serve` works.
     pub daemon: DaemonConfig,
@@ -59,7 +59,7 @@ pub struct Config {
     pub targets: TargetsConfig,
     /// Which operators may be installed on fleets.
     pub operators: OperatorsConfig,
-    /// Where brokers get the tiered storage plugin, which moves older log segments to a bucket.
+    /// The source of the tiered storage plugin, which moves older log segments to a bucket.
     pub tiered_storage: TieredStorageConfig,
     /// The size of a Kafka unit.
     pub units: UnitCatalogue,
@@ -93,12 +93,12 @@ pub struct TargetsConfig {
     pub allow_addresses: Vec<AddressRange>,
 }
 
-/// What may be done without approval.
+/// Limits on what is done without approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// What is done automatically: everything that needs no approval (`auto`), only approved plans
-    /// (`approve`), or nothing (`plan-only`).
+    /// The changes that are made automatically: all that need no approval (`auto`), only approved ones
+    /// (`approve`), or none (`plan-only`).
     pub mode: Mode,
     /// How many Kafka clusters per fleet and hour may be deleted without approval.
     #[schemars(range(max = 1000))]
@@ -108,7 +108,7 @@ pub struct PolicyConfig {
     pub approval_hours: u32,
 }
 
-/// What is done automatically.
+/// The changes that are made automatically.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {

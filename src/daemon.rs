@@ -80,7 +80,7 @@ pub enum Lost {
     State(#[from] StateError),
     #[error("cannot {attempted}: {error}")]
     System {
-        /// What was attempted, as a verb with its object.
+        /// A verb with its object.
         attempted: &'static str,
         error: std::io::Error,
     },
@@ -170,7 +170,7 @@ fn answer(
 }
 
 /// Converts signals to events: SIGINT, as from a terminal, and SIGTERM, as from a service manager, request a
-/// stop; SIGHUP requests a new plan and a reload of the settings.
+/// stop; SIGHUP requests a fetch, a new plan and a reload of the settings.
 fn listen(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), Lost> {
     let _inside = runtime.enter();
     let signals: [(SignalKind, fn() -> Event); 3] = [

@@ -89,7 +89,7 @@ fn comment(text: &mut String, prose: &str) {
 mod tests {
     use super::*;
 
-    /// Returns the keys that are commented out. Prose is told apart by the space after its `#`.
+    /// Returns the keys that are commented out. Unlike keys, prose has a space after its `#`.
     fn uncommented(sample: &str) -> String {
         let keys = sample.lines().filter_map(|line| line.strip_prefix('#'));
         keys.filter(|line| !line.starts_with(' ')).map(|line| format!("{line}\n")).collect()

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where brokers get the tiered storage plugin, which moves older log segments to a bucket. Strimzi's own
-/// image doesn't contain it.
+/// The source of the tiered storage plugin, which moves older log segments to a bucket. Strimzi's own image
+/// doesn't contain it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TieredStorageConfig {

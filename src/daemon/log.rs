@@ -168,7 +168,7 @@ impl Log {
     }
 }
 
-/// What a change waits for, and the id to approve it with.
+/// The reasons for waiting, and the id to approve it with.
 #[derive(Debug, Default, PartialEq)]
 struct Asked {
     waits: String,

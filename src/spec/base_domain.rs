@@ -21,7 +21,7 @@ pub struct BaseDomain {
     pub tls_cert: String,
     /// The certificate's private key in PEM, not encrypted.
     pub tls_key: SecretValue,
-    /// Who maintains the DNS records.
+    /// The maintainer of the DNS records.
     #[serde(default)]
     pub dns_provider: DnsProvider,
     /// The domain that the DNS provider serves. By default the domain itself.
@@ -32,7 +32,7 @@ pub struct BaseDomain {
     pub cloud_account: Option<Identifier>,
 }
 
-/// Who maintains the DNS records of a base domain.
+/// The maintainer of a base domain's DNS records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DnsProvider {
     /// The owner of the domain, by hand or otherwise.

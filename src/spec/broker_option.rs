@@ -34,7 +34,7 @@ pub struct BrokerOption {
     text: &'static str,
 }
 
-/// What changing an option does to a running cluster.
+/// The effect of a changed option on a running cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Brokers apply the change while they run.

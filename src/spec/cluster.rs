@@ -83,7 +83,7 @@ pub struct ClusterAdvancedConfig {
     /// least the number of copies of a partition. Brokers wait for a zone that has no node yet.
     #[serde(default)]
     pub number_of_zones: ZoneCount,
-    /// Where the cluster can be reached from.
+    /// The clients that can reach the cluster.
     #[serde(default)]
     pub cluster_access: ClusterAccess,
     /// Give the external listener a private load balancer.
@@ -105,7 +105,7 @@ pub struct ClusterAdvancedConfig {
     #[serde(default)]
     #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][-a-z0-9.]*[a-z0-9]$"), extend("x-expected" = "the name of a bucket"), example = &"acme-kafka-history")]
     pub tiered_storage_bucket_name: Option<String>,
-    /// Where that bucket is.
+    /// The location of that bucket.
     #[serde(default)]
     pub tiered_storage_provider: Option<TieredStorageProvider>,
     /// Create the bucket. Not supported: create it yourself, so that no mistake here can remove it.
@@ -129,7 +129,7 @@ pub struct ClusterAdvancedConfig {
     #[serde(default)]
     #[schemars(range(min = 1, max = 256))]
     pub scale_down_to: Option<u32>,
-    /// What runs beside the brokers for their operators.
+    /// Components beside the brokers that help to operate them.
     #[serde(default)]
     pub operations: Operations,
     /// Broker options by Kafka's own names; they replace the defaults. Each option says what changing it
@@ -138,9 +138,9 @@ pub struct ClusterAdvancedConfig {
     pub config: BrokerConfig,
 }
 
-/// What runs beside the brokers for their operators. Whatever uses resources is off by default. The user
-/// operator, which logins depend on, and Cruise Control, which adding and removing brokers depends on, are
-/// part of every cluster, except that a single broker needs no Cruise Control.
+/// Components beside the brokers that help to operate them. Whatever uses resources is off by default. The
+/// user operator, which logins depend on, and Cruise Control, which adding and removing brokers depends on,
+/// are part of every cluster, except that a single broker needs no Cruise Control.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Operations {
@@ -164,7 +164,7 @@ impl Cluster {
     }
 }
 
-/// Where a tiered storage bucket is.
+/// The location of a tiered storage bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TieredStorageProvider {
@@ -189,12 +189,12 @@ pub struct Storage {
     #[serde(default)]
     #[schemars(range(min = 1, max = 65_536))]
     pub size_gib: Option<u32>,
-    /// What happens to the disks when the cluster is deleted.
+    /// Whether the disks are kept or deleted with the cluster.
     #[serde(default)]
     pub on_delete: OnDelete,
 }
 
-/// What happens to a cluster's disks when it is deleted.
+/// Whether a cluster's disks are kept or deleted with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-case-insensitive" = true))]
 pub enum OnDelete {
@@ -230,16 +230,16 @@ pub enum Authentication {
     Mtls,
 }
 
-/// Where a cluster can be reached from.
+/// The clients that can reach a cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-case-insensitive" = true))]
 pub enum ClusterAccess {
-    /// From inside its Kubernetes cluster only.
+    /// Those inside its Kubernetes cluster only.
     #[default]
     Internal,
-    /// From outside only.
+    /// Those outside only.
     External,
-    /// From both.
+    /// Both.
     #[serde(rename = "Internal & External")]
     InternalAndExternal,
 }

@@ -67,7 +67,7 @@ impl Spec {
         }
     }
 
-    /// Returns the document as it is stored in a record: secrets are reduced to a fingerprint.
+    /// Returns the document as it is stored in a record: secrets are replaced by a placeholder.
     pub fn redacted(&self) -> serde_json::Value {
         let value = match self {
             Spec::Organization(spec) => serde_json::to_value(spec),
@@ -132,7 +132,7 @@ pub struct InvalidDocument {
     pub safeguards: Safeguards,
 }
 
-/// What protects a resource from being deleted. Only fleets and clusters have it.
+/// The protection of a resource against deletion. Only fleets and clusters have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Safeguards {
     pub protected: bool,
@@ -149,8 +149,7 @@ impl Safeguards {
         Self { protected, suspended }
     }
 
-    /// Reads the safeguards of an invalid document. It is protected unless it says `deletion_protection:
-    /// false`.
+    /// Reads the safeguards of an invalid document. It is protected unless `deletion_protection` is false.
     pub fn of_invalid(kind: Kind, fields: &serde_json::Value) -> Self {
         let is =
             |field: &str, value: bool| fields.get(field).and_then(serde_json::Value::as_bool) == Some(value);

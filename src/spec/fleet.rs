@@ -82,7 +82,7 @@ pub struct FleetAdvancedConfig {
     /// The Gateway of a fleet with `exposure: tlsroute`; required there, and not allowed otherwise.
     #[serde(default)]
     pub gateway: Option<GatewayConfig>,
-    /// What runs on the fleet beside the clusters.
+    /// Components that run on the fleet beside the clusters.
     #[serde(default)]
     pub components: Components,
     /// The storage class of clusters that name none. By default the default class of the Kubernetes cluster.
@@ -120,7 +120,7 @@ pub struct GatewayConfig {
     pub private: bool,
 }
 
-/// What runs on a fleet beside the clusters.
+/// Components that run on a fleet beside the clusters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Components {

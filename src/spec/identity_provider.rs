@@ -16,10 +16,10 @@ pub struct IdentityProvider {
     /// The issuer that tokens must name, an https URL.
     #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme")]
     pub issuer: String,
-    /// Where the issuer publishes its keys, an https URL.
+    /// The https URL at which the issuer publishes its keys.
     #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme/protocol/openid-connect/certs")]
     pub jwks_uri: String,
-    /// Where clients get their tokens, an https URL. It is shown to clients and not used by brokers.
+    /// The https URL at which clients get their tokens. It is shown to clients and not used by brokers.
     #[serde(default)]
     #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme/protocol/openid-connect/token")]
     pub token_endpoint: Option<String>,

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 pub struct Fault {
     /// A stable identifier for programs: `key-does-not-fit`.
     pub code: &'static str,
-    /// What is wrong, in one sentence without a full stop.
+    /// One sentence without a full stop.
     pub message: String,
     pub hint: String,
     pub part: Part,

@@ -67,11 +67,11 @@ pub struct Member {
     /// The person's e-mail address.
     #[schemars(length(max = 254), regex(pattern = r"^[^@\s\x00-\x1f\x7f-\x9f]+@[^@\s\x00-\x1f\x7f-\x9f]+$"), extend("x-expected" = "an e-mail address"))]
     pub email: String,
-    /// What the person may do.
+    /// The person's permissions.
     pub role: Role,
 }
 
-/// What a member of an organization may do.
+/// The permissions of a member of an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {

@@ -22,8 +22,8 @@ pub(crate) struct PrivateKey {
     public: Vec<u8>,
 }
 
-/// Converts a private key in PEM to unencrypted PKCS#8 in PEM: from PKCS#1 (`RSA PRIVATE KEY`), SEC1 (`EC
-/// PRIVATE KEY`) or PKCS#8 itself.
+/// Converts a private key in PEM to unencrypted PKCS#8 in PEM: from PKCS#1 (`RSA PRIVATE KEY`), SEC1
+/// (`EC PRIVATE KEY`) or PKCS#8 itself.
 ///
 /// # Errors
 /// The first fault of the key; it quotes nothing of the key.

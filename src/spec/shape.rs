@@ -1,5 +1,5 @@
-//! What a document of each kind may contain, compiled from the JSON Schemas of the spec types, so that each
-//! field is declared exactly once.
+//! The permitted content of a document of each kind, compiled from the JSON Schemas of the spec types, so
+//! that each field is declared exactly once.
 
 use std::sync::LazyLock;
 
@@ -40,7 +40,7 @@ pub enum Rule {
         values: Vec<String>,
         /// Whether upper and lower case are equal.
         any_case: bool,
-        /// What an unsupported value would need a driver for.
+        /// The kind of driver that a further value would need.
         driver: Option<String>,
     },
     Object(Vec<Field>),

@@ -19,7 +19,7 @@ struct Keeps {
     otherwise: &'static [(&'static str, i64)],
     default: i64,
     unit: Unit,
-    /// What is deleted, with `{}` for the new value.
+    /// The effect as a sentence, with `{}` for the new value.
     goes: &'static str,
 }
 

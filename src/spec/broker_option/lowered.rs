@@ -12,7 +12,7 @@ struct Lowered {
     option: &'static str,
     default: i64,
     unit: Unit,
-    /// Which clients are refused, with `{}` for the new value.
+    /// The effect as a sentence, with `{}` for the new value.
     refuses: &'static str,
 }
 

@@ -57,7 +57,7 @@ impl Change<'_> {
     }
 
     pub fn apply(mut self) -> Result<String, Refusal> {
-        // Where text is inserted and removed at one position, the insertion is first.
+        // At one position, insertions come before removals.
         self.edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
         let mut after = String::with_capacity(self.source.text.len());
         let mut at = 0;

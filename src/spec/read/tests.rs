@@ -62,8 +62,8 @@ advanced_config:
   kubeconfig: {from_file: eu}
 ";
 
-/// Expands a case, which may begin with one of the documents above and changes to it: `@cluster`, then `-
-/// line` and `+ line`.
+/// Expands a case, which may begin with one of the documents above and changes to it: `@cluster`, then
+/// `- line` and `+ line`.
 fn input(case: &str) -> String {
     let bases = BTreeMap::from([("@cluster", CLUSTER), ("@fleet", FLEET)]);
     let mut text = String::new();
