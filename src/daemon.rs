@@ -47,7 +47,6 @@ const DEBOUNCE: Duration = Duration::from_millis(20);
 pub enum Event {
     /// The specs may have changed.
     Specs,
-    /// A watched target changed.
     Target,
     /// A caller requests a plan or an approval.
     Asked,
@@ -64,7 +63,6 @@ pub enum Event {
     },
     /// No further plan can be made.
     Lost(Lost),
-    /// A signal requests the end of the process.
     Stop,
 }
 
@@ -87,7 +85,6 @@ pub enum Lost {
     /// The API can't be served.
     #[error(transparent)]
     Closed(#[from] Closed),
-    /// A thread panicked.
     #[error("a mistake in streamfleet itself ended the making of plans; what it said is above")]
     Died,
 }
@@ -248,7 +245,6 @@ impl Process {
         self.lost.take().map_or(Ok(()), Err)
     }
 
-    /// Handles the next event and returns whether to continue.
     fn step(&mut self) -> Result<bool, Lost> {
         let event = self.next();
         for order in self.orders(event) {

@@ -40,7 +40,6 @@ impl Source {
     }
 }
 
-/// Provides the current specs.
 pub(super) enum Specs {
     Folder(Utf8PathBuf, Arc<Mutex<Scanner>>, Arc<Vitals>),
     Git {
@@ -85,7 +84,6 @@ impl Specs {
     }
 }
 
-/// Triggers fetches of the specs.
 pub(super) struct Feed {
     hurry: Arc<Notify>,
 }
@@ -282,7 +280,6 @@ impl Fetches {
     }
 }
 
-/// Describes what is active while nothing can be fetched.
 fn without_news(is_in_force: bool, unsigned: Option<&str>) -> String {
     match unsigned {
         _ if is_in_force => {

@@ -9,7 +9,6 @@ use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
 use crate::problem::{Problem, Severity};
 use crate::round::{News, Round, Throttle, Unknown, Waits, left_out};
 
-/// How many unknown owners of objects on a fleet are logged at once.
 const MOST_UNKNOWN: usize = 10;
 
 /// The most problems of specs that one plan logs, so that they don't bury the rest of the log.
@@ -143,7 +142,6 @@ impl Log {
         }
     }
 
-    /// Logs what starts and what stops waiting.
     fn waits(&mut self, plan: &Plan) {
         let News { begun, over } = self.waiting.turn(plan, Instant::now(), Asked::of);
         for (fleet, change, untold) in begun {

@@ -233,14 +233,12 @@ fn approve(questions: Vec<Question>, state: &State, round: &Round) -> bool {
     is_approved
 }
 
-/// Answers all requests with an error, since there are no specs to make a plan from.
 fn refuse(questions: Vec<Question>, why: &str) {
     let hint = "see the log of `streamfleet serve`, and try again when it reads them".to_owned();
     let unanswered = Unanswered { why: why.to_owned(), hint };
     questions.into_iter().for_each(|question| question.answer(Err(unanswered.clone())));
 }
 
-/// Returns the work that a plan leaves, and when the next plan is due.
 fn outlook(round: &Round, now: Timestamp) -> Outlook {
     let waits = round.plan.changes().flat_map(|change| &change.waiting);
     let times = waits.filter_map(|waiting| match waiting {

@@ -189,7 +189,6 @@ impl Schedule {
         orders
     }
 
-    /// Starts as much work as the limits allow.
     fn start(&mut self) -> Vec<Order> {
         let mut orders = Vec::new();
         while let Some((_, fleet)) = self.turns.admit() {
@@ -340,11 +339,9 @@ mod tests {
         schedule.step(&Event::Specs, at(2));
         let both = [("a", "x"), ("b", "x"), ("c", "x"), ("globex/eu", "y"), ("globex/us", "y")];
         assert_eq!(schedule.step(&planned(&both), at(3)), [start("globex/eu")]);
-        // Its next work also begins at once.
         assert_eq!(schedule.step(&ended("globex/eu"), at(4)), [start("globex/us")]);
         // Nothing can begin, and the fleet whose work ended may have more to do.
         assert_eq!(schedule.step(&ended("globex/us"), at(5)), [Order::Plan]);
-        // All together have at most twice the limit.
         let all = [("c", "x"), ("globex/eu", "y"), ("initech/eu", "y"), ("umbrella/eu", "y")];
         let orders = schedule.step(&planned(&all), at(6));
         assert_eq!(orders, [start("initech/eu"), start("umbrella/eu")], "who never had a turn");

@@ -157,7 +157,6 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
     assert!(deletes(&process));
     let eu = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
 
-    // It is restored before its turn.
     place.write(EVENTS, &cluster_spec("us", "events", 1));
     assert_eq!(process.orders(Event::Specs), [Order::Plan]);
     assert_eq!(process.planned(), []);
@@ -277,7 +276,6 @@ fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
     let first = decided();
     assert_eq!(first.len(), 1, "{first:?}");
     assert!(first[0].starts_with("update cluster acme/orders: "), "{first:?}");
-    // No plan was made in between.
     let text = |line: &str| line.split(" fleet=").next().unwrap().to_owned();
     let second = decided();
     assert_eq!(second.iter().map(|line| text(line)).collect::<Vec<_>>(), [text(&first[0])]);

@@ -201,7 +201,6 @@ fn disorder(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
         .collect()
 }
 
-/// Returns a fault if the key does not belong to the first certificate.
 pub(crate) fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<Fault> {
     let fits =
         |certificate: &X509Certificate<'_>| key.fits(&certificate.public_key().subject_public_key.data);

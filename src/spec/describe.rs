@@ -8,7 +8,6 @@ pub use crate::spec::check::nearest;
 use crate::spec::schema::document_fields;
 use crate::spec::shape::{self, Rule};
 
-/// The description of a field or of a whole document.
 #[derive(Debug, Clone)]
 pub struct Description {
     /// The names on the path to it, the document's first.
@@ -41,7 +40,6 @@ pub fn leaves(kind: Kind) -> Vec<Description> {
     own.flat_map(Description::into_leaves).collect()
 }
 
-/// Describes the content of a schema made by [`crate::spec::schema::inlined`], under the given name.
 pub(crate) fn described(name: &str, schema: Value) -> Description {
     Description { path: vec![name.to_owned()], required: true, schema }
 }

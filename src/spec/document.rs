@@ -186,13 +186,11 @@ pub struct ParsedFile {
 }
 
 impl ParsedFile {
-    /// Whether it was parsed from the same bytes as another version of the same file.
     fn is(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         Arc::ptr_eq(self, other) || (self.digest.is_some() && self.digest == other.digest)
     }
 }
 
-/// A spec tree, parsed file by file.
 #[derive(Debug, Clone)]
 pub struct Documents {
     pub source: SourceId,
@@ -206,7 +204,6 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Returns the valid documents of all files, in the order of paths.
     pub fn documents(&self) -> impl Iterator<Item = &Document> {
         self.files.values().flat_map(|file| &file.documents)
     }

@@ -33,7 +33,6 @@ impl Fields {
         self.0.is_none()
     }
 
-    /// Returns the location of a field, if the document contains it.
     pub fn get(&self, pointer: &str) -> Option<Location> {
         match &**self.0.as_ref()? {
             Places::InText(text, spans) => {

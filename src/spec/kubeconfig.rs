@@ -85,8 +85,9 @@ impl KubeAccess {
         }
     }
 
-    /// Returns why the server must not be connected to unless the installation allows it, as a clause:
-    /// `` `127.0.0.1` is a loopback address ``. For a host name, each address that it resolves to has to be checked again with [`denied_range`].
+    /// Returns why the server must not be connected to unless the installation allows it, as a clause such as
+    /// "`127.0.0.1` is a loopback address". For a host name, each address that it resolves to has to be
+    /// checked again with [`denied_range`].
     pub fn denied_address(&self) -> Option<String> {
         server::denied_host(&self.host)
     }

@@ -32,7 +32,6 @@ pub fn to_pkcs8_pem(key_pem: &str) -> Result<Zeroizing<String>, Fault> {
 }
 
 impl PrivateKey {
-    /// Parses the only private key of a PEM text.
     pub(crate) fn parse(text: &str) -> Result<PrivateKey, Fault> {
         let block = the_key(text)?;
         if block.label == "ENCRYPTED PRIVATE KEY" || block.is_encrypted_by_header() {

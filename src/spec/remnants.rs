@@ -49,7 +49,6 @@ fn commented(text: &str) -> BTreeSet<ResourceKey> {
     found
 }
 
-/// The keys that identify a document.
 const TELLING: [&str; 4] = ["kind", "organization", "identifier", "domain"];
 
 fn described(fields: &BTreeMap<&str, &str>) -> Option<ResourceKey> {

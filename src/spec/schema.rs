@@ -36,7 +36,6 @@ pub fn document(kind: Kind) -> Value {
 /// How a resource is sent to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// As a new resource.
     New,
     /// As a replacement. A secret that is left out, or sent as it was shown, is kept.
     Whole,

@@ -44,7 +44,6 @@ pub enum Rule {
         driver: Option<String>,
     },
     Object(Vec<Field>),
-    /// Any keys, with values of one shape.
     Map(Box<Shape>),
     List {
         item: Box<Shape>,

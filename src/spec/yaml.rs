@@ -31,7 +31,6 @@ pub fn control_character(text: &str) -> Option<(usize, char)> {
     text.char_indices().find(|(_, c)| control(*c))
 }
 
-/// A range of bytes of a file's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     pub start: usize,

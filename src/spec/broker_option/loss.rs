@@ -99,7 +99,6 @@ impl Keeps {
         all.find_map(|(option, factor)| Some(number(options.get(*option)?)?.saturating_mul(*factor)))
     }
 
-    /// Describes what is deleted when the configured value changes; `None` if nothing.
     fn less(&self, before: Option<i64>, after: Option<i64>) -> Option<String> {
         let Keeps { default, unit, goes, .. } = self;
         let (was, is) = (before.unwrap_or(*default), after.unwrap_or(*default));

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// A step from the old list to the new one, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The item of the old list becomes the item of the new one; they may be equal.

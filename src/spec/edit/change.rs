@@ -27,14 +27,12 @@ pub struct Change<'a> {
     pub edits: Vec<Edit>,
 }
 
-/// The position of a value: that of its key or dash.
 #[derive(Clone, Copy)]
 struct Place {
     /// The byte after the colon or dash.
     from: usize,
     /// The column of the key or dash.
     column: usize,
-    /// Whether it is an item of a list.
     is_item: bool,
 }
 

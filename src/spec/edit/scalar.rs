@@ -81,7 +81,6 @@ fn needs_escape(c: char) -> bool {
     control || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}') || u32::from(c) & 0xFFFE == 0xFFFE
 }
 
-/// A string as lines below a `|` or `>`.
 pub struct Lines {
     /// The indicator for the line breaks at the end.
     pub chomping: &'static str,
@@ -122,7 +121,6 @@ impl Lines {
         Some(Self { chomping, indicator: first.starts_with(' '), lines })
     }
 
-    /// Whether empty lines after it would be part of it.
     pub fn keeps(&self) -> bool {
         self.chomping == "+"
     }

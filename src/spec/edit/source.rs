@@ -171,7 +171,6 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Converts a value to JSON, if that is possible.
     pub fn value(self, node: &Node<'_>) -> Result<Value, Refusal> {
         let at = node.span.start;
         match &node.content {

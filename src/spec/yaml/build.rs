@@ -34,7 +34,6 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads one document and returns whether to continue.
     fn document(&mut self) -> bool {
         let mut start = None;
         let read = self.root(&mut start);
@@ -87,7 +86,6 @@ enum Ended<'a> {
     Stream,
 }
 
-/// A collection that is not complete yet.
 struct Open<'a> {
     span: Span,
     anchor: usize,

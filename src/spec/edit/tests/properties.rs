@@ -159,7 +159,6 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a value after a colon or dash, with its line end.
     fn value(&mut self, value: &Value, column: usize, is_item: bool) {
         let turn = self.turn();
         let comment = if turn.is_multiple_of(5) { "  # behind" } else { "" };
@@ -202,7 +201,6 @@ impl Writer<'_> {
                 self.text.push('\n');
             }
             Value::Null if turn.is_multiple_of(2) => self.text.push_str(&format!("{comment}\n")),
-            // JSON is YAML.
             other => self.text.push_str(&format!(" {}{comment}\n", json_as_yaml(other))),
         }
     }
