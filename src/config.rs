@@ -1,4 +1,4 @@
-//! The settings of an installation, as a TOML file has them. Every key has a default.
+//! The settings of an installation, read from a TOML file. Every key has a default.
 
 mod addresses;
 mod api;
@@ -30,27 +30,28 @@ pub use units::{GIVEN_TOGETHER, UnitCatalogue, UnitSizes};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The folder of the state: what was applied, the age identities, the audit trail. By default
-    /// `.streamfleet/state` in the spec tree, and beside this file with `source.git`. This and every other path in this file
-    /// goes by the folder of the file.
+    /// The state folder: what was applied, the age identities, the audit trail. By default
+    /// `.streamfleet/state` in the spec tree, or beside this file when `source.git` is set. This and every
+    /// other path in this file is relative to the file's own folder.
     #[schemars(with = "Option<String>", example = &"/var/lib/streamfleet/state")]
     pub state_dir: Option<Utf8PathBuf>,
-    /// The folder that `directory` fleets write their manifests to. By default `.streamfleet/output` in the spec tree, and
-    /// beside this file with `source.git`.
+    /// The folder that `directory` fleets write their manifests to. By default `.streamfleet/output` in the
+    /// spec tree, or beside this file when `source.git` is set.
     #[schemars(with = "Option<String>", example = &"/var/lib/streamfleet/output")]
     pub output_dir: Option<Utf8PathBuf>,
-    /// The folder that `from_file` secrets are in, one folder an organization. By default `.streamfleet/secrets` in the
-    /// spec tree, and beside this file with `source.git`. It may be a credential of the systemd service that was loaded from such a folder:
+    /// The folder of `from_file` secrets, with one subfolder per organization. By default
+    /// `.streamfleet/secrets` in the spec tree, or beside this file when `source.git` is set. It may be a
+    /// credential of the systemd service that was loaded from such a folder:
     /// `$CREDENTIALS_DIRECTORY/secrets`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/secrets")]
     pub secrets_dir: Option<Utf8PathBuf>,
-    /// Where specs come from where a command names no folder of them.
+    /// The source of specs for commands that name no spec folder.
     pub source: SourceConfig,
     /// Whether and where `serve` answers over HTTP.
     pub api: ApiConfig,
-    /// How secrets may be given.
+    /// How secrets may be given and where they are written.
     pub secrets: SecretsConfig,
-    /// What may be done without asking.
+    /// Limits on what is done without approval.
     pub policy: PolicyConfig,
     /// How `serve` works.
     pub daemon: DaemonConfig,
@@ -58,20 +59,21 @@ pub struct Config {
     pub targets: TargetsConfig,
     /// Which operators may be installed on fleets.
     pub operators: OperatorsConfig,
-    /// Where brokers get the plugin from that moves the older part of the log to a bucket.
+    /// The source of the tiered storage plugin, which moves older log segments to a bucket.
     pub tiered_storage: TieredStorageConfig,
-    /// What a Kafka unit is.
+    /// The size of a Kafka unit.
     pub units: UnitCatalogue,
 }
 
-/// How secrets may be given and where they go.
+/// How secrets may be given and where they are written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretsConfig {
-    /// Accept plain secrets where specs are fetched from a git repository. A folder may hold them, whoever keeps it in git.
+    /// Accept plain secrets in specs that are fetched from a git repository. A folder of specs may always
+    /// contain them, even if it is kept in git.
     pub allow_plain_in_git: bool,
-    /// Write the Secrets of `directory` fleets, into a folder that only its owner can read. When false they are left
-    /// out, for somebody else to make.
+    /// Write the Secrets of `directory` fleets, into a folder that only its owner can read. When false, they
+    /// are left out and have to be created by other means.
     pub write_to_output: bool,
 }
 
@@ -85,36 +87,37 @@ impl Default for SecretsConfig {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetsConfig {
-    /// Addresses that kubeconfigs may lead to though they are loopback, link-local, multicast or metadata addresses,
-    /// as ranges: `["127.0.0.0/8"]`. Whoever writes a fleet's kubeconfig can then reach what listens there.
+    /// Address ranges that kubeconfigs may point to although they are loopback, link-local, multicast or
+    /// metadata addresses: `["127.0.0.0/8"]`. The author of a fleet's kubeconfig can then reach any service
+    /// that listens there.
     pub allow_addresses: Vec<AddressRange>,
 }
 
-/// What may be done without asking.
+/// Limits on what is done without approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// What is done without anybody saying so: all that needs no approval (`auto`), what somebody approves (`approve`), or
-    /// nothing (`plan-only`).
+    /// The changes that are made automatically: all that need no approval (`auto`), only approved ones
+    /// (`approve`), or none (`plan-only`).
     pub mode: Mode,
-    /// How many Kafka clusters a fleet may lose in an hour without approval.
+    /// How many Kafka clusters per fleet and hour may be deleted without approval.
     #[schemars(range(max = 1000))]
     pub cluster_deletions_per_hour: u32,
-    /// How many hours an approval holds.
+    /// How many hours an approval is valid.
     #[schemars(range(min = 1, max = 168))]
     pub approval_hours: u32,
 }
 
-/// What is done without anybody saying so.
+/// The changes that are made automatically.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Everything but what needs an approval, as a deletion beyond the limit does.
+    /// Everything except what needs an approval, such as a deletion beyond the limit.
     #[default]
     Auto,
-    /// Nothing on a fleet that nobody has approved: every plan waits for `streamfleet approve`.
+    /// Nothing on a fleet without approval: every plan waits for `streamfleet approve`.
     Approve,
-    /// Nothing at all. What would be done is told.
+    /// Nothing at all. Plans are only printed.
     PlanOnly,
 }
 
@@ -125,7 +128,6 @@ impl Default for PolicyConfig {
 }
 
 impl Mode {
-    /// The mode as the settings have it.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::Auto => "auto",
@@ -139,8 +141,8 @@ impl Mode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
-    /// How many fleets are changed at a time. Organizations take turns, and one of which no fleet is being changed doesn't wait for
-    /// the others: for such organizations, there are as many places again.
+    /// How many fleets are changed at a time. Organizations take turns. An organization with no fleet in
+    /// progress doesn't wait for the others: as many slots again are reserved for such organizations.
     #[schemars(range(min = 1, max = 100))]
     pub fleets_at_once: u32,
 }
@@ -152,7 +154,7 @@ impl Default for DaemonConfig {
 }
 
 impl DaemonConfig {
-    /// The first key that is out of its bounds, which are those of the schema.
+    /// Returns an error for the first key outside the bounds of its schema.
     fn out_of_bounds(&self) -> Option<String> {
         let is_out = !(1..=100).contains(&self.fleets_at_once);
         is_out.then(|| {
@@ -162,7 +164,6 @@ impl DaemonConfig {
 }
 
 impl PolicyConfig {
-    /// The first key that is out of its bounds, which are those of the schema.
     fn out_of_bounds(&self) -> Option<String> {
         let bounds = [
             ("cluster_deletions_per_hour", self.cluster_deletions_per_hour, 0, 1000),
@@ -177,10 +178,11 @@ impl PolicyConfig {
 }
 
 impl Config {
-    /// Reads a TOML file's text.
+    /// Reads the text of a TOML file.
     ///
     /// # Errors
-    /// On the first key that is unknown or of the wrong type, with its line, or out of its bounds.
+    /// On the first key that is unknown (with its line), has the wrong type (with its line), or is out of
+    /// bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         let config: Config = toml::from_str(text).map_err(|error| whole(text, error))?;
         let Config { policy, daemon, units, operators, source, api, tiered_storage, .. } = &config;
@@ -196,7 +198,7 @@ impl Config {
 }
 
 impl Config {
-    /// A secret for webhooks where none can come, or none means anything.
+    /// Returns an error when a webhook secret is set but no webhook could arrive or have an effect.
     fn unheard_webhook(&self) -> Option<String> {
         self.source.webhook_secret_file.as_ref()?;
         let missing = match (&self.source.git, self.api.listen) {
@@ -208,7 +210,7 @@ impl Config {
     }
 }
 
-/// Says of a table of sizes that isn't whole all that it lacks, and not only the first.
+/// For an incomplete table of sizes, lists all missing keys instead of only the first.
 fn whole(text: &str, error: toml::de::Error) -> toml::de::Error {
     let first = error.message();
     match units::lacking(text).filter(|_| first.starts_with("missing field")) {
@@ -217,12 +219,10 @@ fn whole(text: &str, error: toml::de::Error) -> toml::de::Error {
     }
 }
 
-/// The JSON Schema of the settings.
 pub fn schema() -> Value {
     crate::spec::schema::of::<Config>()
 }
 
-/// Describes the settings, under a name.
 pub fn describe(name: &str) -> Description {
     crate::spec::describe::described(name, crate::spec::schema::inlined::<Config>())
 }

@@ -1,8 +1,8 @@
-//! A process that keeps everything as the specs say: one closed list of what can happen, and one loop.
+//! The long-running process: one closed list of events, and one loop.
 //!
-//! What takes time is done beside the loop and comes back as an event: plans are made on a thread ([`look`]), each fleet's
-//! work on one of its own ([`work`]), and specs are watched or fetched ([`feed`]). What is due when is decided on data alone
-//! ([`schedule`]).
+//! Slow operations run beside the loop and report back as events: plans are made on one thread ([`look`]),
+//! each fleet's work runs on a thread of its own ([`work`]), and specs are watched or fetched ([`feed`]). The
+//! schedule depends on data alone ([`schedule`]).
 
 mod feed;
 mod log;
@@ -37,101 +37,82 @@ use work::Work;
 pub use feed::Source;
 pub use schedule::{Outlook, Ready};
 
-/// How long a resource has to be missing from the files before it counts as removed: a checkout, or an editor that saves,
-/// is over by then.
+/// How long a resource has to be missing from the files before it counts as removed. A checkout, or an
+/// editor's save, takes less.
 const ABSENCE: Duration = Duration::from_secs(30);
 
-/// How long is waited for more of the same: a client that writes one object often writes several.
+/// How long to collect further changes of a target: a client that writes one object often writes several.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 
-/// Everything that can happen.
 pub enum Event {
-    /// There may be other specs.
+    /// The specs may have changed.
     Specs,
-    /// Something happened on a target that is watched.
     Target,
-    /// Somebody wants a plan, or to approve something of it.
+    /// A caller requests a plan or an approval.
     Asked,
-    /// Somebody says that the branch of the specs was pushed.
+    /// A webhook reports a push to the branch of the specs.
     Pushed,
-    /// Somebody wants everything looked at now, and the settings read anew.
+    /// SIGHUP: check everything now and reload the settings.
     HangUp,
-    /// It is time for something.
+    /// A timer expired.
     Due,
-    /// A plan was made.
     Planned(Box<Planned>),
-    /// What a plan says of a fleet was done, or could not be.
+    /// The work on a fleet ended, successfully or not.
     Ended {
-        /// The fleet.
         fleet: FleetKey,
     },
-    /// No plan can be made any more.
+    /// No further plan can be made.
     Lost(Lost),
-    /// Somebody wants the process to end.
     Stop,
 }
 
-/// A plan that was made, and what it leaves to be done.
 pub struct Planned {
-    /// What there is to do.
     pub outlook: Outlook,
-    /// The plan; none where there are no specs to make one from.
+    /// The plan; `None` without specs to make one from.
     pub round: Option<Arc<Round>>,
 }
 
-/// Why a process can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// The state can't be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The operating system refuses something.
     #[error("cannot {attempted}: {error}")]
     System {
-        /// What was attempted, as a verb with its object.
+        /// A verb with its object.
         attempted: &'static str,
-        /// Why it was refused.
         error: std::io::Error,
     },
-    /// Nothing can be answered.
+    /// The API can't be served.
     #[error(transparent)]
     Closed(#[from] Closed),
-    /// A thread died.
     #[error("a mistake in streamfleet itself ended the making of plans; what it said is above")]
     Died,
 }
 
-/// What a process is started with.
 pub struct Setup {
-    /// The installation, with a state.
     pub installation: Installation,
-    /// Where specs are from.
     pub source: Source,
-    /// The file of the socket on which commands ask.
     pub socket: Utf8PathBuf,
-    /// The secret that git servers show when they tell of a push; none where they aren't heard.
+    /// The secret that signs webhooks; `None` if none are accepted.
     pub webhook_secret: Option<SecretString>,
-    /// Who does what the process decides, for the audit trail.
+    /// The actor of the process's own decisions, for the audit trail.
     pub actor: String,
-    /// Who is told how the process is.
     pub vitals: Arc<Vitals>,
-    /// Reads anew what can change while it runs.
     pub reload: Box<dyn FnMut() -> Reloaded>,
 }
 
-/// What was read anew.
 #[derive(Default)]
 pub struct Reloaded {
-    /// The settings that hold from now on; none where nothing that can change did.
+    /// The new settings; `None` if nothing that can change did.
     pub config: Option<Config>,
-    /// The secret that git servers show from now on; none where the one from before holds.
+    /// The new secret of webhooks; `None` if it stays the same.
     pub webhook_secret: Option<SecretString>,
 }
 
 /// Runs until a signal ends it.
 ///
 /// # Errors
-/// When the state can't be read any more, or the operating system refuses what it takes.
+/// If the state can't be read any more, or the operating system refuses a required operation.
 pub fn run(setup: Setup) -> Result<(), Lost> {
     let runtime = runtime()?;
     let (tell, events) = mpsc::unbounded_channel();
@@ -143,7 +124,7 @@ pub fn run(setup: Setup) -> Result<(), Lost> {
     let ended = process.serve();
     process.vitals.stopping();
     drop(process.doors);
-    // Whatever is still under way on threads ends with the process.
+    // Work that is still running on threads ends with the process.
     process.runtime.shutdown_background();
     ended
 }
@@ -153,20 +134,19 @@ fn runtime() -> Result<Runtime, Lost> {
     runtime.map_err(|error| Lost::System { attempted: "start the runtime", error })
 }
 
-/// Where those who ask leave their questions.
 fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSender<Event>) -> Arc<Desk> {
     // A commit is never half written.
     let absence = if source.is_git() { Duration::ZERO } else { ABSENCE };
     let (watcher, tell) = (Arc::clone(vitals), tell.clone());
     let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
-    // Nobody hears it when the process is about to end.
+    // The send fails only when the process is about to end.
     let specs = tell.clone();
     let writer = Writer::new(source.place(), Arc::clone(&memory), move || drop(specs.send(Event::Specs)));
     let wake = move || drop(tell.send(Event::Asked));
     Arc::new(Desk::new(installation.state.clone(), memory, wake).with_writer(Arc::new(writer)))
 }
 
-/// Who is told of pushes; none where nobody is heard.
+/// Creates the receiver of webhooks; `None` if none are accepted.
 fn hook(
     Setup { installation, webhook_secret, .. }: &Setup,
     tell: &UnboundedSender<Event>,
@@ -176,7 +156,6 @@ fn hook(
     Some(Arc::new(Hook::new(secret, branch, move || drop(tell.send(Event::Pushed)))))
 }
 
-/// Answers commands and, where the settings say so, over HTTP.
 fn answer(
     Setup { installation, socket, vitals, .. }: &Setup,
     desk: Arc<Desk>,
@@ -187,8 +166,8 @@ fn answer(
     Ok(api::begin(Office { config, socket, vitals, desk, hook }, runtime.handle())?)
 }
 
-/// Makes events of signals: SIGINT, as from a terminal, and SIGTERM, as from a service manager, ask to stop, SIGHUP asks to
-/// look at once and read the settings anew.
+/// Converts signals to events: SIGINT, as from a terminal, and SIGTERM, as from a service manager, request a
+/// stop; SIGHUP requests a fetch, a new plan and a reload of the settings.
 fn listen(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), Lost> {
     let _inside = runtime.enter();
     let signals: [(SignalKind, fn() -> Event); 3] = [
@@ -205,26 +184,24 @@ fn listen(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), Lost> 
     Ok(())
 }
 
-/// The process, as it goes on.
 struct Process {
     runtime: Runtime,
     tell: UnboundedSender<Event>,
     events: UnboundedReceiver<Event>,
     schedule: Schedule,
-    /// With the settings that hold. What is being done ends with those that it began with.
+    /// With the active settings. Running work finishes with the settings that it began with.
     installation: Arc<Installation>,
-    /// What plans are made with, by one thread at a time.
+    /// The inputs of plans, used by one thread at a time.
     look: Arc<Mutex<Look>>,
     desk: Arc<Desk>,
     doors: Doors,
     work: Work,
     feed: feed::Feed,
-    /// The last plan.
     round: Option<Arc<Round>>,
     vitals: Arc<Vitals>,
     hook: Option<Arc<Hook>>,
     reload: Box<dyn FnMut() -> Reloaded>,
-    /// Why it can't go on, once it can't.
+    /// Set once the process can't continue.
     lost: Option<Lost>,
 }
 
@@ -263,13 +240,11 @@ impl Process {
         })
     }
 
-    /// One event after the other.
     fn serve(&mut self) -> Result<(), Lost> {
         while self.step()? {}
         self.lost.take().map_or(Ok(()), Err)
     }
 
-    /// Does about what happens next what is to be done, and says whether there is more to come.
     fn step(&mut self) -> Result<bool, Lost> {
         let event = self.next();
         for order in self.orders(event) {
@@ -283,34 +258,33 @@ impl Process {
         Ok(true)
     }
 
-    /// What is to be done about an event. What begins with a plan begins with that which was made last.
+    /// Returns the actions for an event. Actions that begin with a plan use the one that was made last.
     fn orders(&mut self, event: Event) -> Vec<Order> {
         let orders = self.schedule.step(&event, Instant::now());
         self.hear(event);
         orders
     }
 
-    /// Waits for what happens next.
     fn next(&mut self) -> Event {
         let pause = self.schedule.pause(Instant::now());
         let next = async { timeout(pause, self.events.recv()).await.ok().flatten() };
-        // As long as a plan is made, it is that which has to go on: who makes it says that it does.
+        // While a plan is being made, its own thread reports progress to the watchdog.
         let next = match self.schedule.is_planning() {
             true => self.runtime.block_on(next),
             false => self.runtime.block_on(self.vitals.during(next)),
         };
-        // Who tells lives as long as this does.
+        // The senders live as long as this process.
         next.unwrap_or(Event::Due)
     }
 
-    /// Keeps the plan that was made, and says what nobody else does.
+    /// Stores the plan, and handles events without an action.
     fn hear(&mut self, event: Event) {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
                     let before = self.round.replace(round);
-                    // That takes a while for a large tree, and what is to be done shall not wait for it. Where no thread is to
-                    // be had, it is dropped here.
+                    // Dropping a large tree takes time and must not delay the work. Without a thread, it is
+                    // dropped here.
                     let _ = thread("drop", move || drop(before));
                 }
             }
@@ -321,7 +295,7 @@ impl Process {
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }
             Event::HangUp => {
-                // Who sends it wants everything to be looked at.
+                // SIGHUP requests a check of everything, folders included.
                 self.desk.memory().doubt_folders();
                 self.reload();
             }
@@ -341,7 +315,7 @@ impl Process {
         }
     }
 
-    /// Reads the settings anew, for the next plan, and the secret of webhooks.
+    /// Reloads the settings, for the next plan, and the secret of webhooks.
     fn reload(&mut self) {
         self.vitals.reloading();
         self.doors.reload();
@@ -370,24 +344,22 @@ impl Process {
 
     fn begin(&mut self, fleet: &FleetKey) -> Result<(), Lost> {
         let Some(round) = &self.round else { return Ok(()) };
-        // Nobody plans then.
+        // No plan is being made at this time, so the lock is free.
         locked(&self.look).begins(fleet);
         let work = self.work.begin(Arc::clone(round), fleet.clone());
         let (fleet, tell) = (fleet.clone(), self.tell.clone());
         thread("fleet", move || {
-            // Whatever becomes of it, it is over then.
+            // Sent even if the thread panics.
             let _tell = Telling::new(tell, move || Event::Ended { fleet });
             work.run();
         })
     }
 }
 
-/// How many fleets are worked on at a time.
 fn at_once(config: &Config) -> usize {
     usize::try_from(config.daemon.fleets_at_once).unwrap_or(1)
 }
 
-/// Makes events of what happens on targets that are watched.
 async fn told(memory: Arc<Memory>, tell: UnboundedSender<Event>) {
     loop {
         memory.changed().await;
@@ -403,7 +375,7 @@ fn thread(name: &str, does: impl FnOnce() + Send + 'static) -> Result<(), Lost> 
     begun.map(drop).map_err(|error| Lost::System { attempted: "start a thread", error })
 }
 
-/// Tells how something ended, though it dies.
+/// Sends an event even if its thread panics first.
 struct Telling<F: FnOnce() -> Event> {
     tell: UnboundedSender<Event>,
     otherwise: Option<F>,
@@ -416,7 +388,7 @@ impl<F: FnOnce() -> Event> Telling<F> {
 
     fn send(mut self, event: Event) {
         self.otherwise = None;
-        // Nobody hears it when the process is about to end.
+        // The send fails only when the process is about to end.
         let _ = self.tell.send(event);
     }
 }
@@ -429,7 +401,7 @@ impl<F: FnOnce() -> Event> Drop for Telling<F> {
     }
 }
 
-/// How long until a time, by the clock.
+/// Returns the duration until a time, by the system clock.
 fn until(time: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(time.duration_since(now)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The YAML as typed: six kinds of document, read with every problem of every file at once.
+//! Spec documents as Rust types. Reading reports every problem of every file at once.
 
 mod base_domain;
 pub mod broker_option;
@@ -49,16 +49,13 @@ pub use remnants::Remnants;
 pub use secret_value::SecretValue;
 pub use snapshot::{Commit, Entry, Snapshot, SourceId};
 
-/// The only value of `apiVersion` in a spec document.
 pub const API_VERSION: &str = "streamfleet/v1";
 
-/// The keys of every document that say what it is.
+/// The keys that identify every document.
 pub const HEADER: [&str; 2] = ["apiVersion", "kind"];
 
-/// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: usize = yaml::MAX_BYTES;
 
-/// The default of `deletion_protection`: what nobody spoke about is protected.
 fn protected_by_default() -> bool {
     true
 }

@@ -1,4 +1,4 @@
-//! Ranges of IP addresses, as settings name them.
+//! Ranges of IP addresses in settings.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,18 +6,18 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A range of IP addresses: `127.0.0.0/8`, `fd00::/8`, or one address alone.
+/// A range of IP addresses: `127.0.0.0/8`, `fd00::/8`, or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("examples" = ["127.0.0.0/8", "::1"]))]
 pub struct AddressRange {
     start: IpAddr,
-    /// How many of the leading bits count.
+    /// The number of significant leading bits.
     prefix: u32,
 }
 
 impl AddressRange {
-    /// Whether an address is within. An IPv4 address inside of an IPv6 one is judged as itself.
+    /// Whether the range contains an address. An IPv4-mapped IPv6 address is treated as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let ((start, width), (address, other)) = (bits(self.start), bits(address.to_canonical()));
         let ignored = width - self.prefix;
@@ -25,7 +25,7 @@ impl AddressRange {
     }
 }
 
-/// An address as a number, and how many bits it has.
+/// Returns an address as a number, and its width in bits.
 fn bits(address: IpAddr) -> (u128, u32) {
     match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), u32::BITS),

@@ -1,4 +1,4 @@
-//! What a running process answers over HTTP.
+//! The settings of the HTTP server.
 
 use std::net::SocketAddr;
 
@@ -8,73 +8,78 @@ use serde::{Deserialize, Serialize};
 
 use super::base_url;
 
-/// The longest e-mail address (RFC 5321, section 4.5.3.1.3, without its brackets).
+/// The longest e-mail address, in bytes (RFC 5321, section 4.5.3.1.3, without its brackets).
 const LONGEST_EMAIL: usize = 254;
 
-/// How much of a wrong address is shown.
+/// How many characters of an invalid address an error quotes.
 const LONGEST_SHOWN: usize = 200;
 
 /// Whether and where `serve` answers over HTTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiConfig {
-    /// The address and port that `serve` answers on: the API, for whoever shows a token, `/healthz`, `/readyz`, `/metrics`
-    /// and, with `source.webhook_secret_file`, `/webhook`. By default it opens no port. Without a token, whoever reaches the
-    /// address reads how many fleets and clusters there are and how they are, and no names.
+    /// The address and port that `serve` listens on: the API, which needs a token, and `/healthz`, `/readyz`,
+    /// `/metrics` and, with `source.webhook_secret_file`, `/webhook`. By default it opens no port. Without a
+    /// token, callers that reach the address can read how many fleets and clusters there are and their
+    /// statuses, but no names.
     #[schemars(with = "Option<String>", example = &"127.0.0.1:3000")]
     pub listen: Option<SocketAddr>,
-    /// Where callers find the API, where that isn't the root of `listen`, as behind a proxy: an address, or its path alone. It is
-    /// answered below that path only, so let the proxy pass the path on as it is; `/healthz`, `/readyz`, `/metrics`, `/webhook`
-    /// and the socket stay where they are.
+    /// The base URL of the API where that isn't the root of `listen`, for example behind a proxy: a full URL,
+    /// or only its path. The API is answered below that path only, so the proxy must not strip the path;
+    /// `/healthz`, `/readyz`, `/metrics`, `/webhook` and the socket are not moved.
     #[schemars(with = "Option<String>", example = &"https://kafka.example.com/streamfleet")]
     pub base_url: Option<String>,
-    /// The file of the certificate that `listen` shows, in PEM, followed by the intermediate ones. It and `tls_key_file` may
-    /// be credentials of the systemd service. When the files change, or on SIGHUP, they are read anew. By default there is
-    /// no TLS, and whoever is on the way reads everything.
+    /// The file of the TLS certificate for `listen`, in PEM, followed by the intermediate certificates. It
+    /// and `tls_key_file` may be credentials of the systemd service. They are reloaded when the files change
+    /// and on SIGHUP. By default there is no TLS, and all traffic can be read on the network.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/tls.crt")]
     pub tls_cert_file: Option<Utf8PathBuf>,
     /// The file of that certificate's private key, in PEM, not encrypted.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/tls.key")]
     pub tls_key_file: Option<Utf8PathBuf>,
-    /// How many connections `listen` has at a time. When there are as many, whoever has been idle, or has sent at a body, for
-    /// longest is cut off for whoever comes.
+    /// How many connections `listen` accepts at a time. At the limit, a new connection closes the one that
+    /// has been idle, or has been sending a body, for longest.
     #[schemars(range(min = 1, max = 65536))]
     pub max_connections: u32,
-    /// How many of them there may be from one address, so that nobody takes all. Raise it where a proxy stands in front.
+    /// How many of these connections may come from one address, so that one client can't take them all. Raise
+    /// it behind a proxy.
     #[schemars(range(min = 1, max = 65536))]
     pub max_connections_per_address: u32,
-    /// The largest tree of specs that `POST /v1/plans` takes on `listen`, in mebibytes: its files in base64, as they are sent.
-    /// Of large bodies, four times this and at least 64 MiB are held at a time. Any other is a mebibyte at most.
+    /// The largest tree of specs that `POST /v1/plans` accepts on `listen`, in MiB: its files in base64, as
+    /// they are sent. All large bodies together may use four times this at a time, and at least 64 MiB. Any
+    /// other body may have at most 1 MiB.
     #[schemars(range(min = 1, max = 256))]
     pub max_proposal_mib: u32,
-    /// The file of the socket on which commands such as `plan` and `approve` ask a running `serve`. Only the user that it
-    /// runs as, and root, may. By default `socket` in the folder of the state.
+    /// The socket file on which commands such as `plan` and `approve` talk to a running `serve`. Only root
+    /// and the user that `serve` runs as may connect. By default `socket` in the state folder.
     #[schemars(with = "Option<String>", example = &"/run/streamfleet/socket")]
     pub socket: Option<Utf8PathBuf>,
-    /// The e-mail addresses of the super users, who may do everything in every organization, `root` among them. The variable
-    /// `STREAMFLEET_SUPER_USER_EMAILS`, a list with commas, goes before it.
+    /// The e-mail addresses of the super users, who may do everything in every organization, including
+    /// `root`. The variable `STREAMFLEET_SUPER_USER_EMAILS`, a comma-separated list, takes precedence.
     #[schemars(inner(length(max = 254)))]
     pub super_user_emails: Vec<String>,
-    /// How many requests a minute all tokens of one owner are good for together, and at once after a pause. More are answered
-    /// 429, but for 10 a minute of each token that revoke one. So is what would be more than 8 requests of one owner that wait at
-    /// a time for their turn to change something, or to have something planned.
+    /// The rate limit for all tokens of one owner together: requests per minute, and also the burst size
+    /// after a pause. Requests beyond it are answered 429, except for 10 requests per minute and token that
+    /// revoke a token. An owner may also have at most 8 requests waiting for their turn to change or plan
+    /// something; more are answered 429.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_owner: u32,
-    /// How many requests a minute that show no token which holds are heard from one address, and at once after a pause; of
-    /// IPv6, all addresses that have their first 64 bits in common are one. More are answered 429, and stand in no log. Those for
-    /// what is open to all or isn't there are among them, and webhooks with a wrong signature; probes are not. A request that
-    /// shows a token which holds is not held by that.
+    /// The rate limit for requests without a valid token from one address: requests per minute, and also the
+    /// burst size after a pause. IPv6 addresses that share their first 64 bits count as one address. Requests
+    /// beyond it are answered 429 and are not logged. Requests to public and unknown paths and webhooks with
+    /// a wrong signature count; probes do not. Requests with a valid token are not limited by this.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_address: u32,
 }
 
 impl ApiConfig {
-    /// The keys that name files that are read, each with what it names.
+    /// Returns the settings that name files to read, with their keys.
     pub fn files(&mut self) -> [(&'static str, &mut Option<Utf8PathBuf>); 2] {
         [("api.tls_cert_file", &mut self.tls_cert_file), ("api.tls_key_file", &mut self.tls_key_file)]
     }
 
-    /// The first of what callers are limited by that is out of its bounds, which are those of the schema.
+    /// Checks the settings about callers; returns an error for the first one outside the bounds of its
+    /// schema.
     fn callers_out_of_bounds(&self) -> Option<String> {
         let bounds = [
             ("requests_per_owner", self.requests_per_owner),
@@ -87,14 +92,15 @@ impl ApiConfig {
     }
 }
 
-/// What is wrong with a list of e-mail addresses, to follow its name; none where nothing is.
+/// Returns what is wrong with a list of e-mail addresses, as the end of a sentence that starts with the
+/// list's name.
 pub fn not_emails(list: &[String]) -> Option<String> {
     let wrong = list.iter().find(|email| !is_email(email))?;
     let shown: String = wrong.chars().filter(|letter| !letter.is_control()).take(LONGEST_EMAIL).collect();
     Some(format!("names `{shown}`, which is not an e-mail address"))
 }
 
-/// Whether this can be an e-mail address, and can stand in a list of them and in a commit.
+/// Whether this looks like an e-mail address and is safe in a comma-separated list and in a commit header.
 pub fn is_email(text: &str) -> bool {
     let is_odd =
         |letter: char| letter.is_whitespace() || letter.is_control() || "<>,;\"\\()".contains(letter);
@@ -123,7 +129,6 @@ impl Default for ApiConfig {
 }
 
 impl ApiConfig {
-    /// The first thing that is wrong with it.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         let numbers = [
             ("max_connections", self.max_connections),
@@ -153,12 +158,12 @@ impl ApiConfig {
         Some(format!("`api.{}` takes {}, and it is not set", half.0, half.1))
     }
 
-    /// The path below which the API is answered, without a slash at its end; empty where it is the root.
+    /// Returns the path prefix of the API, without a trailing slash; empty for the root.
     pub fn base_path(&self) -> &str {
         self.base_url.as_deref().and_then(base_url::path).unwrap_or_default()
     }
 
-    /// What is likely not meant, each as a sentence.
+    /// Returns warnings about settings that are valid but probably unintended, a sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let clear =
             self.listen.filter(|it| self.tls_cert_file.is_none() && !it.ip().to_canonical().is_loopback());

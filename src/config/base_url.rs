@@ -1,9 +1,10 @@
-//! The address under which callers find the API, where that isn't the root of its port: behind a proxy, mostly.
+//! The base URL of the API where that isn't the root of its port, usually behind a proxy.
 
-/// The longest address, in characters.
+/// The longest base URL, in characters.
 const LONGEST: usize = 2000;
 
-/// The path of a base address without a slash at its end, which is empty for that of the root; none where it is no base address.
+/// Returns the path of a base URL without a trailing slash, so an empty path for the root; `None` if the URL
+/// is invalid.
 pub fn path(base_url: &str) -> Option<&str> {
     let has_scheme = ["https://", "http://"].into_iter().find_map(|scheme| base_url.strip_prefix(scheme));
     let path = match has_scheme {
@@ -22,7 +23,7 @@ pub fn path(base_url: &str) -> Option<&str> {
     (base_url.len() <= LONGEST && parts.all(is_part)).then_some(path)
 }
 
-/// The host, and perhaps the port; no user.
+/// Accepts a host with an optional port, and no user.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -37,7 +38,7 @@ fn is_authority(text: &str) -> bool {
         && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
-/// What may stand between two slashes, and is written in one way only.
+/// Accepts a path segment that has only one spelling: no escapes, no dot segments.
 fn is_part(part: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     !matches!(part, "" | "." | "..") && part.bytes().all(is_plain)

@@ -1,4 +1,4 @@
-//! The operators that may be installed on fleets: which versions there are, and from which manifests.
+//! The operators that may be installed on fleets: their versions and their manifests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::release::{self, Release};
 use crate::names::Digest;
 
-/// The operators that fleets may have installed. Whoever runs the installation chooses them, never a tenant.
+/// The operators that fleets may have installed. The administrator of the installation chooses them, never a
+/// tenant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OperatorsConfig {
@@ -22,65 +23,63 @@ pub struct OperatorsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorRelease {
-    /// The file with the operator's manifests, as its project publishes it: a path, relative to the folder of this file.
+    /// The file with the operator's manifests, as published by its project: a path relative to the folder of
+    /// this file.
     #[schemars(length(min = 1), example = &"strimzi-cluster-operator-1.2.0.yaml")]
     pub manifests: String,
-    /// The SHA-256 digest of the file, in hexadecimal. A file with another one is not used.
+    /// The SHA-256 digest of the file, in hexadecimal. A file with another digest is refused.
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"), example = &"0000000000000000000000000000000000000000000000000000000000000000")]
     pub sha256: String,
-    /// What the names of container images in the file may begin with, each up to a slash: `["quay.io/strimzi/"]`.
+    /// Allowed prefixes of container image names in the file, each ending in a slash: `["quay.io/strimzi/"]`.
     #[schemars(length(min = 1), inner(regex(pattern = r"^\S+/$")), example = &["quay.io/strimzi/"])]
     pub images: Vec<String>,
-    /// What the file holds.
+    /// The content of the file.
     #[serde(skip)]
     pub content: Content,
 }
 
-/// What the file of an operator's manifests holds, as far as it was read.
+/// The content of an operator's manifests file; empty until the file was read.
 #[derive(Clone, Default)]
 pub struct Content(Option<Arc<Read>>);
 
 struct Read {
-    /// The text; otherwise why it could not be read, as the end of a sentence.
+    /// The text, or why it could not be read, as the end of a sentence.
     text: Result<String, String>,
     digest: Digest,
-    /// What was made of the text. It takes some 100 ms, and only fleets that name the version need it.
+    /// The parsed text. Parsing takes some 100 ms, and only fleets that name the version need it.
     release: OnceLock<Result<Release, OperatorFault>>,
 }
 
-/// Why an operator's manifests are not used, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorFault {
-    /// A stable name for programs.
+    /// A stable identifier for programs.
     pub code: &'static str,
-    /// What is wrong, in one sentence without a full stop.
+    /// One sentence without a full stop.
     pub message: String,
-    /// What to do next.
     pub hint: String,
 }
 
 impl Content {
-    /// The bytes of the file, or why they could not be read, as the end of a sentence.
+    /// Takes the bytes of the file, or why they could not be read, as the end of a sentence.
     pub fn of(bytes: Result<Vec<u8>, String>) -> Self {
         let digest = Digest::of(bytes.as_deref().unwrap_or_default());
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text".to_owned()));
         Self(Some(Arc::new(Read { text, digest, release: OnceLock::new() })))
     }
 
-    /// The digest of the bytes; none where nothing was read.
     fn digest(&self) -> Option<&Digest> {
         self.0.as_ref().map(|read| &read.digest)
     }
 }
 
-/// By the bytes alone.
+/// Compares the bytes alone.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         self.digest() == other.digest()
     }
 }
 
-/// The digest: the text is long, and what is written for debugging is hashed to tell whether settings changed.
+/// Prints the digest: the text is long, and the debug output is hashed to tell whether settings changed.
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.digest().fmt(f)
@@ -88,10 +87,11 @@ impl fmt::Debug for Content {
 }
 
 impl OperatorsConfig {
-    /// A version of the Strimzi operator, checked.
+    /// Returns a version of the Strimzi operator, checked.
     ///
     /// # Errors
-    /// When the settings don't have that version, or its manifests aren't what they are said to be or may be.
+    /// If the settings don't have that version, or its manifests don't match their digest or contain
+    /// something that is not allowed.
     pub fn strimzi(&self, version: &str) -> Result<&Release, OperatorFault> {
         let release = self.strimzi.get(version).ok_or_else(|| self.unknown(version))?;
         let Some(read) = &release.content.0 else {
@@ -120,7 +120,6 @@ impl OperatorsConfig {
         }
     }
 
-    /// The first key that has a value that it can't have.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         self.strimzi.iter().find_map(|(version, release)| {
             let at = |key: &str| format!("`operators.strimzi.\"{version}\".{key}`");

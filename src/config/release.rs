@@ -1,4 +1,5 @@
-//! An operator's manifests, checked before anything of them is used: they come with rights over a whole cluster.
+//! Checks an operator's manifests before any of them is used, since they come with rights over a whole
+//! Kubernetes cluster.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +8,23 @@ use serde_json::Value;
 use super::operators::{OperatorFault, OperatorRelease};
 use crate::names::{Digest, Json};
 
-/// The manifests of one version of an operator.
 #[derive(Debug)]
 pub struct Release {
-    /// The definitions of its resources, as they are.
+    /// The operator's custom resource definitions, unchanged.
     pub definitions: Vec<Json>,
-    /// Everything else, in the order of the file.
+    /// All other objects, in the order of the file.
     pub objects: Vec<Value>,
-    /// The versions of Kafka that the operator runs.
     pub kafka_versions: BTreeSet<String>,
 }
 
-/// The variable by which an operator is known: the versions of Kafka that it runs, each with its image.
+/// The environment variable that identifies the operator's Deployment. It lists the versions of Kafka that
+/// the operator runs, each with its image.
 const KAFKA_IMAGES: &str = "STRIMZI_KAFKA_IMAGES";
 
-/// The definition of a custom resource.
 const DEFINITION: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
 
-/// What an operator's manifests may hold, by API version and kind. A Secret isn't among them: nothing secret comes with a
-/// published file.
+/// The API versions and kinds that an operator's manifests may contain. Secret is not among them: a published
+/// file contains no secrets.
 const ALLOWED: [(&str, &str); 8] = [
     DEFINITION,
     ("v1", "ServiceAccount"),
@@ -37,10 +36,9 @@ const ALLOWED: [(&str, &str); 8] = [
     ("policy/v1", "PodDisruptionBudget"),
 ];
 
-/// How the variables end whose values are images, alone or after a version and an equals sign on each line.
+/// Suffixes of environment variables whose values are images: one image, or one `version=image` a line.
 const IMAGE_VARIABLES: [&str; 3] = ["_IMAGE", "_IMAGES", "_BUILDER"];
 
-/// Checks and reads the text of a file.
 pub(super) fn check(
     version: &str,
     release: &OperatorRelease,
@@ -70,7 +68,7 @@ pub(super) fn check(
     Ok(checked)
 }
 
-/// The versions in a list with a `version=image` on each line.
+/// Returns the versions in a list with a `version=image` on each line.
 fn kafka_versions(images: &Value) -> BTreeSet<String> {
     let list = images.get("value").and_then(Value::as_str).unwrap_or_default();
     let versions = list.split_whitespace().filter_map(|line| Some(line.split_once('=')?.0.to_owned()));
@@ -101,7 +99,7 @@ fn not_yaml(of: &str, error: &serde_saphyr::Error) -> OperatorFault {
     shape(format!("{of} can't be understood: {reason}"))
 }
 
-/// The API version and kind of a document that may be there.
+/// Returns the document's API version and kind if they are allowed.
 fn allowed_kind(
     of: &str,
     number: usize,
@@ -140,7 +138,7 @@ fn shape(message: String) -> OperatorFault {
     }
 }
 
-/// The API version and the kind; otherwise which field an object has and this hasn't.
+/// Returns the API version and the kind, or else the name of a required field that is missing.
 fn kind(document: &Value) -> Result<(&str, &str), &'static str> {
     let text = |field| document.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
     let api_version = text("apiVersion").ok_or("apiVersion")?;
@@ -152,7 +150,6 @@ fn name(document: &Value) -> &str {
     document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The containers of a workload.
 fn containers(document: &Value) -> impl Iterator<Item = &Value> {
     let lists = ["containers", "initContainers", "ephemeralContainers"];
     let pod = document.pointer("/spec/template/spec");
@@ -164,14 +161,15 @@ fn variables(document: &Value) -> impl Iterator<Item = &Value> {
     containers(document).filter_map(|container| container.get("env")?.as_array()).flatten()
 }
 
-/// Every image that a workload runs, or makes others run.
+/// Returns every image that a workload runs itself or passes on to workloads that it creates.
 fn images(document: &Value) -> Vec<String> {
     let own = containers(document).map(|it| it.get("image").and_then(Value::as_str).unwrap_or_default());
     let passed_on = variables(document).filter(|variable| {
         let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
         IMAGE_VARIABLES.iter().any(|ending| name.ends_with(ending))
     });
-    // A value that stands somewhere else can't be checked, and is named by its variable.
+    // A value from a ConfigMap or Secret can't be checked; the variable's name stands in for it, which no
+    // prefix allows.
     let value = |variable: &Value| match (variable.get("value"), variable.get("name")) {
         (None, Some(Value::String(name))) => format!("$({name})"),
         (value, _) => value.and_then(Value::as_str).unwrap_or_default().to_owned(),
@@ -188,7 +186,7 @@ fn images(document: &Value) -> Vec<String> {
 }
 
 fn is_allowed(image: &str, prefixes: &[String]) -> bool {
-    // What a parent folder would do to a prefix is up to whoever fetches the image.
+    // How `..` affects a prefix depends on the container runtime that pulls the image.
     !image.contains("..") && prefixes.iter().any(|prefix| image.starts_with(prefix.as_str()))
 }
 

@@ -1,4 +1,4 @@
-//! The settings as a file that says everything and sets nothing.
+//! The sample settings file: it documents every key and sets none.
 
 use std::fmt::Write as _;
 
@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 
 use super::Config;
 
-/// How wide a comment is.
+/// The width of a comment, in bytes.
 const WIDTH: usize = 100;
 
-/// What stands for the name of an entry in a table that may have any.
+/// Stands in for the name of an entry in a table whose keys the administrator chooses.
 const ANY: &str = "1.2.0";
 
 const HEAD: &str = "The settings of a Streamfleet installation. Every key may be left out, but of the sizes of a profile all are given or none; each is shown with its default, or with an \
 example where it has none. Name this file with `--config FILE` or in STREAMFLEET_CONFIG, and see with \
 `streamfleet config show` what holds.";
 
-/// A file with every key, what it means, and its default or an example, all commented out.
+/// Returns a file with every key, its meaning, and its default or an example, all commented out.
 pub fn sample() -> String {
     let mut text = String::new();
     comment(&mut text, HEAD);
@@ -25,7 +25,7 @@ pub fn sample() -> String {
     text
 }
 
-/// Its own keys, and then the tables in it.
+/// Writes the keys of a table, then its subtables.
 fn table(text: &mut String, path: &str, schema: &Value, default: &Value) {
     let nothing = Map::new();
     let fields = schema["properties"].as_object().unwrap_or(&nothing);
@@ -62,7 +62,7 @@ fn is_table(field: &Value) -> bool {
     field["properties"].is_object() || field["additionalProperties"].is_object()
 }
 
-/// The default, or an example, as TOML has it.
+/// Returns the default, or else an example, as TOML.
 fn value(field: &Value, default: &Value) -> Option<String> {
     let shown = if default.is_null() { &field["examples"][0] } else { default };
     toml::Value::try_from(shown).ok().map(|value| value.to_string())
@@ -72,7 +72,6 @@ fn described(field: &Value) -> &str {
     field["description"].as_str().unwrap_or_default()
 }
 
-/// Writes prose in lines that are wide enough.
 fn comment(text: &mut String, prose: &str) {
     let mut line = String::from("#");
     for word in prose.split_whitespace() {
@@ -90,7 +89,7 @@ fn comment(text: &mut String, prose: &str) {
 mod tests {
     use super::*;
 
-    /// What is commented out, without its mark: prose has a space after it.
+    /// Returns the keys that are commented out. Unlike keys, prose has a space after its `#`.
     fn uncommented(sample: &str) -> String {
         let keys = sample.lines().filter_map(|line| line.strip_prefix('#'));
         keys.filter(|line| !line.starts_with(' ')).map(|line| format!("{line}\n")).collect()

@@ -6,49 +6,52 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::SpecPath;
 
-/// Where specs come from where a command names no folder of them.
+/// The source of specs for commands that name no spec folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SourceConfig {
-    /// The git repository of the specs: `https://…`, `ssh://…`, `user@host:path`, or a path. A token doesn't belong in it.
-    /// By default specs are read from a folder.
+    /// The git repository of the specs: `https://…`, `ssh://…`, `user@host:path`, or a path. It must not
+    /// contain a token. By default specs are read from a folder.
     #[schemars(example = &"https://git.example.com/platform/kafka.git")]
     pub git: Option<String>,
     /// The branch.
     #[schemars(length(min = 1))]
     pub branch: String,
-    /// The folder in the repository that the specs are in. By default all of it.
+    /// The folder in the repository that contains the specs. By default the whole repository.
     #[schemars(example = &"specs")]
     pub folder: Option<String>,
-    /// How many seconds `serve` waits before it fetches again. SIGHUP and a webhook have it fetch at once.
+    /// How many seconds `serve` waits between fetches. SIGHUP and webhooks trigger a fetch at once.
     #[schemars(range(min = 5, max = 86400))]
     pub interval_seconds: u32,
-    /// How many seconds a fetch may take.
+    /// The timeout of a fetch, in seconds.
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_seconds: u32,
-    /// The user that a token is sent with, over https. Most servers take any.
+    /// The user name that is sent with the token over https. Most servers accept any.
     #[schemars(length(min = 1))]
     pub username: String,
-    /// The file of the token for https. The variable `STREAMFLEET_GIT_TOKEN` goes before it. It, `ssh_key`, `known_hosts`,
-    /// `signed_by` and `signing_key` may be credentials of the systemd service: `$CREDENTIALS_DIRECTORY/git-token`.
+    /// The file of the token for https. The variable `STREAMFLEET_GIT_TOKEN` takes precedence. It, `ssh_key`,
+    /// `known_hosts`, `signed_by` and `signing_key` may be credentials of the systemd service:
+    /// `$CREDENTIALS_DIRECTORY/git-token`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/git-token")]
     pub token_file: Option<Utf8PathBuf>,
     /// The file of the private key for ssh, without a passphrase.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/id_ed25519")]
     pub ssh_key: Option<Utf8PathBuf>,
-    /// The file of the host keys that an ssh server may have, as `ssh-keyscan` prints them.
+    /// The file of the host keys that an ssh server may have, in the format of `ssh-keyscan`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/known_hosts")]
     pub known_hosts: Option<Utf8PathBuf>,
-    /// The file of the ssh keys that may sign commits, a line `WHO ssh-ed25519 KEY` each, as git's `gpg.ssh.allowedSignersFile`
-    /// has it. With it, the last commit of the branch is taken only when one of them signed it.
+    /// The file of the ssh keys that may sign commits, a line `WHO ssh-ed25519 KEY` each, in the format of
+    /// git's `gpg.ssh.allowedSignersFile`. If set, the last commit of the branch is accepted only when one of
+    /// these keys signed it.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/allowed_signers")]
     pub signed_by: Option<Utf8PathBuf>,
-    /// The file of the private ed25519 key that Streamfleet signs its own commits with, without a passphrase. With `signed_by`,
-    /// the API writes nothing without it.
+    /// The file of the private ed25519 key that signs Streamfleet's own commits, without a passphrase. If
+    /// `signed_by` is set, the API writes nothing without this key.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/signing_ed25519")]
     pub signing_key: Option<Utf8PathBuf>,
-    /// The file of the secret that GitHub, GitLab or Gitea shows when it tells `serve` of a push, at `/webhook` of
-    /// `api.listen`. It may be a credential of the systemd service. By default no webhook is heard.
+    /// The file of the secret that GitHub, GitLab or Gitea uses when it notifies `serve` of a push, at
+    /// `/webhook` of `api.listen`. It may be a credential of the systemd service. By default no webhook is
+    /// accepted.
     #[schemars(with = "Option<String>", example = &"$CREDENTIALS_DIRECTORY/webhook-secret")]
     pub webhook_secret_file: Option<Utf8PathBuf>,
 }
@@ -72,28 +75,23 @@ impl Default for SourceConfig {
     }
 }
 
-/// How a repository is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A path on this machine.
     Local,
-    /// Encrypted, with a token or without.
+    /// Encrypted, with or without a token.
     Https,
-    /// With a key, to a server whose own key is known.
+    /// With a key, to a server whose host key is known.
     Ssh {
-        /// The user that logs in.
         user: String,
-        /// The port of the server.
         port: u16,
     },
 }
 
 impl Transport {
-    /// How the repository of a URL or path is reached. What is wrong with it is said without showing it, as it may hold a
-    /// password.
+    /// Parses the URL or path of a repository. Errors never quote it, since it may contain a password.
     ///
     /// # Errors
-    /// When it is none that is fetched from, or holds a password.
+    /// If it has an unsupported form, or contains a password.
     pub fn of(url: &str) -> Result<Transport, String> {
         let refused = |why: &str| Err(format!("`source.git` {why}"));
         if url.is_empty() || url.chars().any(char::is_control) {
@@ -134,11 +132,10 @@ impl Transport {
     }
 }
 
-/// The port of ssh, as IANA assigned it.
 const SSH_PORT: u16 = 22;
 
 impl SourceConfig {
-    /// The files that it names, by the settings that do.
+    /// Returns the settings that name files to read, with their keys.
     pub fn files(&mut self) -> [(&'static str, &mut Option<Utf8PathBuf>); 6] {
         [
             ("source.token_file", &mut self.token_file),
@@ -150,7 +147,6 @@ impl SourceConfig {
         ]
     }
 
-    /// The first thing that is wrong with it.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         let numbers = [
             ("interval_seconds", self.interval_seconds, 5, 86400),
@@ -180,7 +176,8 @@ impl SourceConfig {
     }
 }
 
-/// Whether git would take it for a branch (`git help check-ref-format`), so that it can't say something else in a refspec.
+/// Whether git would accept it as a branch name (`git help check-ref-format`), so that it can't change the
+/// meaning of a refspec.
 fn is_branch(name: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
     name.split('/').all(is_part)

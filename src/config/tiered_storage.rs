@@ -1,18 +1,19 @@
-//! Where brokers get the plugin from that moves the older part of the log to a bucket.
+//! Settings of the tiered storage plugin, which moves older log segments to a bucket.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where brokers get the plugin from that moves the older part of the log to a bucket. Strimzi's own image doesn't have it.
+/// The source of the tiered storage plugin, which moves older log segments to a bucket. Strimzi's own image
+/// doesn't contain it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TieredStorageConfig {
-    /// A container image with the plugin's jars, which is mounted into brokers as it is. It takes Kubernetes 1.35, where image
-    /// volumes are on by default. Without it, the image that the operator runs brokers from has to have the plugin under
-    /// `/opt/kafka/plugins/tiered-storage`.
+    /// A container image with the plugin's jars, which is mounted into brokers unchanged. It needs Kubernetes
+    /// 1.35, where image volumes are on by default. Without it, the image that the operator runs brokers from
+    /// has to contain the plugin under `/opt/kafka/plugins/tiered-storage`.
     #[schemars(regex(pattern = r"^[a-z0-9][-a-z0-9.:/_@A-Z]*$"), example = &"registry.example.com/tiered-storage-for-apache-kafka:1.1.0")]
     pub plugin_image: Option<String>,
-    /// The folders of that image that have jars.
+    /// The folders of that image that contain jars.
     #[schemars(
         length(min = 1),
         inner(regex(pattern = r"^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$"))
@@ -28,8 +29,8 @@ impl Default for TieredStorageConfig {
 }
 
 impl TieredStorageConfig {
-    /// The first key that has a value that it can't have. What is let through means nothing to those who read it on its way
-    /// to the broker's class path.
+    /// Returns an error for the first key with an invalid value. Accepted values contain no character that is
+    /// special on the way to the broker's class path.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         let is_plain = |text: &str, also: &str| {
             let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);

@@ -1,4 +1,4 @@
-//! What one Kafka unit is: a catalogue of sizes that an operator of the service may override.
+//! The size of one Kafka unit: a catalogue that the administrator may override.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,43 +11,44 @@ use crate::spec::Profile;
 pub struct UnitCatalogue {
     /// The sizes of `profile: standard`.
     pub standard: UnitSizes,
-    /// The sizes of `profile: dev`. It always counts one unit.
+    /// The sizes of `profile: dev`, which always has one unit.
     pub dev: UnitSizes,
 }
 
-/// What a cluster gets for its units.
+/// The sizes of a cluster of one profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnitSizes {
-    /// Brokers for each unit.
+    /// Brokers per unit.
     pub brokers_per_unit: u32,
-    /// Controllers of their own, an odd number; 0 where the brokers are controllers too. A running cluster can't change it.
+    /// Dedicated controllers, an odd number; 0 where the brokers are also the controllers. It can't be
+    /// changed on a running cluster.
     pub controllers: u32,
-    /// Copies of each partition of a topic that is made from now on. Topics that are there keep theirs.
+    /// Copies of each partition of topics created from now on. Existing topics keep theirs.
     pub replication_factor: u32,
-    /// Copies that must have a record before it counts as written: 1, or fewer than `replication_factor`, so that a broker may
-    /// restart.
+    /// Copies that must have a record before it counts as written: 1, or fewer than `replication_factor`, so
+    /// that a broker may restart.
     pub min_insync_replicas: u32,
-    /// Bytes a second that producers may send for each unit.
+    /// Bytes per second that producers may send, per unit.
     pub ingress_bytes_per_second: u64,
-    /// Bytes a second that consumers may read for each unit.
+    /// Bytes per second that consumers may read, per unit.
     pub egress_bytes_per_second: u64,
-    /// Client connections for each unit.
+    /// Client connections per unit.
     pub connections: u32,
-    /// New client connections a second for each unit.
+    /// New client connections per second, per unit.
     pub connection_rate: u32,
-    /// Partitions for each unit, before replication: what the other sizes are made for. Kafka knows no such limit, so that
-    /// it holds nobody to it; a policy plugin in the brokers' image could.
+    /// Partitions per unit, before replication: what the other sizes are designed for. Kafka has no such
+    /// limit, so it is not enforced; a policy plugin in the brokers' image could enforce it.
     pub partitions: u32,
-    /// GiB of records for each unit, all brokers together, after replication.
+    /// GiB of records per unit, all brokers together, after replication.
     pub storage_gib: u32,
-    /// Processor of a broker, in millicores.
+    /// CPU of a broker, in millicores.
     pub broker_cpu_millis: u32,
     /// Memory of a broker, in MiB.
     pub broker_memory_mib: u32,
     /// Java heap of a broker, in MiB.
     pub broker_heap_mib: u32,
-    /// Processor of a controller, in millicores.
+    /// CPU of a controller, in millicores.
     pub controller_cpu_millis: u32,
     /// Memory of a controller, in MiB.
     pub controller_memory_mib: u32,
@@ -58,9 +59,10 @@ pub struct UnitSizes {
 }
 
 impl Default for UnitCatalogue {
-    /// Where each number comes from. `x1` is the size of that name in `config/kafka-instance-types-configuration.yaml` of the
-    /// open-source Red Hat fleet manager (`kas-fleet-manager`), and *shard* is the file of that name in
-    /// `operator/src/main/resources/instances` of its `kas-fleetshard`, which ran those sizes.
+    /// Sources of the numbers. `x1` is the size of that name in
+    /// `config/kafka-instance-types-configuration.yaml` of the open-source Red Hat fleet manager
+    /// (`kas-fleet-manager`), and *shard* is the file of that name in `operator/src/main/resources/instances`
+    /// of its `kas-fleetshard`, which ran those sizes.
     ///
     /// | | `standard` | `dev` |
     /// |---|---|---|
@@ -69,10 +71,10 @@ impl Default for UnitCatalogue {
     /// | throughput, partitions, storage | standard `x1` | developer `x1` |
     /// | connections | three brokers of the 3,000 of the *standard* shard | developer `x1` |
     /// | connection rate | standard `x1` | developer `x1` |
-    /// | broker processor | ours: less than the 4,900 m of the *standard* shard, since it is requested and not a limit | ours: the *developer* shard's 400 m and some for the controller's work |
+    /// | broker CPU | ours: less than the 4,900 m of the *standard* shard, since it is requested and not a limit | ours: the *developer* shard's 400 m and some for the controller's work |
     /// | broker memory, heap | *standard* shard, memory rounded down | ours: twice the *developer* shard's 1 GiB and 512 MiB, since it is the controller, too |
     /// | controllers | ours: 3, the fewest that survive the loss of one | none of their own |
-    /// | controller processor, memory, heap, disk | ours, and not measured | |
+    /// | controller CPU, memory, heap, disk | ours, and not measured | |
     fn default() -> Self {
         const MIB: u64 = 1024 * 1024;
         Self {
@@ -119,7 +121,7 @@ impl Default for UnitCatalogue {
 }
 
 impl UnitSizes {
-    /// The first size that no cluster could have, under the profile's name.
+    /// Returns an error for the first impossible size, with the profile's name.
     fn out_of_bounds(&self, profile: &str) -> Option<String> {
         let at_least_one = [
             ("brokers_per_unit", u64::from(self.brokers_per_unit)),
@@ -155,7 +157,8 @@ impl UnitSizes {
         small.or(large).or_else(|| self.would_stand_still(profile))
     }
 
-    /// A size with which a restart of a single node stops what clients do, or that makes a cluster no safer.
+    /// Refuses sizes with which a restart of a single node blocks clients, and sizes that add nodes without
+    /// adding safety.
     fn would_stand_still(&self, profile: &str) -> Option<String> {
         let Self { controllers, replication_factor: copies, min_insync_replicas: in_sync, .. } = *self;
         if in_sync > 1 && in_sync >= copies {
@@ -175,12 +178,10 @@ impl UnitSizes {
 }
 
 impl UnitCatalogue {
-    /// The first size that no cluster could have.
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         self.standard.out_of_bounds("standard").or_else(|| self.dev.out_of_bounds("dev"))
     }
 
-    /// The sizes of a profile.
     pub fn sizes(&self, profile: Profile) -> &UnitSizes {
         match profile {
             Profile::Standard => &self.standard,
@@ -189,7 +190,7 @@ impl UnitCatalogue {
     }
 }
 
-/// What a table of sizes lacks, as a sentence, where one of the settings isn't whole; none where all are.
+/// Lists the keys that an incomplete table of sizes lacks, as a sentence; `None` if all tables are complete.
 pub(super) fn lacking(text: &str) -> Option<String> {
     let settings: toml::Table = toml::from_str(text).ok()?;
     let all = toml::Table::try_from(UnitCatalogue::default()).ok()?;
@@ -206,35 +207,35 @@ pub(super) fn lacking(text: &str) -> Option<String> {
     })
 }
 
-/// How it is said that a table of sizes isn't whole.
+/// The end of the message about an incomplete table of sizes.
 pub const GIVEN_TOGETHER: &str = "the sizes of a profile are given all together or not at all";
 
 const GIB: u128 = 1 << 30;
 
 impl UnitSizes {
-    /// The room for the operating system and Kafka's own files on a broker's disk, in GiB.
+    /// GiB of a broker's disk set aside for the operating system and Kafka's own files.
     const STORAGE_MARGIN_GIB: u64 = 10;
-    /// How long producers may go on at full rate when a disk is counted as full but its quota has not yet taken hold,
-    /// in seconds.
+    /// How long producers may continue at full rate after a disk counts as full and before its quota takes
+    /// effect, in seconds.
     const FULL_DISK_REACTION_SECONDS: u64 = 60;
 
-    /// The brokers of a cluster of so many units, at least one.
+    /// Returns the number of brokers of a cluster, at least one.
     pub fn brokers(&self, units: u32) -> u32 {
         self.brokers_per_unit.saturating_mul(units).max(1)
     }
 
-    /// How many copies of a partition a cluster of so many units keeps: never more than it has brokers.
+    /// Returns how many copies of a partition a cluster keeps: never more than it has brokers.
     pub fn copies(&self, units: u32) -> u32 {
         self.replication_factor.clamp(1, self.brokers(units))
     }
 
-    /// What each broker of a cluster of so many units gets of something that a unit has so much of, rounded up.
+    /// Returns each broker's share of a size that is given per unit, rounded up.
     pub fn share(&self, units: u32, each: u64) -> u64 {
         each.saturating_mul(u64::from(units)).div_ceil(u64::from(self.brokers(units)))
     }
 
-    /// What of a broker's disk is no room for records, in a cluster of so many units: margin, and what is written before a
-    /// quota takes hold.
+    /// Returns the bytes of a broker's disk that can't be used for records: the margin, and what is written
+    /// before a quota takes effect.
     pub fn reserve_bytes(&self, units: u32) -> u64 {
         let copies = u64::from(self.copies(units));
         let written_per_second = self.share(units, self.ingress_bytes_per_second).saturating_mul(copies);
@@ -242,8 +243,8 @@ impl UnitSizes {
         written.saturating_add(Self::STORAGE_MARGIN_GIB << 30)
     }
 
-    /// The disk of a broker in a cluster of so many units, in whole GiB: its share of the records, margin and what is
-    /// written before a quota takes hold, plus 5 % for the file system's own use.
+    /// Returns the size of a broker's disk, in whole GiB: its share of the records, plus `reserve_bytes`,
+    /// plus 5 % for the file system's own use.
     pub fn disk_gib(&self, units: u32) -> u32 {
         let brokers = self.brokers(units);
         let records = u128::from(self.storage_gib) * u128::from(units) * GIB / u128::from(brokers);

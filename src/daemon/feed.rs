@@ -1,4 +1,4 @@
-//! Where a running process has its specs from, and what says that there may be others.
+//! The source of a running process's specs, and the notification of changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,11 +21,9 @@ use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::Snapshot;
 use crate::vitals::Vitals;
 
-/// Where a process has its specs from.
 pub enum Source {
-    /// A folder.
     Folder(Utf8PathBuf),
-    /// A git repository, and how long to wait before it is fetched again.
+    /// A git repository, and the interval between fetches.
     Git(Arc<Mirror>, Duration),
 }
 
@@ -34,7 +32,6 @@ impl Source {
         matches!(self, Source::Git(..))
     }
 
-    /// Where what calls want is written.
     pub(super) fn place(&self) -> Place {
         match self {
             Source::Folder(tree) => Place::Folder(tree.clone()),
@@ -43,21 +40,19 @@ impl Source {
     }
 }
 
-/// What gives the specs as they are now.
 pub(super) enum Specs {
     Folder(Utf8PathBuf, Arc<Mutex<Scanner>>, Arc<Vitals>),
     Git {
         mirror: Arc<Mirror>,
-        /// Whether a fetch of this process has ended, or took too long. Before, what an earlier one fetched may be long
+        /// Whether a fetch of this process has ended or timed out. Until then, the clone may be long
         /// outdated.
         tried: Arc<AtomicBool>,
-        /// What was read last.
         snapshot: Option<Snapshot>,
     },
 }
 
 impl Specs {
-    /// The specs as they are now; none where nothing was fetched yet.
+    /// Returns the current specs; `None` if nothing was fetched yet.
     pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
         match self {
             Specs::Folder(tree, scanner, vitals) => {
@@ -77,7 +72,7 @@ impl Specs {
         }
     }
 
-    /// What is suspicious of the last snapshot is remembered.
+    /// Clears the last snapshot's mark of a rewritten branch once the state has recorded it.
     pub(super) fn settled(&mut self) {
         if let Specs::Git { mirror, snapshot: Some(snapshot), .. } = self
             && let Some(commit) = &mut snapshot.commit
@@ -89,19 +84,17 @@ impl Specs {
     }
 }
 
-/// What says that there may be other specs.
 pub(super) struct Feed {
     hurry: Arc<Notify>,
 }
 
 impl Feed {
-    /// Somebody says that there may be other specs.
+    /// Requests a fetch without waiting for the interval.
     pub(super) fn hurry(&self) {
         self.hurry.notify_one();
     }
 }
 
-/// Begins to watch, or to fetch.
 pub(super) fn start(
     source: Source,
     runtime: &Runtime,
@@ -113,7 +106,7 @@ pub(super) fn start(
     let feed = Feed { hurry: Arc::clone(&hurry) };
     match source {
         Source::Folder(tree) => {
-            // Before the first scan: what happens after that is told.
+            // Before the first scan, so that later changes are reported.
             let mut watch = Watch::new(&tree);
             let scanner = Arc::new(Mutex::new(Scanner::of(watch.unfinished())));
             if let Some(writer) = writer {
@@ -150,34 +143,32 @@ pub(super) fn start(
     }
 }
 
-/// Fetches one after the other, each on a thread of its own: nothing waits for a remote that is silent.
+/// Fetches one after the other, each on a thread of its own, so that an unresponsive remote blocks nothing.
 struct Fetches {
     mirror: Arc<Mirror>,
     interval: Duration,
     running: Option<Running>,
-    /// When the next one begins.
     due: Instant,
     tried: Arc<AtomicBool>,
-    /// Why there is no fetching, as it was told last.
+    /// The last logged error.
     trouble: Option<String>,
-    /// How the clone stands, as whoever fetches last found it: to look may take long.
+    /// The state of the clone, recorded by the fetching thread, since reading it may take long.
     stands: Arc<Mutex<Stands>>,
-    /// Who is told when a fetch came back with an answer.
+    /// Receives the time of each successful fetch.
     vitals: Arc<Vitals>,
 }
 
-/// What a clone holds.
 #[derive(Debug, Clone, Default)]
 struct Stands {
-    /// The commit in force.
+    /// The active commit.
     in_force: Option<String>,
-    /// The one that was before signatures were asked for.
+    /// The commit that was active before signatures were required.
     unsigned: Option<String>,
 }
 
 struct Running {
     done: Receiver<Result<Fetched, GitError>>,
-    /// When it has taken too long. It can't be ended, so that no other begins before it ends.
+    /// When the fetch counts as late. It can't be cancelled, so no other begins before it ends.
     deadline: Instant,
     is_late: bool,
 }
@@ -192,8 +183,8 @@ impl Fetches {
         self.due = Instant::now();
     }
 
-    /// Fetches whenever that is due, and comes back when something new was fetched, and after the first attempt in any case.
-    /// It may be dropped at any time.
+    /// Fetches at the interval. Returns when something new was fetched, and after the first attempt in any
+    /// case. Cancel safe.
     async fn changed(&mut self) {
         loop {
             let Some(running) = &mut self.running else {
@@ -202,7 +193,7 @@ impl Fetches {
                 continue;
             };
             let ended = tokio::select! {
-                // A thread that ends without a word died, and there is nothing new.
+                // A closed channel means that the thread panicked: there is nothing new.
                 done = &mut running.done => done.ok(),
                 () = sleep_until(running.deadline), if !running.is_late => {
                     running.is_late = true;
@@ -219,7 +210,7 @@ impl Fetches {
                 self.vitals.read(Timestamp::now());
             }
             match ended {
-                // That was told.
+                // The delay was logged already.
                 Some(Err(_)) if was_late => {}
                 Some(Err(error)) => self.troubled(&error),
                 Some(Ok(fetched)) if self.is_news(&fetched) => return,
@@ -232,7 +223,8 @@ impl Fetches {
     }
 
     fn begin(&mut self) {
-        // From the beginning of one to the beginning of the next, if that one is over by then.
+        // The interval runs from the start of one fetch to the start of the next, unless the fetch takes
+        // longer.
         self.due = Instant::now() + self.interval;
         let (tell, done) = oneshot::channel();
         let (mirror, stands) = (Arc::clone(&self.mirror), Arc::clone(&self.stands));
@@ -244,7 +236,7 @@ impl Fetches {
             look();
             let fetched = mirror.fetch();
             look();
-            // Nobody hears it when the process is about to end.
+            // The send fails only when the process is about to end.
             let _ = tell.send(fetched);
         };
         match std::thread::Builder::new().name("fetch".to_owned()).spawn(fetch) {
@@ -256,7 +248,7 @@ impl Fetches {
         }
     }
 
-    /// Says what was fetched, and whether it is something else than before.
+    /// Logs what was fetched, and returns whether it differs from before.
     fn is_news(&mut self, Fetched { commit, is_new, rewritten }: &Fetched) -> bool {
         let source = self.mirror.source().0;
         let was_away = self.trouble.take().is_some();
@@ -274,7 +266,7 @@ impl Fetches {
         *is_new
     }
 
-    /// Says once what keeps from fetching.
+    /// Logs a fetch error once.
     fn troubled(&mut self, error: &GitError) {
         let (error, hint) = (error.to_string(), error.hint());
         if self.trouble.as_ref() == Some(&error) {
@@ -288,7 +280,6 @@ impl Fetches {
     }
 }
 
-/// What holds while nothing can be fetched.
 fn without_news(is_in_force: bool, unsigned: Option<&str>) -> String {
     match unsigned {
         _ if is_in_force => {

@@ -1,4 +1,4 @@
-//! One line for each decision, when it is another one than in the round before.
+//! Logs one line for each decision that differs from the previous round's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -9,35 +9,28 @@ use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
 use crate::problem::{Problem, Severity};
 use crate::round::{News, Round, Throttle, Unknown, Waits, left_out};
 
-/// Of how many unknown owners of objects on a fleet is told at once.
 const MOST_UNKNOWN: usize = 10;
 
-/// The most problems of specs that one plan logs: nobody's files drown the rest of the log.
+/// The most problems of specs that one plan logs, so that they don't bury the rest of the log.
 const MOST_PROBLEMS: usize = 20;
 
-/// What was told last.
 #[derive(Default)]
 pub(super) struct Log {
-    /// Whether it was told what there is.
     has_begun: bool,
-    /// What waits.
     waiting: Waits<Asked>,
-    /// What was decided and is not begun yet, since other fleets come first.
+    /// Decisions whose work has not begun yet, since other fleets come first.
     decided: BTreeMap<ResourceKey, (Option<FleetKey>, String)>,
-    /// What is wrong with the specs.
     problems: BTreeSet<Problem>,
     unknown: Vec<String>,
-    /// How fleets and clusters are: the word, and why.
+    /// The last logged status and reason of fleets and clusters.
     told: BTreeMap<ResourceKey, (Status, Option<String>)>,
-    /// How often that is told, and how often what is decided.
     health: Throttle<ResourceKey>,
     decisions: Throttle<ResourceKey>,
-    /// How often is told what is unknown on a fleet.
     strangers: Throttle<FleetKey>,
 }
 
 impl Log {
-    /// What a plan does, what waits and for what, and what is wrong with the specs.
+    /// Logs what a plan does, what waits and why, and the problems of the specs.
     pub(super) fn decisions(&mut self, round: &Round) {
         let plan = &round.plan;
         self.problems(&plan.problems);
@@ -72,7 +65,7 @@ impl Log {
         self.waits(plan);
     }
 
-    /// What is wrong with the specs by now, and that nothing is any more.
+    /// Logs new problems of the specs, and when none are left.
     fn problems(&mut self, problems: &[Problem]) {
         let before = std::mem::replace(&mut self.problems, problems.iter().cloned().collect());
         let new: Vec<&Problem> = self.problems.difference(&before).collect();
@@ -93,8 +86,8 @@ impl Log {
         }
     }
 
-    /// How a fleet or a cluster is, where that is another word, or for another reason, than was told. Who is well at first
-    /// needs no line.
+    /// Logs the health of a fleet or a cluster if its status or reason changed. A resource that is healthy at
+    /// first needs no line.
     fn health(&mut self, fleet: &FleetKey, resource: ResourceKey, status: &ResourceStatus) {
         let ResourceStatus { status: to, reason, .. } = status;
         let told = self.told.get(&resource);
@@ -106,7 +99,7 @@ impl Log {
             return;
         }
         let untold = if is_known { Some(0) } else { self.health.admit(&resource, Instant::now()) };
-        // What isn't told now may be in the next round.
+        // The next round may log it.
         let Some(untold) = untold else { return };
         let from = told.map(|(word, _)| tracing::field::display(*word));
         let left_out = left_out(untold);
@@ -120,12 +113,12 @@ impl Log {
         self.told.insert(resource, (*to, reason.clone()));
     }
 
-    /// What was decided of a fleet begins to be done. To do the same once more is another decision.
+    /// Forgets the decisions about a fleet, since their work begins. Doing the same again is another
+    /// decision.
     pub(super) fn begins(&mut self, begun: &FleetKey) {
         self.decided.retain(|_, (fleet, _)| fleet.as_ref() != Some(begun));
     }
 
-    /// What is done from now on.
     fn decided(&mut self, plan: &Plan) {
         let mut before = std::mem::take(&mut self.decided);
         for (on, change) in plan.placed_changes().filter(|(_, change)| change.is_ready()) {
@@ -149,15 +142,15 @@ impl Log {
         }
     }
 
-    /// What waits from now on, and what no longer does.
     fn waits(&mut self, plan: &Plan) {
         let News { begun, over } = self.waiting.turn(plan, Instant::now(), Asked::of);
         for (fleet, change, untold) in begun {
             let Asked { waits, approve } = Asked::of(change);
-            // Commands need to be told of the same installation, which whoever reads a log may name otherwise.
+            // Hints with commands are left out, since the reader of the log may have to address the
+            // installation in another way.
             let hint = change.waiting.iter().find_map(|waiting| plan::way_out(change, waiting, ""));
             let hint = hint.filter(|hint| !hint.contains("streamfleet "));
-            // Whoever approves it wants to know what.
+            // An approver needs to know the effect.
             let would = approve.as_ref().map(|_| format!(". To {} it: {}", change.verb, why(change)));
             let would = would.unwrap_or_default() + &left_out(untold);
             let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
@@ -173,7 +166,7 @@ impl Log {
     }
 }
 
-/// What something waits for, and by which id it is approved.
+/// The reasons for waiting, and the id to approve it with.
 #[derive(Debug, Default, PartialEq)]
 struct Asked {
     waits: String,
@@ -191,7 +184,6 @@ impl Asked {
     }
 }
 
-/// What is told of a decision beside its words.
 struct Fields<'a> {
     fleet: Option<String>,
     resource: &'a ResourceKey,
@@ -224,13 +216,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Why something is done, and what follows from it.
 fn why(change: &Change) -> String {
     let effects = change.effects.iter().map(|effect| sentence(effect));
     [reason(change)].into_iter().chain(effects).collect::<Vec<_>>().join(". ")
 }
 
-/// What there is at first.
 fn begins(round: &Round) {
     let resources = &round.checked.catalog.resources;
     let number = |kind| resources.keys().filter(|key| key.kind == kind).count();
@@ -246,13 +236,12 @@ fn begins(round: &Round) {
     tracing::info!(plan, commit, fleets, clusters, "read the specs in {source}: {does}");
 }
 
-/// What follows from something, as a sentence of its own.
 fn sentence(effect: &str) -> String {
     let mut letters = effect.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Why something is done, as a word, and who changed the target where that is why.
+/// Returns the cause as a word and, for drift, who changed the target.
 fn told(cause: &Cause) -> (&'static str, Option<&str>) {
     match cause {
         Cause::Spec => ("spec", None),

@@ -1,4 +1,4 @@
-//! Reads the specs, looks at the targets and plans, again and again.
+//! Reads the specs, observes the targets and plans, repeatedly.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ use crate::state::{State, StateError};
 use crate::target::Pace;
 use crate::vitals::{Outcome, Vitals};
 
-/// How long is waited before book is kept again where that failed, as on a full disk.
+/// The backoff after bookkeeping failed, for example on a full disk.
 const PAUSES: Pace = Pace::around(Duration::from_secs(1), Duration::from_secs(30));
 
-/// How long what was found in the folders that fleets write to is taken to be there still, in plans for other reasons: nothing
-/// tells what others do in them, and to look at every file of every fleet takes longer than all the rest.
+/// How long plans that are made for other reasons trust the last observation of output folders. Changes in
+/// them by others are not notified, and reading every file of every fleet takes longer than everything else.
 const FOLDERS: Duration = Duration::from_secs(30);
 
-/// How soon there is another plan when something changed that is no fleet's matter.
+/// How soon another plan follows after bookkeeping changed something.
 const SOON: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// What plans are made with.
+/// The inputs of plans, kept between them.
 pub(super) struct Look {
     desk: Arc<Desk>,
     memory: Arc<Memory>,
@@ -38,17 +38,17 @@ pub(super) struct Look {
     actor: String,
     vitals: Arc<Vitals>,
     runtime: Handle,
-    /// What was read last: files that are as they were aren't parsed again.
+    /// The last documents: unchanged files aren't parsed again.
     documents: Option<Arc<Documents>>,
     log: Log,
-    /// Why the specs can't be read, as it was told last.
+    /// The last logged error about reading the specs.
     unreadable: Option<String>,
-    /// Why no book could be kept, as it was told last.
+    /// The last logged error about bookkeeping.
     unkept: Option<String>,
     pauses: Pace,
-    /// When all folders that fleets write to were last looked at.
+    /// When all output folders were last read.
     folders: Option<Instant>,
-    /// What waited for what, as it was recorded last.
+    /// The waiting changes that were last recorded.
     waits: Waits<String>,
 }
 
@@ -80,12 +80,12 @@ impl Look {
         }
     }
 
-    /// What the last plan says of a fleet begins to be done.
+    /// Marks the work on a fleet by the last plan as begun.
     pub(super) fn begins(&mut self, fleet: &FleetKey) {
         self.log.begins(fleet);
     }
 
-    /// Plans, and does what is no fleet's matter.
+    /// Plans, and does the bookkeeping that belongs to no fleet.
     pub(super) fn look(&mut self, installation: &Arc<Installation>) -> Event {
         let begun = Instant::now();
         match self.planned(installation) {
@@ -99,13 +99,14 @@ impl Look {
         }
     }
 
-    /// What was planned, and what came of that; nothing where there are no specs yet.
+    /// Makes a plan and returns it with the outcome of the round; neither contains anything if there are no
+    /// specs yet.
     fn planned(&mut self, installation: &Arc<Installation>) -> Result<(Planned, Option<Outcome>), Lost> {
         let nothing = Planned { outlook: Outlook::default(), round: None };
         let Some(state) = &installation.state else { return Ok((nothing, None)) };
         state.still_there()?;
         let questions = self.desk.take();
-        // Before they are read: what is written from now on may not be in them.
+        // Before the specs are read: later writes may not be included.
         let mark = self.desk.writer().map(|writer| writer.mark()).unwrap_or_default();
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
@@ -114,7 +115,7 @@ impl Look {
                 return Ok((nothing, None));
             }
             Err(error) => {
-                // Where they are, and how they are reached, is for those who run this to know.
+                // Paths and URLs of the specs are shown to the administrator only, not to API callers.
                 refuse(questions, "the specs can't be read, and everything stays as it is");
                 self.tell_unreadable(&error.to_string());
                 return Ok((nothing, Some(Outcome::Unreadable)));
@@ -149,14 +150,14 @@ impl Look {
         let mut outcome = if outlook.fleets.is_empty() { Outcome::Idle } else { Outcome::Begun };
         let is_kept = if needs_book(&round, &outlook) { self.keep_book(&round, state) } else { Some(0) };
         match is_kept {
-            // Nothing may change before it is kept.
+            // Nothing may change before the bookkeeping is stored.
             None => {
                 outcome = Outcome::Failed;
                 outlook = Outlook { fleets: Vec::new(), next: Some(self.pauses.next_pause()) };
             }
             Some(done) => {
                 if done > 0 {
-                    // Whoever asks is to see it as it is now.
+                    // API callers should see the new state soon.
                     outlook.next = Some(outlook.next.map_or(SOON, |next| next.min(SOON)));
                 }
                 if round.under_way.is_empty() {
@@ -173,15 +174,16 @@ impl Look {
         Ok((Planned { outlook, round: Some(round) }, Some(outcome)))
     }
 
-    /// Has folders looked at where that was last done a while ago, and where somebody asks how everything is. Gives when it
-    /// was last done.
+    /// Makes the plan read all output folders if the last time was a while ago or a caller asked for the
+    /// current state. Returns when they were last read.
     fn trust_folders(&self, nobody_asks: bool) -> Instant {
         let last = self.folders.filter(|last| nobody_asks && last.elapsed() < FOLDERS);
         let is_trusted = self.memory.trust_folders(last.is_some());
         last.filter(|_| is_trusted).unwrap_or_else(Instant::now)
     }
 
-    /// Does what is no fleet's matter, and says how many resources that changed; none where not all of it could be done.
+    /// Does the bookkeeping that belongs to no fleet. Returns how many resources it changed; `None` if any of
+    /// it failed.
     fn keep_book(&mut self, round: &Round, state: &State) -> Option<usize> {
         let clerk = Clerk { state, clock: &Timestamp::now, actor: &self.actor };
         let mut progress = |_: Progress<'_>| self.vitals.turned();
@@ -202,7 +204,7 @@ impl Look {
         None
     }
 
-    /// The tree could not be read, so that nothing is changed.
+    /// Logs once that the tree could not be read. Nothing is changed then.
     fn tell_unreadable(&mut self, error: &str) {
         if self.unreadable.as_deref() != Some(error) {
             tracing::error!(error, "the specs can't be read, and everything stays as it is");
@@ -211,7 +213,8 @@ impl Look {
     }
 }
 
-/// Approves what people ask for, by the plan that was just made. Says whether anything was, so that there is another plan now.
+/// Handles requests for approval with the current plan. Returns whether anything was approved, so that
+/// another plan is needed.
 fn approve(questions: Vec<Question>, state: &State, round: &Round) -> bool {
     let mut is_approved = false;
     for question in questions {
@@ -230,14 +233,12 @@ fn approve(questions: Vec<Question>, state: &State, round: &Round) -> bool {
     is_approved
 }
 
-/// There are no specs to make a plan from.
 fn refuse(questions: Vec<Question>, why: &str) {
     let hint = "see the log of `streamfleet serve`, and try again when it reads them".to_owned();
     let unanswered = Unanswered { why: why.to_owned(), hint };
     questions.into_iter().for_each(|question| question.answer(Err(unanswered.clone())));
 }
 
-/// What a plan leaves to be done on fleets, and when it is time for another one.
 fn outlook(round: &Round, now: Timestamp) -> Outlook {
     let waits = round.plan.changes().flat_map(|change| &change.waiting);
     let times = waits.filter_map(|waiting| match waiting {
@@ -245,7 +246,7 @@ fn outlook(round: &Round, now: Timestamp) -> Outlook {
         | Waiting::Flapping { until, .. }
         | Waiting::Repeated { until, .. }
         | Waiting::Retry { until, .. } => Some(*until),
-        // It is told then.
+        // The delay is logged then.
         Waiting::UnderWay { since } => since.checked_add(LONG).ok().filter(|told| *told > now),
         _ => None,
     });
@@ -256,7 +257,7 @@ fn outlook(round: &Round, now: Timestamp) -> Outlook {
     }
 }
 
-/// What a plan leaves to be done on a fleet; none where nothing is to be done there now.
+/// Returns the work that a plan leaves on a fleet; `None` if there is nothing to do now.
 fn ready(plan: &FleetPlan) -> Option<Ready> {
     let deletes = |verb| matches!(verb, Verb::Delete | Verb::Recreate);
     let harms = |change: &Change| {
@@ -267,7 +268,8 @@ fn ready(plan: &FleetPlan) -> Option<Ready> {
         .then(|| Ready { fleet: plan.fleet.clone(), is_harmless: !ready.into_iter().any(harms) })
 }
 
-/// Whether there is anything to do that is no fleet's matter, or that has to be noted before fleets are changed.
+/// Whether there is bookkeeping to do that belongs to no fleet, or that has to be stored before fleets are
+/// changed.
 fn needs_book(round: &Round, outlook: &Outlook) -> bool {
     let plan = &round.plan;
     let mut organizations = plan.organizations.iter().flat_map(|organization| &organization.changes);

@@ -1,11 +1,13 @@
-//! What is due, decided on data alone: when to plan, which fleets to work on, and when to leave.
+//! Decides when to plan, which fleets to work on, and when to exit. It depends on data alone.
 //!
-//! Plans are made one at a time, and of all fleets. Work goes on beside them, fleet by fleet and as much at a time as the
-//! settings say, and only with the last plan that was made and while no other is being made: what an older one said is forgotten,
-//! and so is a plan while which the specs may have changed. What is under way when a plan is begun is left out of it. So no
-//! fleet is worked on by two plans, and one that hangs holds up nobody else. Organizations take turns: one of which no fleet is
-//! worked on doesn't wait for the others, as long as there are no more than twice as many fleets as the settings say. Time is the time that passes, so that nobody who
-//! sets a clock hurries or delays anything.
+//! Plans are made one at a time, for all fleets. Work runs in parallel, fleet by fleet, up to the limit in
+//! the settings. Work starts only from the last plan and while no other plan is being made: older plans are
+//! discarded, and so is a plan during which the specs may have changed. A new plan leaves out fleets with
+//! running work. So no fleet is worked on by two plans, and one that hangs doesn't block the others.
+//!
+//! Organizations take turns. An organization without running work doesn't wait for the others, up to twice
+//! the limit in all. Time is monotonic, so that setting the system clock neither speeds up nor delays
+//! anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,74 +16,61 @@ use super::Event;
 use crate::names::{FleetKey, Identifier};
 use crate::parallel::turns::Turns;
 
-/// How long nothing may be looked at without a reason: folders that fleets write to are not watched, and an hour that is
-/// over lets things go on. Where nothing changed, no Kubernetes cluster is asked anything.
+/// The longest time between plans without an event: output folders are not watched, and changes that wait for
+/// the hourly limit have to continue. If nothing changed, a plan sends no request to any Kubernetes cluster.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// How long what is being done may go on after a signal to stop. What isn't done then is found by the next start.
+/// How long work may continue after a signal to stop. The next start finds the rest.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// How many plans in a row may be forgotten because other specs came while they were made. Where somebody saves again and
-/// again, only what can do no harm begins with the next one.
+/// How many plans in a row may be discarded because the specs changed meanwhile. If files are saved
+/// continuously, the next plan is used, but only for harmless work.
 const FORGOTTEN: u32 = 3;
 
-/// What a plan leaves to be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outlook {
-    /// The fleets on which something is to be done now.
     pub fleets: Vec<Ready>,
-    /// How long until something may go on that waits for a time.
+    /// The duration until a change that waits for a time may continue.
     pub next: Option<Duration>,
 }
 
-/// Something to be done on a fleet now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ready {
-    /// The fleet.
     pub fleet: FleetKey,
-    /// Whether nothing of it is deleted, and nobody could have had to approve it.
+    /// Whether it deletes nothing and contains nothing that could need approval.
     pub is_harmless: bool,
 }
 
-/// What the process does about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Have whoever fetches specs do it at once.
     Fetch,
-    /// Look at everything and plan.
     Plan,
-    /// Do what the last plan says of a fleet.
     Start(FleetKey),
-    /// End the process.
     Leave,
 }
 
-/// What is going on and what is due.
 #[derive(Debug)]
 pub(super) struct Schedule {
     is_planning: bool,
-    /// Whether something has happened since the plan was begun that is being made, so that another one has to follow.
+    /// Whether something happened since the current plan began, so that another one has to follow.
     is_outdated: bool,
-    /// Whether that may be that something else is wanted, so that nothing of the plan counts.
+    /// Whether the specs may have changed since then, so that the current plan has to be discarded.
     is_superseded: bool,
-    /// How many plans in a row were forgotten for that.
+    /// The number of plans in a row that were discarded for that.
     forgotten: u32,
-    /// The fleets that are worked on.
     running: BTreeSet<FleetKey>,
-    /// The fleets that have to wait for that, by organization.
+    /// The fleets that wait for their turn, by organization.
     turns: Turns<Identifier, FleetKey>,
-    /// Which turn each fleet had last, counted from the first.
+    /// The number of each fleet's last turn.
     begun: BTreeMap<FleetKey, u64>,
-    /// How many turns there were.
     count: u64,
-    /// When there is a plan whatever happens.
+    /// When the next plan is made without an event.
     due: Instant,
-    /// When the process ends whatever is going on; none while nobody asked it to.
+    /// When the process ends, even if work is running; `None` before a stop was requested.
     leaves: Option<Instant>,
 }
 
 impl Schedule {
-    /// Nothing is going on, and a plan is due.
     pub(super) fn new(at_once: usize, now: Instant) -> Self {
         Self {
             is_planning: false,
@@ -97,22 +86,20 @@ impl Schedule {
         }
     }
 
-    /// How many fleets are worked on.
     pub(super) fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// Whether a plan is being made.
     pub(super) fn is_planning(&self) -> bool {
         self.is_planning
     }
 
-    /// From now on, so many fleets are worked on at a time. Those that are go on.
+    /// Sets how many fleets are worked on at a time. Running work continues.
     pub(super) fn set_at_once(&mut self, at_once: usize) {
         self.turns.set_places(at_once, at_once);
     }
 
-    /// How long nothing happens by itself.
+    /// Returns the time until the next timer.
     pub(super) fn pause(&self, now: Instant) -> Duration {
         let next = match (self.leaves, self.is_planning) {
             (Some(leaves), _) => leaves,
@@ -122,7 +109,6 @@ impl Schedule {
         next.saturating_duration_since(now)
     }
 
-    /// What is done about an event.
     pub(super) fn step(&mut self, event: &Event, now: Instant) -> Vec<Order> {
         if self.leaves.is_some() {
             return self.step_out(event, now);
@@ -137,27 +123,29 @@ impl Schedule {
             Event::Pushed => vec![Order::Fetch],
             Event::HangUp => [Order::Fetch].into_iter().chain(self.supersede()).collect(),
             Event::Specs => self.supersede(),
-            // Who asks, or approves, wants nothing else than the specs do.
+            // Neither a changed target, a request nor an approval changes the specs, so the current plan
+            // remains usable.
             Event::Target | Event::Asked => self.plan(),
-            // Nothing has happened. What takes longer to be planned than that isn't planned without end.
+            // Otherwise a plan that takes longer than the timer would be followed by another one without end.
             Event::Due if self.is_planning => Vec::new(),
             Event::Due => self.plan(),
             Event::Planned(planned) => self.planned(&planned.outlook, now),
             Event::Ended { fleet, .. } => {
                 self.ended(fleet);
                 if self.is_planning {
-                    // What is being planned leaves the fleet out.
+                    // The current plan leaves the fleet out.
                     self.is_outdated = true;
                     return Vec::new();
                 }
                 let orders = self.start();
-                // There may be more to do there now that this is done.
+                // The fleet may have further work now.
                 if orders.is_empty() { self.plan() } else { orders }
             }
         }
     }
 
-    /// The same after a signal to stop, or when no plan can be made any more: what is being done may end, and nothing begins.
+    /// Handles events after a stop was requested or when no plan can be made: running work may end, and
+    /// nothing begins.
     fn step_out(&mut self, event: &Event, now: Instant) -> Vec<Order> {
         if let Event::Ended { fleet, .. } = event {
             self.ended(fleet);
@@ -166,7 +154,7 @@ impl Schedule {
         if is_over { vec![Order::Leave] } else { Vec::new() }
     }
 
-    /// Somebody may want something else than what is being planned.
+    /// Marks the current plan as superseded, since the specs may have changed.
     fn supersede(&mut self) -> Vec<Order> {
         self.is_superseded = self.is_planning;
         self.plan()
@@ -191,7 +179,7 @@ impl Schedule {
         let ready = outlook.fleets.iter().filter(|ready| ready.is_harmless || !is_superseded);
         let ready = ready.map(|ready| &ready.fleet).filter(|fleet| !self.running.contains(*fleet));
         let mut ready: Vec<&FleetKey> = ready.collect();
-        // Of an organization's own, what had no turn for the longest comes first.
+        // Within an organization, the fleet whose last turn is longest ago comes first.
         ready.sort_by_key(|fleet| self.begun.get(*fleet).copied());
         ready.into_iter().for_each(|fleet| self.turns.wait(fleet.organization.clone(), fleet.clone()));
         let mut orders = self.start();
@@ -201,7 +189,6 @@ impl Schedule {
         orders
     }
 
-    /// Begins what there is room for.
     fn start(&mut self) -> Vec<Order> {
         let mut orders = Vec::new();
         while let Some((_, fleet)) = self.turns.admit() {
@@ -261,7 +248,7 @@ mod tests {
         assert_eq!(schedule.step(&Event::Due, at(0)), [Order::Plan]);
         let orders = schedule.step(&planned(&[("eu", "a"), ("us", "b"), ("ap", "c")]), at(10));
         assert_eq!(orders, [start("eu"), start("us")]);
-        // One hangs. As soon as another has ended, the next begins, and then all is planned again.
+        // One fleet hangs. When another one ends, the next begins, and then everything is planned again.
         assert_eq!(schedule.step(&ended("us"), at(20)), [start("ap")]);
         assert_eq!(schedule.step(&ended("ap"), at(30)), [Order::Plan]);
         let orders = schedule.step(&planned(&[("eu", "d"), ("us", "e")]), at(40));
@@ -278,7 +265,7 @@ mod tests {
         }
         assert_eq!(schedule.step(&Event::Pushed, at(2)), [Order::Fetch]);
         assert_eq!(schedule.step(&planned(&[("eu", "a")]), at(3)), [start("eu"), Order::Plan]);
-        // Nothing begins while a plan is made: it would not know of that.
+        // Nothing begins while a plan is being made, since the plan would not know of it.
         assert_eq!(schedule.step(&ended("eu"), at(4)), []);
         assert_eq!(schedule.step(&planned(&[]), at(5)), [Order::Plan]);
         assert_eq!(schedule.step(&planned(&[]), at(6)), []);
@@ -291,7 +278,7 @@ mod tests {
             let mut schedule = Schedule::new(8, at(0));
             schedule.step(&Event::Due, at(0));
             schedule.step(&planned(&[("eu", "a"), ("us", "b")]), at(0));
-            // Two come, and one of what is only on a target.
+            // Two events about specs, and others about a target only.
             let fetches = if matches!(event, Event::HangUp) { vec![Order::Fetch] } else { vec![] };
             schedule.step(&Event::Target, at(1));
             assert_eq!(schedule.step(&event, at(2)), fetches);
@@ -309,7 +296,7 @@ mod tests {
             schedule.step(&Event::Due, at(0));
             let orders = schedule.step(&planned(&[("eu", "a"), ("us", "delete"), ("ap", "c")]), at(1));
             assert_eq!(orders, [start("eu")]);
-            // From the moment on at which somebody may want something else, nothing begins with that plan.
+            // Once the specs may have changed, no work starts from that plan.
             assert_eq!(schedule.step(&Event::Specs, at(2)), [Order::Plan]);
             assert_eq!(schedule.step(&planned(later), at(3)), []);
             let next = later.first().map_or(Order::Plan, |(name, _)| start(name));
@@ -352,11 +339,9 @@ mod tests {
         schedule.step(&Event::Specs, at(2));
         let both = [("a", "x"), ("b", "x"), ("c", "x"), ("globex/eu", "y"), ("globex/us", "y")];
         assert_eq!(schedule.step(&planned(&both), at(3)), [start("globex/eu")]);
-        // What it has to do next comes at once, too.
         assert_eq!(schedule.step(&ended("globex/eu"), at(4)), [start("globex/us")]);
-        // Nothing can begin, and there may be more to do where something ended.
+        // Nothing can begin, and the fleet whose work ended may have more to do.
         assert_eq!(schedule.step(&ended("globex/us"), at(5)), [Order::Plan]);
-        // Others have no more than twice the places together.
         let all = [("c", "x"), ("globex/eu", "y"), ("initech/eu", "y"), ("umbrella/eu", "y")];
         let orders = schedule.step(&planned(&all), at(6));
         assert_eq!(orders, [start("initech/eu"), start("umbrella/eu")], "who never had a turn");
@@ -371,7 +356,8 @@ mod tests {
         let both = planned(&[("eu", "a"), ("us", "b")]);
         for name in ["eu", "us", "eu", "us"] {
             assert!(schedule.step(&both, at(1)).starts_with(&[start(name)]));
-            // Something happens on a target all the time, so that there is another plan before the next of the queue begins.
+            // The target changes all the time, so there is another plan before the next fleet in the queue
+            // begins.
             schedule.step(&Event::Target, at(2));
             assert_eq!(schedule.step(&ended(name), at(3)), []);
         }
@@ -403,7 +389,7 @@ mod tests {
         let mut schedule = Schedule::new(1, at(0));
         assert_eq!(schedule.step(&Event::Stop, at(0)), [Order::Leave]);
 
-        // So does that no plan can be made any more.
+        // The same when no plan can be made any more.
         let mut schedule = Schedule::new(1, at(0));
         schedule.step(&Event::Due, at(0));
         schedule.step(&planned(&[("eu", "a"), ("us", "b")]), at(0));
@@ -413,7 +399,7 @@ mod tests {
         assert_eq!(schedule.pause(at(10)), GRACE);
         assert_eq!(schedule.step(&ended("eu"), at(30)), [Order::Leave]);
 
-        // What takes too long is found by the next start.
+        // Work that takes too long is found by the next start.
         let mut schedule = Schedule::new(1, at(0));
         schedule.step(&Event::Due, at(0));
         schedule.step(&planned(&[("eu", "a")]), at(0));

@@ -1,4 +1,4 @@
-//! A process on two fleets of folders, which is told what happens by hand or goes on by itself.
+//! A process with two directory fleets, driven by hand or by its own loop.
 
 use camino::Utf8PathBuf;
 use tempfile::TempDir;
@@ -11,8 +11,8 @@ use crate::state::State;
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const EVENTS: &str = "acme/clusters/events.yaml";
 
-/// An installation in a folder of its own, with the cluster `orders` on the fleet `eu` and `events` on `us`. Nothing is
-/// protected.
+/// An installation in a temporary folder, with the cluster `orders` on the fleet `eu` and `events` on `us`.
+/// Nothing is protected.
 struct Place {
     root: Utf8PathBuf,
     _dir: TempDir,
@@ -44,12 +44,10 @@ impl Place {
         std::fs::remove_file(self.root.join("tree").join(path)).unwrap();
     }
 
-    /// Whether a fleet has the manifests of a cluster.
     fn has(&self, fleet: &str, cluster: &str) -> bool {
         self.root.join(format!("output/acme/{fleet}/kafka-acme--{cluster}")).exists()
     }
 
-    /// A process that works on one fleet at a time.
     fn process(&self, absence: Duration) -> Process {
         let state = self.root.join("state");
         let mut config = Config::default();
@@ -99,13 +97,13 @@ fn fleet(name: &str) -> FleetKey {
 }
 
 impl Process {
-    /// Makes a plan, as the thread does that makes them, and gives what is to be done then.
+    /// Makes a plan, as the planning thread does, and returns the next actions.
     fn planned(&mut self) -> Vec<Order> {
         let event = self.look.lock().unwrap().look(&self.installation);
         self.orders(event)
     }
 
-    /// Does what the last plan says of a fleet, and gives what is to be done then.
+    /// Does the work of the last plan on a fleet, and returns the next actions.
     fn work_on(&mut self, name: &str) -> Vec<Order> {
         let round = self.round.clone().unwrap();
         self.look.lock().unwrap().begins(&fleet(name));
@@ -113,14 +111,13 @@ impl Process {
         self.orders(Event::Ended { fleet: fleet(name) })
     }
 
-    /// Goes on until nothing is being done, and nothing is to be done before somebody wants it.
+    /// Runs until no work is left and nothing is scheduled before the next event.
     fn until_idle(&mut self) {
         while self.schedule.is_planning() || self.schedule.running() > 0 {
             assert!(self.step().unwrap(), "it ended");
         }
     }
 
-    /// Goes on until something is so.
     fn until(&mut self, is_so: impl Fn() -> bool) {
         while !is_so() {
             assert!(self.step().unwrap(), "it ended");
@@ -148,7 +145,7 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
     assert_eq!(process.planned(), []);
     assert!(place.has("eu", "orders") && place.has("us", "events"));
 
-    // One fleet is worked on, and the deletion on the other one comes after that.
+    // Work runs on one fleet, and the deletion on the other one is next.
     place.write(ORDERS, &cluster_spec("eu", "orders", 2));
     place.remove(EVENTS);
     assert_eq!(process.orders(Event::Specs), [Order::Plan]);
@@ -160,7 +157,6 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
     assert!(deletes(&process));
     let eu = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
 
-    // Before its turn has come, it is put back.
     place.write(EVENTS, &cluster_spec("us", "events", 1));
     assert_eq!(process.orders(Event::Specs), [Order::Plan]);
     assert_eq!(process.planned(), []);
@@ -177,7 +173,8 @@ fn a_slow_organization_holds_up_no_other() {
     let mut process = place.process(Duration::ZERO);
     process.orders(Event::Due);
     assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
-    // The one place that there is is taken by a fleet whose work doesn't end, and another of its own waits for it.
+    // The only slot is taken by a fleet whose work doesn't end, and another fleet of its organization waits
+    // for it.
     let slow = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
     let other = |text: String| text.replace("organization: acme", "organization: globex");
     place.write("others.yaml", "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: globex\n");
@@ -188,13 +185,12 @@ fn a_slow_organization_holds_up_no_other() {
     assert_eq!(process.planned(), [Order::Start(main.clone())]);
     process.work.begin(process.round.clone().unwrap(), main.clone()).run();
     assert!(place.root.join("output/globex/main/kafka-globex--events").exists());
-    // Nothing else can begin, and there may be more to do there.
+    // Nothing else can begin, and the fleet may have more to do.
     assert_eq!(process.orders(Event::Ended { fleet: main }), [Order::Plan]);
     assert_eq!(process.planned(), []);
     slow.run();
 }
 
-/// As many lines as the audit trail has.
 fn audited(place: &Place) -> usize {
     std::fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap_or_default().lines().count()
 }
@@ -234,7 +230,7 @@ fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
     let mut process = place.process(Duration::from_millis(300));
     process.until(|| place.has("us", "events") && place.has("eu", "orders"));
     process.until_idle();
-    // Whatever waits is looked at when it may go on, and not at the next occasion.
+    // A waiting change continues when its time comes, not at the next event.
     let begun = Instant::now();
     place.remove(EVENTS);
     process.until(|| !place.has("us", "events"));
@@ -244,7 +240,6 @@ fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
     while process.step().unwrap() {}
 }
 
-/// What is logged in this thread meanwhile.
 fn logged(does: impl FnOnce()) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     let to = Arc::new(file.reopen().unwrap());
@@ -267,13 +262,13 @@ fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
             folder.read_dir_utf8().unwrap().map(|file| file.unwrap().into_path()).collect();
         files.sort();
         std::fs::remove_file(&files[0]).unwrap();
-        // What was done a moment ago is done again only after a pause.
+        // The same work is repeated only after a pause.
         let log = logged(|| {
             while process.planned().is_empty() {
                 process.orders(Event::Due);
             }
         });
-        // As long as it isn't begun, it is told once.
+        // It is logged once until it begins.
         assert!(!logged(|| drop(process.planned())).contains("decided to"));
         process.work_on("eu");
         log.lines().filter_map(|line| Some(line.split_once("decided to ")?.1.to_owned())).collect::<Vec<_>>()
@@ -281,7 +276,6 @@ fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
     let first = decided();
     assert_eq!(first.len(), 1, "{first:?}");
     assert!(first[0].starts_with("update cluster acme/orders: "), "{first:?}");
-    // Nothing was planned in between.
     let text = |line: &str| line.split(" fleet=").next().unwrap().to_owned();
     let second = decided();
     assert_eq!(second.iter().map(|line| text(line)).collect::<Vec<_>>(), [text(&first[0])]);

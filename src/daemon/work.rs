@@ -1,4 +1,4 @@
-//! One fleet's work, on a thread of its own.
+//! The work on one fleet, on a thread of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,14 +15,13 @@ use crate::round::{Clerk, Memory, Round};
 use crate::state::State;
 use crate::vitals::Vitals;
 
-/// How long a fleet is worked on before others have their turn: no further step is begun then.
+/// How long a fleet is worked on before it is another fleet's turn: no further step begins after that.
 const TURN: Duration = Duration::from_secs(30);
 
-/// How long what was begun may take altogether: a turn, a step that waits up to 90 s for something to go, and the inventory
-/// that is written behind it, each on a slow server.
+/// The timeout of one fleet's work: a turn, a step that waits up to 90 s for a deletion, and the inventory
+/// that is written after it, each on a slow server.
 const LONGEST: Duration = Duration::from_secs(240);
 
-/// What work is done with.
 #[derive(Clone)]
 pub(super) struct Work {
     state: Option<Arc<State>>,
@@ -43,14 +42,14 @@ impl Work {
         Self { state, memory, actor: actor.into(), vitals, runtime }
     }
 
-    /// Takes on what a plan says of a fleet. From now on no plan looks at the fleet, until that is done.
+    /// Accepts the work of a plan on a fleet. Until it is done, plans leave the fleet out.
     pub(super) fn begin(&self, round: Arc<Round>, fleet: FleetKey) -> Task {
         self.memory.begins(&fleet, Timestamp::now());
         Task { work: self.clone(), round, fleet }
     }
 }
 
-/// What is done on one fleet. However it ends, plans look at the fleet again.
+/// The work on one fleet. However it ends, later plans include the fleet again.
 pub(super) struct Task {
     work: Work,
     round: Arc<Round>,
@@ -58,10 +57,10 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Does it. Whoever tells that it ended does so afterwards.
+    /// Does the work. `Event::Ended` has to be sent afterwards.
     pub(super) fn run(self) {
         let Some(plan) = self.round.fleet_plan(&self.fleet) else { return };
-        // Who dies over one fleet leaves the others alone.
+        // A panic on one fleet must not affect the others.
         let report = catch_unwind(AssertUnwindSafe(|| self.execute(plan)));
         let report = report.unwrap_or_else(|_| died(&self.fleet));
         let Work { memory, vitals, .. } = &self.work;
@@ -79,7 +78,7 @@ impl Task {
         let clerk = Clerk { state, clock: &Timestamp::now, actor };
         let mut progress = |progress: Progress<'_>| vitals.progress(&progress);
         let run = self.round.execute_fleet(plan, Instant::now() + TURN, clerk, &mut progress);
-        // What is left half done is in the journal, as after a kill.
+        // Unfinished steps are in the journal, as after a kill.
         let ended = runtime.block_on(async { timeout(LONGEST, run).await });
         ended.unwrap_or_else(|_| overdue(&self.fleet))
     }

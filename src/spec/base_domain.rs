@@ -1,4 +1,4 @@
-//! A base domain: where a fleet's clusters are found, and the certificate they show.
+//! Base domains: the addresses of clusters and their certificate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,16 @@ use crate::spec::SecretValue;
 pub struct BaseDomain {
     /// The organization that owns the domain. It can't change.
     pub organization: Identifier,
-    /// The domain. With managed DNS the organization becomes its first label, unless it already is.
+    /// The domain. With managed DNS, the organization is prepended as its first label unless it is there
+    /// already.
     #[schemars(example = &"kafka.example.com")]
     pub domain: Domain,
-    /// The certificate in PEM, followed by the intermediate ones in the order in which they sign.
+    /// The certificate in PEM, followed by the intermediate certificates, each one signing the one before.
     #[schemars(length(min = 1), extend("x-lines" = true))]
     pub tls_cert: String,
     /// The certificate's private key in PEM, not encrypted.
     pub tls_key: SecretValue,
-    /// Who keeps the DNS records.
+    /// The maintainer of the DNS records.
     #[serde(default)]
     pub dns_provider: DnsProvider,
     /// The domain that the DNS provider serves. By default the domain itself.
@@ -31,27 +32,28 @@ pub struct BaseDomain {
     pub cloud_account: Option<Identifier>,
 }
 
-/// Who keeps the DNS records of a base domain.
+/// The maintainer of a base domain's DNS records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DnsProvider {
-    /// Its owner, by hand or otherwise.
+    /// The owner of the domain, by hand or otherwise.
     #[default]
     None,
-    /// The fleet's own external-dns, from annotations on Services, or from the TLSRoutes of a fleet with a Gateway.
+    /// The fleet's own external-dns, from annotations on Services, or from the TLSRoutes of a fleet with a
+    /// Gateway.
     #[serde(rename = "external-dns")]
     ExternalDns,
 }
 
 impl BaseDomain {
-    /// The domain that clusters use, and the resource's identity: with managed DNS
-    /// `<organization>.<submitted>`, unless it already starts so; otherwise as submitted.
+    /// Returns the domain that clusters use, which is also the resource's identity: with managed DNS
+    /// `<organization>.<submitted>` unless it already starts with the organization; otherwise as submitted.
     ///
-    /// None where the label in front makes the domain longer than a domain may be.
+    /// `None` if the added label makes the domain too long.
     pub fn derived_domain(&self) -> Option<Domain> {
         Self::derive(&self.organization, &self.domain, self.dns_provider)
     }
 
-    /// As [`BaseDomain::derived_domain`], of the three fields that it depends on.
+    /// Does the same as [`BaseDomain::derived_domain`] from only the fields that it depends on.
     pub fn derive(organization: &Identifier, submitted: &Domain, provider: DnsProvider) -> Option<Domain> {
         let prefix = format!("{organization}.");
         if provider == DnsProvider::None || submitted.as_str().starts_with(&prefix) {

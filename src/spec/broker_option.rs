@@ -1,8 +1,9 @@
-//! The options of Kafka's brokers that a spec may set, and what changing one does to running brokers.
+//! The Kafka broker options that a spec may set, and what changing one does to running brokers.
 //!
-//! Types, bounds and update modes are those of Apache Kafka 4.3.1, as the class `kafka.server.KafkaConfig` in the jar
-//! `kafka_2.13` prints them; a bound that is narrower says why. Strimzi changes an option whose mode isn't `read-only`
-//! while brokers run. For the others it restarts brokers, and controllers that are no brokers only for those that it lists in
+//! Types, bounds and update modes are those of Apache Kafka 4.3.1, as printed by the class
+//! `kafka.server.KafkaConfig` in the jar `kafka_2.13`; a comment explains each narrower bound. Strimzi
+//! changes an option whose mode isn't `read-only` while brokers run. For the others it restarts brokers; it
+//! restarts dedicated controllers only for the options in
 //! `KafkaConfigurationDiff.CONTROLLER_RELEVANT_PROPERTIES`.
 
 mod loss;
@@ -20,34 +21,30 @@ use self::Takes::{Flag, Number, Word};
 pub use self::loss::{all_deleted, deleted, keeps};
 pub use self::lowered::turned_away;
 
-/// The options that a spec sets, by name. Reading has checked names and values.
+/// The options that a spec sets, by name. Names and values were checked when the spec was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BrokerConfig(BTreeMap<String, Value>);
 
-/// An option that may be set.
 #[derive(Debug, Clone, Copy)]
 pub struct BrokerOption {
-    /// Its name, as Kafka has it.
     pub name: &'static str,
-    /// What changing it does.
     pub effect: Effect,
     takes: Takes,
     text: &'static str,
 }
 
-/// What changing an option does to a running cluster.
+/// The effect of a changed option on a running cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Brokers take it while they run.
+    /// Brokers apply the change while they run.
     Live,
-    /// Brokers restart one by one; controllers that are no brokers don't.
+    /// Brokers restart one by one; dedicated controllers don't.
     Brokers,
     /// Brokers and controllers restart one by one.
     Restart,
 }
 
-/// Which values an option takes.
 #[derive(Debug, Clone, Copy)]
 enum Takes {
     Number(i64, i64),
@@ -55,20 +52,19 @@ enum Takes {
     Word(&'static [&'static str]),
 }
 
-/// The largest `int` of Java.
+/// The largest Java `int`.
 const INT: i64 = i32::MAX as i64;
-/// The largest `long` of Java.
+/// The largest Java `long`.
 const LONG: i64 = i64::MAX;
-/// The largest request that a broker takes, Kafka's default of `socket.request.max.bytes`.
+/// The largest request that a broker accepts, Kafka's default of `socket.request.max.bytes`.
 const REQUEST: i64 = 104_857_600;
-/// The partitions of one standard unit, more than which no topic should get by default.
+/// The partitions of one standard unit. No topic should have more by default.
 const PARTITIONS: i64 = 1_500;
 
 const fn option(name: &'static str, takes: Takes, effect: Effect, text: &'static str) -> BrokerOption {
     BrokerOption { name, effect, takes, text }
 }
 
-/// All options that may be set, by name.
 #[rustfmt::skip]
 const OPTIONS: &[BrokerOption] = &[
     option("auto.create.topics.enable", Flag, Restart, "Make a topic when a client first names it. Here it is false by default, so that a misspelt name is an error."),
@@ -108,7 +104,7 @@ const OPTIONS: &[BrokerOption] = &[
     option("transactional.id.expiration.ms", Number(1, INT), Brokers, "After how many milliseconds an unused transactional id is forgotten."),
 ];
 
-/// Options that follow from something else, by how their names begin: what they follow from.
+/// Options that are derived from other settings, as prefixes of their names, and what they are derived from.
 #[rustfmt::skip]
 const FOLLOWS: &[(&[&str], &str)] = &[
     (&["listener", "advertised.", "inter.broker.", "early.start.listeners"], "listeners follow from `cluster_access`, `private_access` and the fleet's `exposure`"),
@@ -127,29 +123,25 @@ const FOLLOWS: &[(&[&str], &str)] = &[
     (&["log.roll.hours"], "use `log.roll.ms`, which changes without a restart"),
 ];
 
-/// Finds an option that may be set.
 pub fn find(name: &str) -> Option<&'static BrokerOption> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// The names of all options that may be set.
 pub fn names() -> impl Iterator<Item = &'static str> {
     OPTIONS.iter().map(|option| option.name)
 }
 
-/// Why an option may not be set, and what to do instead; none where nothing is known of it.
+/// Returns why an option may not be set and what to set instead; `None` for unknown options.
 pub fn follows_from(name: &str) -> Option<&'static str> {
     let begins = |prefixes: &&[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     FOLLOWS.iter().find(|(prefixes, _)| begins(prefixes)).map(|(_, reason)| *reason)
 }
 
 impl BrokerConfig {
-    /// The options with their values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.0.iter()
     }
 
-    /// The number that an option is set to.
     pub fn number(&self, name: &str) -> Option<i64> {
         self.0.get(name)?.as_i64()
     }
@@ -202,14 +194,15 @@ mod tests {
 
     #[test]
     fn what_may_be_set_follows_from_nothing_else() {
-        // Two prefixes are those of groups in which some options may be set.
+        // These prefixes belong to groups in which some options may be set.
         let shared = ["remote.log.manager."];
         for option in OPTIONS.iter().filter(|option| !shared.iter().any(|it| option.name.starts_with(it))) {
             assert_eq!(follows_from(option.name), None, "{}", option.name);
         }
     }
 
-    /// What Strimzi drops without a word has to be refused here with a reason: `FORBIDDEN_PREFIXES` of Strimzi 1.2.
+    /// Options that Strimzi ignores silently must be refused here with a reason: `FORBIDDEN_PREFIXES` of
+    /// Strimzi 1.2.
     #[test]
     fn everything_that_strimzi_ignores_is_refused_with_a_reason() {
         for name in [

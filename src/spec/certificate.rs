@@ -1,4 +1,4 @@
-//! Certificate chains: what they cover, how long, and everything that is wrong with one at once.
+//! Certificate chains: the names they cover, their validity, and all faults of a chain at once.
 
 use jiff::Timestamp;
 use x509_parser::certificate::X509Certificate;
@@ -16,24 +16,24 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-/// A certificate that TLS clients can accept: its chain is in order and its key, where one was given, fits.
+/// A certificate that TLS clients can accept: its chain is in order, and its key, if given, matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// When the whole chain has become valid: the latest beginning of its certificates.
+    /// The start of the whole chain's validity: the latest `notBefore` of its certificates.
     pub not_before: Timestamp,
-    /// When the chain stops being valid: the earliest end of its certificates.
+    /// The end of the whole chain's validity: the earliest `notAfter` of its certificates.
     pub not_after: Timestamp,
-    /// The host names that it covers, lower case, wildcards as they stand. At least one.
+    /// The covered host names, in lower case, wildcards included. At least one.
     pub names: Vec<String>,
 }
 
 impl Certificate {
-    /// Reads a certificate chain in PEM, and judges whether the private key belongs to it where one is given.
+    /// Parses a certificate chain in PEM, and checks that the private key, if given, belongs to it.
     ///
-    /// Whether it is valid at some moment is for the caller to judge.
+    /// The caller has to compare its validity with the time.
     ///
     /// # Errors
-    /// Everything that is wrong, quoting nothing of the key.
+    /// All faults; they quote nothing of the key.
     pub fn parse(tls_cert: &str, tls_key: Option<&str>) -> Result<Certificate, Vec<Fault>> {
         let mut faults = Vec::new();
         let ders = keep(read_ders(tls_cert), &mut faults).unwrap_or_default();
@@ -56,8 +56,8 @@ impl Certificate {
         }
     }
 
-    /// Whether a client that asks for this host accepts the certificate: by a name that is the same, or by a wildcard
-    /// that stands for exactly its left-most label (RFC 6125, section 6.4.3).
+    /// Whether a client that connects to this host accepts the certificate: by an equal name, or by a
+    /// wildcard, which replaces exactly the left-most label (RFC 6125, section 6.4.3).
     pub fn covers(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let parent = host.split_once('.').filter(|(label, _)| !label.is_empty()).map(|(_, parent)| parent);
@@ -68,9 +68,10 @@ impl Certificate {
     }
 }
 
-/// The certificate in PEM that clients have to trust to accept the chain: the last one, where it signed itself. None where
-/// the chain ends earlier, since then its issuer is to be found elsewhere, among the authorities that a system trusts anyway
-/// or at the chain's owner. An intermediate one is no substitute: public authorities change theirs without notice.
+/// Returns the certificate in PEM that clients have to trust to accept the chain: the last one, if it is
+/// self-signed. `None` if the chain ends before its root, whose certificate is then among the system's trust
+/// anchors or with the chain's owner. An intermediate certificate is no substitute: public authorities change
+/// theirs without notice.
 pub fn root(tls_cert: &str) -> Option<String> {
     let ders = read_ders(tls_cert).ok()?;
     let chain = read_chain(&ders).ok()?;
@@ -79,25 +80,27 @@ pub fn root(tls_cert: &str) -> Option<String> {
     Some(format!("{}\n", pem_blocks(tls_cert).ok()?.last()?.text.trim_end()))
 }
 
-/// Whether clients that trust only the authority of the one chain turn the other one down: whoever vouches for the first
-/// chain as a whole vouches for nothing in the second. False where one of them can't be read, since nothing is known then.
+/// Whether clients that trust only the authority of the first chain refuse the second: the authority at the
+/// top of the first signed no certificate of the second. False if a chain can't be read, since nothing is
+/// known then.
 pub fn is_of_another_authority(before: &str, after: &str) -> bool {
     let [before, after] = [before, after].map(authorities);
     let (Some(before), Some(after)) = (before, after) else { return false };
     before.last().is_some_and(|top| !after.iter().any(|authority| authority.is(top)))
 }
 
-/// Whether two chains begin with the very same certificate, whatever is above it. False where one of them can't be read.
+/// Whether two chains begin with the same certificate, whatever issuers follow. False if a chain can't be
+/// read.
 pub fn is_the_same(before: &str, after: &str) -> bool {
     let [before, after] = [before, after].map(|chain| read_ders(chain).ok()?.into_iter().next());
     before.is_some() && before == after
 }
 
-/// Who signed a certificate.
 #[derive(PartialEq, Eq)]
 struct Authority {
     name: Vec<u8>,
-    /// The trace of its key, where the certificate has one: an authority made anew may have the name of the old one.
+    /// The identifier of its key, if the certificate contains one: a recreated authority may have the name of
+    /// the old one.
     key: Option<Vec<u8>>,
 }
 
@@ -108,7 +111,6 @@ impl Authority {
     }
 }
 
-/// Who signed each certificate of a chain; none where it can't be read.
 fn authorities(tls_cert: &str) -> Option<Vec<Authority>> {
     let ders = read_ders(tls_cert).ok()?;
     let authority = |certificate: &X509Certificate<'_>| {
@@ -126,10 +128,10 @@ fn authorities(tls_cert: &str) -> Option<Vec<Authority>> {
     Some(read_chain(&ders).ok()?.iter().map(authority).collect())
 }
 
-/// Reads the certificates of a PEM text into DER, in their order.
+/// Decodes the certificates of a PEM text to DER, in their order.
 ///
 /// # Errors
-/// Where the text isn't PEM, holds no certificate, or holds something else beside it.
+/// If the text isn't PEM, has no certificate, or has anything besides certificates.
 pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<Fault>> {
     let blocks = pem_blocks(text).map_err(|error| vec![error.fault(Part::Certificate, damaged)])?;
     if blocks.is_empty() {
@@ -164,7 +166,6 @@ pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<Fault>> {
     if faults.is_empty() { Ok(ders) } else { Err(faults) }
 }
 
-/// Understands each certificate of a chain.
 pub(crate) fn read_chain(ders: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, Vec<Fault>> {
     let (mut chain, mut faults) = (Vec::new(), Vec::new());
     for (der, position) in ders.iter().zip(1..) {
@@ -176,12 +177,12 @@ pub(crate) fn read_chain(ders: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, V
     if faults.is_empty() { Ok(chain) } else { Err(faults) }
 }
 
-/// Each certificate that was not signed by the next one.
+/// Returns a fault for each certificate that the next one did not sign.
 fn disorder(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
     let signed = |certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>| {
         certificate.issuer() == issuer.subject()
             && match certificate.verify_signature(Some(issuer.public_key())) {
-                // A rare algorithm that can't be checked here: the names are all that there is to go by.
+                // The signature algorithm isn't supported here, so the names have to suffice.
                 Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm) => true,
                 Err(_) => false,
             }
@@ -200,7 +201,6 @@ fn disorder(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
         .collect()
 }
 
-/// The fault of a key that does not belong to the first certificate.
 pub(crate) fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<Fault> {
     let fits =
         |certificate: &X509Certificate<'_>| key.fits(&certificate.public_key().subject_public_key.data);
@@ -218,7 +218,6 @@ pub(crate) fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<
     ))
 }
 
-/// The host names that a certificate covers.
 fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<Fault>> {
     let extension = certificate
         .subject_alternative_name()
@@ -242,7 +241,6 @@ fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<Faul
     Ok(names)
 }
 
-/// From when to when every certificate of a chain is valid; none for an empty chain.
 fn validity(chain: &[X509Certificate<'_>]) -> Result<Option<(Timestamp, Timestamp)>, Vec<Fault>> {
     let seconds = chain.iter().map(|certificate| {
         let validity = certificate.validity();
@@ -256,7 +254,7 @@ fn validity(chain: &[X509Certificate<'_>]) -> Result<Option<(Timestamp, Timestam
     narrowest.map(|(from, until)| Ok((timestamp(from)?, timestamp(until)?))).transpose()
 }
 
-/// The value of a result, where there is one; its faults go to the others.
+/// Returns the value of a result, or moves its faults to the others.
 fn keep<T>(result: Result<T, Vec<Fault>>, faults: &mut Vec<Fault>) -> Option<T> {
     result.map_err(|mut more| faults.append(&mut more)).ok()
 }

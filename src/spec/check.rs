@@ -1,5 +1,5 @@
-//! Compares a document with the shape of its kind: every problem at once, and the value with what was loosely
-//! written made exact.
+//! Checks a document against the shape of its kind. Reports all problems at once, and returns the value with
+//! loosely written scalars converted.
 
 mod explain;
 mod object;
@@ -15,27 +15,21 @@ use crate::spec::redact;
 use crate::spec::shape::{self, Rule, Shape};
 use crate::spec::yaml::{Content, Node, Scalar, Span};
 
-/// A problem whose place is not yet a quoted line, since all secrets of the file must be known before that.
+/// A problem that does not quote its line yet, since all secrets of the file must be known first.
 #[derive(Debug)]
 pub struct Finding {
-    /// Where; none for the file as a whole.
+    /// `None` for the file as a whole.
     pub span: Option<Span>,
-    /// Whether it stops anything.
     pub severity: Severity,
-    /// A stable name for programs.
     pub code: &'static str,
-    /// What is wrong.
     pub message: String,
     /// A few words for the underline.
     pub label: String,
-    /// Other places that belong to it.
     pub related: Vec<(Span, String)>,
-    /// What to do next.
     pub hint: Option<String>,
 }
 
 impl Finding {
-    /// An error at a place.
     pub fn new(span: Span, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             span: Some(span),
@@ -48,33 +42,29 @@ impl Finding {
         }
     }
 
-    /// Adds a few words for the underline.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// Adds what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 }
 
-/// What checking a document gives.
 #[derive(Debug)]
 pub struct Checked {
-    /// The fields that are right, in the exact form.
+    /// The valid fields, converted to their exact form.
     pub value: Value,
-    /// Everything that is wrong.
     pub findings: Vec<Finding>,
-    /// Where each field stands, by JSON pointer.
+    /// The span of each field, by JSON pointer.
     pub places: Vec<(Box<str>, Span)>,
-    /// What must not be shown.
+    /// The spans that must not be shown.
     pub secrets: Vec<Span>,
 }
 
-/// Checks the fields of a document, all but `apiVersion` and `kind`, which are the reader's.
+/// Checks the fields of a document, except `apiVersion` and `kind`, which the reader checks.
 pub fn check(kind: Kind, root: &Node<'_>) -> Checked {
     let mut checker = Checker::new(kind);
     let place = root.only("kind").map_or(root.span, |node| node.span);
@@ -92,20 +82,16 @@ struct Checker {
     findings: Vec<Finding>,
     places: Vec<(Box<str>, Span)>,
     secrets: Vec<Span>,
-    /// Each alias with what it stands for.
     aliases: Vec<(Span, Span)>,
 }
 
-/// Which value is being checked.
 #[derive(Clone, Copy)]
 struct At<'p> {
-    /// Its JSON pointer.
     pointer: &'p str,
-    /// What stands for it where it is itself no good place: the key in front of it.
+    /// The span to underline if the value itself is a poor choice: its key.
     place: Span,
     /// The key, or the kind for a whole document.
     name: &'p str,
-    /// It is a whole document.
     document: bool,
 }
 
@@ -115,13 +101,13 @@ impl Checker {
         Self { kind, findings, places, secrets, aliases }
     }
 
-    /// Keeps what is wrong with a value. What to do is always said: at least, what tells more of the field.
+    /// Records a finding. Every finding gets a hint, at least the command that explains the field.
     fn refuse(&mut self, mut finding: Finding, at: &At<'_>) {
         finding.hint.get_or_insert_with(|| explain::hint(self.kind, at.pointer));
         self.findings.push(finding);
     }
 
-    /// The exact form of a value; none where it is wrong, with the reasons among the findings.
+    /// Returns the exact form of a value; `None` if it is invalid, with the reasons among the findings.
     fn value(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
         self.aliases.extend(node.target.map(|target| (node.span, target)));
         if shape.secret {
@@ -196,7 +182,8 @@ impl Checker {
         self.refuse(Finding::new(place(node, at), "wrong-type", message), at);
     }
 
-    /// A secret: the value itself, or an object of one form. Hidden unless it is only the name of one.
+    /// Checks a secret: the value itself, or an object of one of several forms. It is hidden unless it is
+    /// only a secret's name.
     fn secret(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
         let Rule::AnyOf(forms) = &shape.rule else { return None };
         let known = self.findings.len();
@@ -268,7 +255,8 @@ impl Checker {
         None
     }
 
-    /// A secret that is also the value of another field would be shown and recorded with that field.
+    /// Refuses aliases of secrets: a secret that is also the value of another field would be shown and
+    /// recorded with that field.
     fn refuse_aliases_of_secrets(&mut self) {
         let secret =
             |target: &Span| self.secrets.iter().any(|s| s.start < target.end && target.start < s.end);
@@ -279,7 +267,7 @@ impl Checker {
         self.findings.extend(findings);
     }
 
-    /// Hides the values of a misplaced node whose keys are those of secrets.
+    /// Hides the values of a misplaced node whose keys look like those of secrets.
     fn hide_suspects(&mut self, node: &Node<'_>) {
         match &node.content {
             Content::Mapping(entries) => {
@@ -295,7 +283,7 @@ impl Checker {
         }
     }
 
-    /// Hides every value of a node, and what its aliases stand for; keys stay.
+    /// Hides every value of a node, and the targets of its aliases, but not its keys.
     fn hide(&mut self, node: &Node<'_>) {
         self.secrets.extend(node.target);
         match &node.content {
@@ -307,7 +295,6 @@ impl Checker {
 }
 
 impl Shape {
-    /// A copy of a text's shape, for one use.
     fn text(of: &Shape) -> Shape {
         let rule = match &of.rule {
             Rule::Text { min, max, pattern, lines } => {
@@ -324,7 +311,7 @@ fn alias_of_secret(alias: Span) -> Finding {
         .hint("give the secret where it belongs, with `from_file`, `from_env` or `encrypted`")
 }
 
-/// The best place to underline for a value: a scalar itself, or else the key in front of it.
+/// Returns the best span to underline for a value: a scalar itself, or else its key.
 fn place(node: &Node<'_>, at: &At<'_>) -> Span {
     match &node.content {
         Content::Scalar { .. } if node.span.end > node.span.start => node.span,
@@ -332,9 +319,9 @@ fn place(node: &Node<'_>, at: &At<'_>) -> Span {
     }
 }
 
-/// What a value is, for `found …`. Never the value of a secret.
+/// Describes a value for `found …`. Never shows a secret.
 fn found(node: &Node<'_>, secret: bool) -> String {
-    // What an alias stands for may be a secret somewhere else.
+    // An alias's target may be a secret elsewhere.
     let shown = |kind: &str, text: &str| match secret || node.target.is_some() {
         true => format!("a {kind}"),
         false => format!("the {kind} `{}`", plain(text)),

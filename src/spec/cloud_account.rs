@@ -1,4 +1,4 @@
-//! A cloud account: access to storage that clusters use.
+//! Cloud accounts: access to storage that clusters use.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,29 +12,29 @@ use crate::spec::SecretValue;
 pub struct CloudAccount {
     /// The organization that owns the account. It can't change.
     pub organization: Identifier,
-    /// Its name, unique in its organization. It can't change.
+    /// The account's name, unique in its organization. It can't change.
     pub identifier: Identifier,
-    /// Which cloud it is.
+    /// The cloud.
     pub provider: CloudProvider,
     /// The region of buckets that name none.
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub region: Option<String>,
-    /// The address of a service that speaks S3, an https URL. Only with `s3`.
+    /// The URL of a service that is compatible with S3; it has to be https. Only with `s3`.
     #[serde(default)]
     #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://minio.example.com:9000")]
     pub endpoint: Option<String>,
-    /// The access keys, as an AWS credentials file has them: a `[default]` section with `aws_access_key_id` and
-    /// `aws_secret_access_key`.
+    /// The access keys, in the format of an AWS credentials file: a `[default]` section with
+    /// `aws_access_key_id` and `aws_secret_access_key`.
     pub credentials: SecretValue,
 }
 
-/// The clouds that there is a driver for.
+/// The supported clouds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(extend("x-driver" = "cloud provider"))]
 pub enum CloudProvider {
-    /// What speaks S3, at an endpoint of its own.
+    /// A service that is compatible with S3, at its own endpoint.
     S3,
     /// Amazon Web Services.
     Aws,

@@ -1,4 +1,4 @@
-//! A Kafka cluster on a fleet.
+//! Kafka clusters on fleets.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,12 +21,12 @@ pub struct Cluster {
     /// The cluster's name, unique in its organization. It can't change.
     #[schemars(example = &"orders")]
     pub identifier: Identifier,
-    /// What kind of cluster it is. It can't change.
+    /// The kind of cluster. It can't change.
     pub cluster_type: ClusterType,
-    /// How the cluster is kept apart; the same as the fleet's. It can't change.
+    /// How the cluster is isolated; the same as the fleet's. It can't change.
     pub tenancy_mode: TenancyMode,
-    /// How much throughput, storage and connections the cluster has. More units are more brokers. Fewer need
-    /// `advanced_config.scale_down_to`.
+    /// How much throughput, storage and connections the cluster has. More units add brokers. Lowering it
+    /// needs `advanced_config.scale_down_to`.
     #[schemars(range(min = 1, max = 256))]
     pub kafka_units: u32,
     /// The fleet's `infra_type`.
@@ -40,11 +40,11 @@ pub struct Cluster {
     #[serde(default)]
     #[schemars(length(max = 50))]
     pub tags: Vec<Tag>,
-    /// Returned as sent. Recorded only.
+    /// Returned unchanged. Recorded only.
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub provisioner_name: Option<String>,
-    /// How the cluster is laid out, reached and configured.
+    /// The layout, access and configuration of the cluster.
     pub advanced_config: ClusterAdvancedConfig,
     /// Leave the cluster as it is until this is false again.
     #[serde(default)]
@@ -54,7 +54,7 @@ pub struct Cluster {
     pub deletion_protection: bool,
 }
 
-/// The kinds of cluster that there is a driver for.
+/// The supported kinds of cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(extend("x-driver" = "cluster type"))]
@@ -75,43 +75,46 @@ pub struct Tag {
     pub value: String,
 }
 
-/// How a cluster is laid out, reached and configured.
+/// The layout, access and configuration of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterAdvancedConfig {
-    /// Over how many zones the brokers are spread, as many in each: one, or at least as many as partitions have copies. A zone
-    /// that has no node yet is waited for.
+    /// The number of zones that the brokers are spread over, the same number of brokers in each: 1, or at
+    /// least the number of copies of a partition. Brokers wait for a zone that has no node yet.
     #[serde(default)]
     pub number_of_zones: ZoneCount,
-    /// From where the cluster is reached.
+    /// The clients that can reach the cluster.
     #[serde(default)]
     pub cluster_access: ClusterAccess,
     /// Give the external listener a private load balancer.
     #[serde(default)]
     pub private_access: bool,
-    /// The Kafka version. An upgrade has two stages: when all brokers run it and are well, the version of their metadata
-    /// follows. Until then it can go back; after that, only to an older patch of the same release.
+    /// The Kafka version. An upgrade has two stages: when all brokers run the new version and are healthy,
+    /// the metadata version follows. Until then, the upgrade can be reverted; after that, only to an older
+    /// patch of the same release.
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"), extend("x-expected" = "a Kafka version: MAJOR.MINOR.PATCH"), example = &"4.3.1")]
     pub version: String,
-    /// The identifier of the identity provider that clients log in with. By default `authentication` says how they do.
+    /// The identifier of the identity provider that clients log in with. By default, `authentication`
+    /// applies.
     #[serde(default)]
     pub oauth: Option<Identifier>,
-    /// How clients log in where `oauth` names no identity provider. The administrator always has a password.
+    /// How clients log in when `oauth` is not set. The administrator always has a password.
     #[serde(default)]
     pub authentication: Authentication,
-    /// The bucket that takes the older part of the log. Once it is in use it stays the same.
+    /// The bucket that stores the older part of the log. It can't change once it is in use.
     #[serde(default)]
     #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][-a-z0-9.]*[a-z0-9]$"), extend("x-expected" = "the name of a bucket"), example = &"acme-kafka-history")]
     pub tiered_storage_bucket_name: Option<String>,
-    /// Where that bucket is.
+    /// The location of that bucket.
     #[serde(default)]
     pub tiered_storage_provider: Option<TieredStorageProvider>,
-    /// Make the bucket. Not offered: make it yourself, so that no mistake here can remove it.
+    /// Create the bucket. Not supported: create it yourself, so that no mistake here can remove it.
     #[serde(default)]
     pub tiered_storage_create_bucket: bool,
-    /// Follow patch releases of Kafka by itself: from `version` on, the newest of the same release that the fleet's operator
-    /// runs. Brokers restart for it one by one, and one cluster of a fleet after the other, without anybody being asked. To
-    /// stay at one, turn it off and write the version that runs. Not on fleets of files.
+    /// Follow patch releases of Kafka automatically: starting from `version`, the newest one of the same
+    /// release that the fleet's operator runs. Brokers restart one by one for it, one cluster of a fleet
+    /// after the other, without approval. To stay at a version, turn it off and write the version that runs.
+    /// Not on directory fleets.
     #[serde(default)]
     pub auto_upgrade: bool,
     /// The brokers' disks.
@@ -120,45 +123,48 @@ pub struct ClusterAdvancedConfig {
     /// How the cluster is sized. It can't change.
     #[serde(default)]
     pub profile: Profile,
-    /// Confirms that the cluster may lose brokers: the same number as `kafka_units`, which otherwise only grows. Cruise
-    /// Control first moves what the brokers hold to the others. At most half of them go at a time.
+    /// Confirms that the cluster may lose brokers: the same number as `kafka_units`, which can otherwise only
+    /// grow. Cruise Control first moves the partitions of these brokers to the others. At most half of the
+    /// brokers are removed at a time.
     #[serde(default)]
     #[schemars(range(min = 1, max = 256))]
     pub scale_down_to: Option<u32>,
-    /// What runs beside the brokers for those who look after them.
+    /// Components beside the brokers that help to operate them.
     #[serde(default)]
     pub operations: Operations,
-    /// Options of the brokers, by Kafka's own names, in the place of what they are otherwise. Each says what changing it
+    /// Broker options by Kafka's own names; they replace the defaults. Each option says what changing it
     /// does.
     #[serde(default)]
     pub config: BrokerConfig,
 }
 
-/// What runs beside the brokers for those who look after them. What costs something is off unless it is asked for. The user
-/// operator, without which nobody could log in, and Cruise Control, without which no broker could come or go, are part of
-/// every cluster, save that one broker alone needs no Cruise Control.
+/// Components beside the brokers that help to operate them. Whatever uses resources is off by default. The
+/// user operator, which logins depend on, and Cruise Control, which adding and removing brokers depends on,
+/// are part of every cluster, except that a single broker needs no Cruise Control.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Operations {
     /// Let Prometheus read the metrics of brokers and controllers, on the pods' port `tcp-prometheus`.
     #[serde(default)]
     pub metrics: bool,
-    /// Run Kafka Exporter, which lets Prometheus read how far consumers are behind, on its pod's port `tcp-prometheus`.
+    /// Run Kafka Exporter, which lets Prometheus read the lag of consumers, on its pod's port
+    /// `tcp-prometheus`.
     #[serde(default)]
     pub kafka_exporter: bool,
-    /// Run Strimzi's topic operator, which makes topics of the KafkaTopics in the cluster's namespace.
+    /// Run Strimzi's topic operator, which creates a topic for each KafkaTopic in the cluster's namespace.
     #[serde(default)]
     pub topic_operator: bool,
 }
 
 impl Cluster {
-    /// Whether the spec confirms that brokers may go. A word that is left standing confirms no other number.
+    /// Whether the spec confirms the removal of brokers. An old confirmation that was left in the file
+    /// matches no other number.
     pub fn may_scale_down(&self) -> bool {
         self.advanced_config.scale_down_to == Some(self.kafka_units)
     }
 }
 
-/// Where a tiered-storage bucket is.
+/// The location of a tiered storage bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TieredStorageProvider {
@@ -178,23 +184,24 @@ pub struct Storage {
     #[serde(default)]
     #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"), example = &"gp3")]
     pub class: Option<String>,
-    /// The size of each broker's disk in GiB. By default what the cluster's units give. It only grows.
+    /// The size of each broker's disk in GiB. By default it follows from the cluster's units. It can only
+    /// grow.
     #[serde(default)]
     #[schemars(range(min = 1, max = 65_536))]
     pub size_gib: Option<u32>,
-    /// What becomes of the disks when the cluster is deleted.
+    /// Whether the disks are kept or deleted with the cluster.
     #[serde(default)]
     pub on_delete: OnDelete,
 }
 
-/// What becomes of a cluster's disks when it is deleted.
+/// Whether a cluster's disks are kept or deleted with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-case-insensitive" = true))]
 pub enum OnDelete {
-    /// They stay, and so does their namespace.
+    /// They are kept, and so is their namespace.
     #[default]
     Retain,
-    /// They go with the cluster, and the data with them.
+    /// They are deleted with the cluster, including their data.
     Delete,
 }
 
@@ -207,11 +214,11 @@ pub enum Profile {
     /// Three brokers or more, three controllers, three copies of everything.
     #[default]
     Standard,
-    /// One small node that does both, and one copy. It counts one unit.
+    /// One small node that is both broker and controller, and one copy. It counts as one unit.
     Dev,
 }
 
-/// How clients log in where no identity provider is named.
+/// How clients log in when no identity provider is named.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Authentication {
@@ -219,31 +226,29 @@ pub enum Authentication {
     #[default]
     #[serde(rename = "scram-sha-512")]
     ScramSha512,
-    /// With a certificate of their own, which a KafkaUser of `authentication: {type: tls}` has in its Secret.
+    /// With a client certificate, from the Secret of a KafkaUser with `authentication: {type: tls}`.
     Mtls,
 }
 
-/// From where a cluster is reached.
+/// The clients that can reach a cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-case-insensitive" = true))]
 pub enum ClusterAccess {
-    /// From inside of its Kubernetes cluster only.
+    /// Those inside its Kubernetes cluster only.
     #[default]
     Internal,
-    /// From outside only.
+    /// Those outside only.
     External,
-    /// From both.
+    /// Both.
     #[serde(rename = "Internal & External")]
     InternalAndExternal,
 }
 
 impl ClusterAccess {
-    /// Whether clients outside of Kubernetes reach the cluster.
     pub fn is_external(self) -> bool {
         matches!(self, ClusterAccess::External | ClusterAccess::InternalAndExternal)
     }
 
-    /// Whether clients inside of Kubernetes reach the cluster.
     pub fn is_internal(self) -> bool {
         matches!(self, ClusterAccess::Internal | ClusterAccess::InternalAndExternal)
     }
@@ -257,7 +262,6 @@ impl ZoneCount {
     /// The most zones that a cluster is spread over. No large cloud has a region with more than six.
     pub const MAX: u32 = 9;
 
-    /// The number.
     pub fn get(self) -> u32 {
         self.0
     }

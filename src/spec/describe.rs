@@ -1,4 +1,4 @@
-//! What a field means, for people, from the same schema that checks it.
+//! Describes fields for people, from the same schema that checks them.
 
 use serde_json::{Map, Value};
 
@@ -8,56 +8,51 @@ pub use crate::spec::check::nearest;
 use crate::spec::schema::document_fields;
 use crate::spec::shape::{self, Rule};
 
-/// What there is to know of a field, or of a whole document.
 #[derive(Debug, Clone)]
 pub struct Description {
-    /// The names that lead to it, the document's first.
+    /// The names on the path to it, the document's first.
     pub path: Vec<String>,
-    /// Whether what is around it has to have it.
+    /// Whether its parent requires it.
     pub required: bool,
     schema: Value,
 }
 
-/// A path that leads to no field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownField {
-    /// What was found before the path went wrong.
+    /// The part of the path that exists.
     pub within: Vec<String>,
-    /// The name that isn't there.
+    /// The first name that doesn't exist.
     pub name: String,
-    /// The path that was likely meant.
+    /// The path that was probably meant.
     pub meant: Option<Vec<String>>,
-    /// The names that are there.
     pub known: Vec<String>,
 }
 
-/// Describes the documents of a kind, under a name.
 pub fn document(kind: Kind, name: &str) -> Description {
     described(name, document_fields(kind))
 }
 
-/// The fields of a kind's documents that hold no other fields, without those that every document begins with. A list, and
-/// a value that has several forms, counts as one field.
+/// Returns the fields of a kind's documents that have no inner fields, without the header. A list, and a
+/// value that has several forms, counts as one field.
 pub fn leaves(kind: Kind) -> Vec<Description> {
     let fields = document(kind, kind.singular()).fields();
     let own = fields.into_iter().filter(|field| !HEADER.contains(&field.name()));
     own.flat_map(Description::into_leaves).collect()
 }
 
-/// Describes what a schema of [`crate::spec::schema::inlined`] describes, under a name.
 pub(crate) fn described(name: &str, schema: Value) -> Description {
     Description { path: vec![name.to_owned()], required: true, schema }
 }
 
 impl Description {
-    /// A field at or below this one. An option of brokers is found by its name alone, as whoever knows Kafka calls it.
+    /// Returns a field at or below this one. A broker option is found by its Kafka name alone.
     ///
     /// # Errors
-    /// At the first name that isn't there, with the one that was likely meant.
+    /// At the first name that doesn't exist, with the one that was probably meant.
     pub fn find(&self, names: &[&str]) -> Result<Description, UnknownField> {
         let Some(name) = names.first() else { return Ok(self.clone()) };
         let fields = self.fields();
-        // The name of a broker's option has dots of its own.
+        // The name of a broker option contains dots.
         let whole = |end: usize| fields.iter().find(|field| field.name() == names[..end].join("."));
         match (1..=names.len()).find_map(|end| Some((whole(end)?, end))) {
             Some((field, end)) => field.find(&names[end..]),
@@ -73,7 +68,8 @@ impl Description {
             let near = nearest(name, fields.iter().map(Description::name))?;
             fields.iter().find(|field| field.name() == near).cloned()
         };
-        // Who knows a field's name to the letter means that field, wherever it is: `version` is no `apiVersion`.
+        // An exact name in another place is preferred to a similar one here: `version` is not a misspelt
+        // `apiVersion`.
         let meant = fields.iter().find_map(|field| field.below(name)).or_else(near);
         UnknownField {
             within: self.path.clone(),
@@ -83,29 +79,26 @@ impl Description {
         }
     }
 
-    /// A field of this name somewhere below.
     fn below(&self, name: &str) -> Option<Description> {
         let fields = self.fields();
         let here = fields.iter().find(|field| field.name() == name).cloned();
         here.or_else(|| fields.iter().find_map(|field| field.below(name)))
     }
 
-    /// The field's own name.
     pub fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
     }
 
-    /// The field as a JSON pointer into its document.
     pub fn pointer(&self) -> String {
         self.path.iter().skip(1).map(|name| format!("/{name}")).collect()
     }
 
-    /// The field as a path within its document: `advanced_config.storage.size_gib`.
+    /// Returns the path within the document: `advanced_config.storage.size_gib`.
     pub fn name_within(&self) -> String {
         self.path.get(1..).unwrap_or_default().join(".")
     }
 
-    /// Whether it only holds other fields, each with a value of its own.
+    /// Whether it only contains other fields and has no value of its own.
     pub fn is_group(&self) -> bool {
         self.schema["properties"].is_object()
     }
@@ -117,12 +110,11 @@ impl Description {
         vec![self]
     }
 
-    /// What it means: its doc comment, one line a paragraph.
+    /// Returns the meaning: the doc comment, one line a paragraph.
     pub fn text(&self) -> String {
         text(&self.schema)
     }
 
-    /// Which values it takes, in words.
     pub fn values(&self) -> String {
         let shape = shape::compile(&self.schema);
         match &shape.rule {
@@ -137,24 +129,23 @@ impl Description {
         }
     }
 
-    /// What it is when it is left out; none where that is nothing, or what its own fields are then.
+    /// Returns the default; `None` if there is none, or if it follows from the defaults of inner fields.
     pub fn default(&self) -> Option<String> {
         scalar(self.schema.get("default")?)
     }
 
-    /// Values that it could have.
     pub fn examples(&self) -> Vec<String> {
         self.schema["examples"].as_array().into_iter().flatten().filter_map(scalar).collect()
     }
 
-    /// The values of a choice that say what they mean.
+    /// Returns the values of a choice that have a description, with it.
     pub fn choices(&self) -> Vec<(String, String)> {
         let ways = self.schema["oneOf"].as_array().into_iter().flatten();
         ways.filter_map(|way| Some((way["const"].as_str()?.to_owned(), text(way)))).collect()
     }
 
-    /// Its fields, in the order of their names; of a list, those of each entry, and of a value that has several forms,
-    /// those of all.
+    /// Returns the inner fields in the order of their names: for a list, those of each entry; for a value
+    /// that has several forms, those of all forms.
     pub fn fields(&self) -> Vec<Description> {
         self.fields_in(&self.schema)
     }
@@ -166,7 +157,7 @@ impl Description {
         let inner = schema.get("items").into_iter().chain(schema["oneOf"].as_array().into_iter().flatten());
         let of_each =
             inner.flat_map(|inner| self.fields_in(inner).into_iter().map(move |field| (inner, field)));
-        // A form is only one of several, so nothing of it has to be there.
+        // A field of one form isn't required, since another form may be used.
         of_each
             .map(|(inner, field)| Description {
                 required: field.required && schema["items"] == *inner,
@@ -186,7 +177,7 @@ impl Description {
     }
 }
 
-/// A field whose own default is not said has that of what it is in.
+/// Gives a field without a default of its own the default from the object around it.
 fn with_default(mut schema: Value, within: &Value) -> Value {
     if let (Value::Object(fields), false) = (&mut schema, within.is_null()) {
         fields.entry("default").or_insert_with(|| within.clone());

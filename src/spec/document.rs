@@ -1,4 +1,4 @@
-//! What a spec tree says, document by document, the good and the bad together.
+//! The content of a spec tree, document by document, valid and invalid ones together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,38 +13,30 @@ use crate::spec::{
     SourceId,
 };
 
-/// The fields that hold a secret: of which kind, the name, and the place in the document as a JSON pointer.
+/// The fields that contain a secret: kind, name, and JSON pointer in the document.
 pub const SECRET_FIELDS: [(Kind, &str, &str); 3] = [
     (Kind::Fleet, "kubeconfig", "/advanced_config/kubeconfig"),
     (Kind::BaseDomain, "tls_key", "/tls_key"),
     (Kind::CloudAccount, "credentials", "/credentials"),
 ];
 
-/// Where a secret field stands in its document; the whole document for what is none.
+/// Returns the JSON pointer of a secret field; the empty pointer for other fields.
 pub fn secret_pointer(field: &str) -> &'static str {
     let found = SECRET_FIELDS.iter().find(|(_, name, _)| *name == field);
     found.map(|(_, _, pointer)| *pointer).unwrap_or_default()
 }
 
-/// The content of one document.
 #[derive(Debug, Clone)]
 pub enum Spec {
-    /// A tenant.
     Organization(Organization),
-    /// A base domain.
     BaseDomain(BaseDomain),
-    /// An identity provider.
     IdentityProvider(IdentityProvider),
-    /// A cloud account.
     CloudAccount(CloudAccount),
-    /// A fleet.
     Fleet(Fleet),
-    /// A cluster.
     Cluster(Arc<Cluster>),
 }
 
 impl Spec {
-    /// The kind of the document.
     pub fn kind(&self) -> Kind {
         match self {
             Spec::Organization(_) => Kind::Organization,
@@ -56,7 +48,6 @@ impl Spec {
         }
     }
 
-    /// The secrets of the document, with the field that holds each.
     pub fn secrets(&self) -> Vec<(&'static str, &SecretValue)> {
         match self {
             Spec::BaseDomain(domain) => vec![("tls_key", &domain.tls_key)],
@@ -68,7 +59,7 @@ impl Spec {
         }
     }
 
-    /// Whether another spec is known to say the same. Of what may hold secrets it never is.
+    /// Whether two specs are known to be equal. Always false for kinds that may contain secrets.
     pub fn is_same(&self, other: &Spec) -> bool {
         match (self, other) {
             (Spec::Cluster(one), Spec::Cluster(other)) => Arc::ptr_eq(one, other) || one == other,
@@ -76,7 +67,7 @@ impl Spec {
         }
     }
 
-    /// The document as a record keeps it: secrets are reduced to a trace.
+    /// Returns the document as it is stored in a record: secrets are replaced by a placeholder.
     pub fn redacted(&self) -> serde_json::Value {
         let value = match self {
             Spec::Organization(spec) => serde_json::to_value(spec),
@@ -86,14 +77,14 @@ impl Spec {
             Spec::Fleet(spec) => serde_json::to_value(spec),
             Spec::Cluster(spec) => serde_json::to_value(&**spec),
         };
-        // Every key of a spec is a string and no value can fail to be written, so there is no error to pass on.
+        // Every key of a spec is a string and every value can be serialized, so there is no error to return.
         value.unwrap_or_default()
     }
 
-    /// Reads back what [`Spec::redacted`] gave.
+    /// Reads the output of [`Spec::redacted`].
     ///
     /// # Errors
-    /// When the record was written by a version whose specs this one can't read.
+    /// If the record was written by a version whose specs this one can't read.
     pub fn from_record(kind: Kind, record: &Json) -> Result<Spec, serde_json::Error> {
         Self::read(kind, &mut serde_json::Deserializer::from_str(record.as_str()))
     }
@@ -101,7 +92,7 @@ impl Spec {
     /// Reads the fields of a document of a kind.
     ///
     /// # Errors
-    /// When they are not those of the kind.
+    /// If they don't fit the kind.
     pub fn read<'de, D: Deserializer<'de>>(kind: Kind, fields: D) -> Result<Spec, D::Error> {
         Ok(match kind {
             Kind::Organization => Spec::Organization(Organization::deserialize(fields)?),
@@ -114,49 +105,41 @@ impl Spec {
     }
 }
 
-/// One document that could be read, typed and located.
+/// A valid document, with the locations of its fields.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// What it describes.
     pub key: ResourceKey,
-    /// What it says.
     pub spec: Spec,
-    /// The file and the line where the document begins.
     pub origin: Origin,
-    /// Where each field stands.
     pub fields: Fields,
 }
 
 impl Document {
-    /// Where a field stands, by JSON pointer (`/advanced_config/version`), or the nearest thing around it that the
-    /// document spells out. The empty pointer is the document. Values of secret fields are masked in the text.
+    /// Returns the location of a field by JSON pointer (`/advanced_config/version`), or of its nearest
+    /// ancestor that the document contains. The empty pointer is the document. Values of secret fields are
+    /// masked in the text.
     pub fn locate(&self, pointer: &str) -> Location {
         self.fields.locate(pointer, &self.origin.path)
     }
 }
 
-/// A document whose identity could be read, but not all of the rest. What it describes is held as it was.
+/// A document whose identity is readable but which has errors. Its resource is held.
 #[derive(Debug, Clone)]
 pub struct InvalidDocument {
-    /// What it describes.
     pub key: ResourceKey,
-    /// Where it begins.
     pub origin: Origin,
-    /// What it asks for against being deleted, which is heard whatever else is wrong with it.
+    /// The protection against deletion, which applies despite any errors in the document.
     pub safeguards: Safeguards,
 }
 
-/// What keeps a resource from being deleted. Only fleets and clusters can ask for it.
+/// The protection of a resource against deletion. Only fleets and clusters have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Safeguards {
-    /// `deletion_protection` is true.
     pub protected: bool,
-    /// `suspend` is true.
     pub suspended: bool,
 }
 
 impl Safeguards {
-    /// What a spec asks for.
     pub fn of(spec: &Spec) -> Self {
         let (protected, suspended) = match spec {
             Spec::Fleet(fleet) => (fleet.deletion_protection, fleet.suspend),
@@ -166,7 +149,7 @@ impl Safeguards {
         Self { protected, suspended }
     }
 
-    /// What a document of a kind asks for of which only some fields are right. It is protected unless it says no.
+    /// Reads the safeguards of an invalid document. It is protected unless `deletion_protection` is false.
     pub fn of_invalid(kind: Kind, fields: &serde_json::Value) -> Self {
         let is =
             |field: &str, value: bool| fields.get(field).and_then(serde_json::Value::as_bool) == Some(value);
@@ -179,62 +162,53 @@ impl Safeguards {
     }
 }
 
-/// A file, folder or document that does not say what it describes.
+/// A file, folder or document whose resource can't be identified.
 #[derive(Debug, Clone)]
 pub struct Unreadable {
-    /// Where it is.
     pub origin: Origin,
-    /// Whose deletions wait for it. A top folder is an organization's when it is named as one that some readable
-    /// document or record knows; that is for `resolve` to judge, so here it is only the folder's name.
+    /// The top folder of the file: the deletions of the organization that it belongs to have to wait. This is
+    /// only the folder's name; `resolve` decides whether it is an organization that a readable document or a
+    /// record knows.
     pub top_folder: Option<String>,
 }
 
-/// One file, parsed. It depends on nothing but the file's bytes and path, so it can be kept by their digest.
+/// One parsed file. It depends on nothing but the file's bytes and path, so it can be cached by their digest.
 #[derive(Debug, Default)]
 pub struct ParsedFile {
-    /// The digest of the bytes; none for what could not be read.
+    /// The digest of the bytes; `None` if they could not be read.
     pub digest: Option<Digest>,
-    /// The good documents.
     pub documents: Vec<Document>,
-    /// Those with a readable identity and a problem.
+    /// The documents with a readable identity and a problem.
     pub invalid: Vec<InvalidDocument>,
-    /// What has no readable identity.
     pub unreadable: Vec<Unreadable>,
-    /// What is left of documents that say nothing any more.
     pub remnants: Remnants,
-    /// Everything that is wrong.
     pub problems: Vec<Problem>,
 }
 
 impl ParsedFile {
-    /// Whether it was parsed from the same bytes as another one of its path.
     fn is(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         Arc::ptr_eq(self, other) || (self.digest.is_some() && self.digest == other.digest)
     }
 }
 
-/// A spec tree, parsed file by file.
 #[derive(Debug, Clone)]
 pub struct Documents {
-    /// Which tree it is.
     pub source: SourceId,
-    /// What the content is: the hash of all of it, or the commit.
+    /// The identity of the content: the hash of all of it, or the commit.
     pub revision: String,
-    /// The commit that it is, where it comes from a git repository.
+    /// The commit, if the tree comes from a git repository.
     pub commit: Option<Commit>,
-    /// What is described in files that are not read as specs: `orders.yaml.bak`.
+    /// The resources in files that are not read as specs: `orders.yaml.bak`.
     pub skipped: BTreeMap<SpecPath, BTreeSet<ResourceKey>>,
-    /// The files, by path.
     pub files: BTreeMap<SpecPath, Arc<ParsedFile>>,
 }
 
 impl Documents {
-    /// The good documents of all files, in the order of paths.
     pub fn documents(&self) -> impl Iterator<Item = &Document> {
         self.files.values().flat_map(|file| &file.documents)
     }
 
-    /// The files that are others than in another tree, or aren't in it.
+    /// Returns the files that differ from those of another tree or are missing in it.
     pub fn changed_since<'a>(&'a self, other: &'a Documents) -> impl Iterator<Item = &'a ParsedFile> {
         // Both are in the order of paths.
         let mut others = other.files.iter().peekable();
@@ -245,19 +219,16 @@ impl Documents {
         changed.map(|(_, file)| &**file)
     }
 
-    /// Whether there is a file with a path and these bytes.
     pub fn has_file(&self, path: &SpecPath, digest: &Digest) -> bool {
         self.files.get(path).is_some_and(|file| file.digest.as_ref() == Some(digest))
     }
 
-    /// Whether all files are those of another tree.
     pub fn has_files_of(&self, other: &Documents) -> bool {
         let mut files = self.files.iter().zip(&other.files);
         self.files.len() == other.files.len()
             && files.all(|((path, file), (its, other))| path == its && file.is(other))
     }
 
-    /// The problems of all files, in the order of paths.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.files.values().flat_map(|file| &file.problems)
     }

@@ -1,16 +1,19 @@
-//! Edits of spec files, as a person would make them: what a change doesn't name stays as it is, to the byte.
+//! Edits of spec files, as a person would make them: everything that a change doesn't name stays byte for
+//! byte.
 //!
-//! A document is changed to say exactly what is wanted, with the least change of its text:
+//! A document is changed to a given value with the smallest change of its text:
 //!
-//! - A changed value takes the place of the old one in the same style: without quotes, in them, in brackets, or as lines
-//!   below a `|` or `>`. Quotes come where a reader of YAML 1.1 or 1.2 would take the string for something else.
-//! - A new field comes where the type declares it, if the fields around it are in that order, and last otherwise.
-//! - With a field or item that goes, so do the comment behind it, the comments directly above it that stand as far in, and
-//!   those directly below that stand further in. What stands on top of a document is about all of it, and stays.
-//! - All other comments, empty lines, indentations and line ends stay, and so does the byte order mark.
+//! - A changed value replaces the old one in the same style: plain, quoted, in brackets, or as lines below a
+//!   `|` or `>`. Quotes are added where a reader of YAML 1.1 or 1.2 would read the string as something else.
+//! - A new field is inserted in the order of the type's declaration, if the fields around it are in that
+//!   order, and otherwise last.
+//! - A removed field or item takes along the comment after it, the comments directly above it at the same
+//!   indentation, and those directly below it at a deeper one. Comments on top of a document are about all of
+//!   it and stay.
+//! - All other comments, empty lines, indentation and line ends stay, and so does the byte order mark.
 //!
-//! What the edit gave is read again and compared, document by document. So a mistake here, or a way of writing that isn't
-//! understood, can only refuse an edit, and never damage a file.
+//! The result is parsed again and compared, document by document. So a bug here, or an unsupported syntax,
+//! can only refuse an edit and never damage a file.
 
 mod align;
 mod anchors;
@@ -41,24 +44,24 @@ use self::source::Source;
 use self::write::House;
 use crate::names::ResourceKey;
 
-/// What stands at the beginning of a file that some editors of Windows wrote.
+/// Some Windows editors write it at the beginning of a file.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// What the document of a resource says, as it is written: with its header, its secrets in the form that they have, and
-/// without defaults. A merge patch is applied to this. It is for that alone, and never to be shown: a secret may stand in it
-/// in the clear.
+/// Returns the document of a resource as written: with its header, its secrets in their given form, and
+/// without defaults. Merge patches are applied to this value. It must not be used for anything else and never
+/// be shown, since it may contain plain secrets.
 ///
 /// # Errors
-/// When the file or the document can't be read, or the document isn't there.
+/// If the file or the document can't be read, or the document doesn't exist.
 pub fn read(text: &str, key: &ResourceKey) -> Result<Value, Refusal> {
     let (_, source) = open(text);
     source.value(documents::find(&source.documents()?, key)?.1)
 }
 
-/// The text with the document of a resource changed to say exactly this, header included.
+/// Returns the text with the document of a resource changed to this value, header included.
 ///
 /// # Errors
-/// When that can't be done, or not be proven to have changed nothing else.
+/// If that is impossible, or can't be proven to have changed nothing else.
 pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Refusal> {
     let (mark, source) = open(text);
     let documents = source.documents()?;
@@ -76,7 +79,7 @@ pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Refu
         let after = change.apply()?;
         prove(&after, &documents, &expected).map(|()| after)
     };
-    // Comments that stand between items in an unusual way may not tell whose they are.
+    // Comments in unusual positions between items may be ambiguous. The second attempt leaves them in place.
     let after = attempt(true).or_else(|refusal| match refusal.reason {
         Reason::Unproven => attempt(false),
         _ => Err(refusal),
@@ -84,10 +87,11 @@ pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Refu
     Ok(mark.to_owned() + &after)
 }
 
-/// The text without the document of a resource; none when nothing else is in the file, which then goes as a whole.
+/// Returns the text without the document of a resource; `None` if the file contains nothing else and should
+/// be deleted.
 ///
 /// # Errors
-/// When that can't be done, or not be proven to have changed nothing else.
+/// If that is impossible, or can't be proven to have changed nothing else.
 pub fn remove(text: &str, key: &ResourceKey) -> Result<Option<String>, Refusal> {
     let (mark, source) = open(text);
     let documents = source.documents()?;
@@ -102,10 +106,10 @@ pub fn remove(text: &str, key: &ResourceKey) -> Result<Option<String>, Refusal> 
     Ok(Some(mark.to_owned() + &after))
 }
 
-/// The text with one more document, behind the others.
+/// Returns the text with one more document at the end.
 ///
 /// # Errors
-/// When the file can't be read, or it can't be proven that nothing else has changed.
+/// If the file can't be read, or the edit can't be proven to have changed nothing else.
 pub fn append(text: &str, wanted: &Value) -> Result<String, Refusal> {
     let (mark, source) = open(text);
     let documents = source.documents()?;
@@ -117,10 +121,10 @@ pub fn append(text: &str, wanted: &Value) -> Result<String, Refusal> {
     Ok(mark.to_owned() + &after)
 }
 
-/// The text of a new file with one document.
+/// Returns the text of a new file with one document.
 ///
 /// # Errors
-/// When it can't be proven to say what is wanted.
+/// If the text can't be proven to have the wanted value.
 pub fn write(wanted: &Value) -> Result<String, Refusal> {
     append("", wanted)
 }
@@ -132,7 +136,6 @@ fn open(text: &str) -> (&str, Source<'_>) {
     }
 }
 
-/// A document's text.
 fn fresh(wanted: &Value, house: &House) -> String {
     let text = match wanted {
         Value::Object(fields) => house.fields(fields, 0, &Order::of(documents::kind(wanted))),

@@ -1,5 +1,3 @@
-//! Where the fields of a document stand.
-
 use std::sync::Arc;
 
 use crate::names::SpecPath;
@@ -7,37 +5,34 @@ use crate::problem::Location;
 use crate::spec::text::MaskedText;
 use crate::spec::yaml::Span;
 
-/// Where each field of a document stands, by JSON pointer: `/advanced_config/version`. The empty pointer is the
-/// document. A field that the document leaves out has no place.
+/// The location of each field of a document, by JSON pointer: `/advanced_config/version`. The empty pointer
+/// is the document. Absent fields have no location.
 ///
-/// Only byte ranges are kept, and the line is quoted when somebody asks: ten thousand documents have a quarter of a
+/// Only byte ranges are stored, and lines are quoted on demand: ten thousand documents have a quarter of a
 /// million fields, and hardly any of them is ever shown. Values of secret fields are masked in the text.
 #[derive(Debug, Clone, Default)]
 pub struct Fields(Option<Arc<Places>>);
 
 #[derive(Debug)]
 enum Places {
-    /// Ranges of a text, sorted by pointer.
     InText(Arc<MaskedText>, Vec<(Box<str>, Span)>),
-    /// Places that a test made up.
     #[cfg(test)]
     Given(std::collections::BTreeMap<String, Location>),
 }
 
 impl Fields {
     pub(super) fn new(text: Arc<MaskedText>, mut spans: Vec<(Box<str>, Span)>) -> Self {
-        // Of a key that is given twice the first place stays.
+        // For a duplicate key, the first location is kept.
         spans.sort_by(|a, b| a.0.cmp(&b.0));
         spans.dedup_by(|later, first| later.0 == first.0);
         Self(Some(Arc::new(Places::InText(text, spans))))
     }
 
-    /// Whether no field has a place, as of what comes from no document.
+    /// Whether no field has a location, as for resources that come from no document.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Where a field stands, if the document spells it out.
     pub fn get(&self, pointer: &str) -> Option<Location> {
         match &**self.0.as_ref()? {
             Places::InText(text, spans) => {
@@ -49,8 +44,8 @@ impl Fields {
         }
     }
 
-    /// Where a field stands, or the nearest thing around it that the document spells out; the file where there is
-    /// none.
+    /// Returns the location of a field, or of its nearest ancestor that the document contains, or else of the
+    /// file.
     pub fn locate(&self, pointer: &str, path: &SpecPath) -> Location {
         let around = std::iter::successors(Some(pointer), |inner| inner.rfind('/').map(|end| &inner[..end]));
         around.filter_map(|pointer| self.get(pointer)).next().unwrap_or_else(|| Location::file(path.clone()))

@@ -1,4 +1,4 @@
-//! A fleet: Kubernetes capacity that hosts Kafka clusters.
+//! Fleets: Kubernetes capacity that hosts Kafka clusters.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::names::{Domain, Identifier};
 use crate::spec::SecretValue;
 
-/// A set of Kubernetes capacity that hosts Kafka clusters: the user's own Kubernetes cluster, or a folder that
-/// another engine applies to one.
+/// A set of Kubernetes capacity that hosts Kafka clusters: the user's own Kubernetes cluster, or a folder
+/// that another engine applies to one.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fleet {
@@ -17,14 +17,14 @@ pub struct Fleet {
     pub organization: Identifier,
     /// The fleet's name, unique in its organization. It can't change.
     pub identifier: Identifier,
-    /// Where the fleet's manifests go.
+    /// The kind of target that the fleet's manifests are written to.
     pub infra_type: InfraType,
-    /// The base domain under which the fleet's clusters are reached, by its submitted or its derived name.
-    /// Needed as soon as a cluster is reached from outside.
+    /// The base domain of the fleet's clusters, by its submitted or its derived name. Required as soon as a
+    /// cluster is reached from outside.
     #[serde(default)]
     #[schemars(example = &"kafka.example.com")]
     pub domain: Option<Domain>,
-    /// How clusters are kept apart. It can't change.
+    /// How clusters are isolated from each other. It can't change.
     pub tenancy_mode: TenancyMode,
     /// How many Kafka clusters the fleet may host.
     #[schemars(range(min = 1, max = 1000))]
@@ -35,7 +35,7 @@ pub struct Fleet {
     /// How the fleet is reached and what it offers.
     #[serde(default)]
     pub advanced_config: FleetAdvancedConfig,
-    /// Where the fleet stands, in the words of its owner. Recorded only.
+    /// The location of the fleet, in the owner's own words. Recorded only.
     #[serde(default)]
     pub placement_config: BTreeMap<String, String>,
     /// Leave the fleet as it is until this is false again.
@@ -46,7 +46,7 @@ pub struct Fleet {
     pub deletion_protection: bool,
 }
 
-/// Where a fleet's manifests go.
+/// The kind of target that a fleet's manifests are written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum InfraType {
@@ -56,13 +56,14 @@ pub enum InfraType {
     Directory,
 }
 
-/// How the clusters of a fleet are kept apart.
+/// How the clusters of a fleet are isolated from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-case-insensitive" = true))]
 pub enum TenancyMode {
     /// Each cluster has its own namespace and quotas.
     Shared,
-    /// As Shared, with network policies that deny by default, in and out, and no node shared with another cluster's brokers.
+    /// As Shared, with network policies that deny by default, in and out, and brokers that share no node with
+    /// another cluster's brokers.
     Isolated,
     /// One cluster on the fleet, on nodes reserved for it.
     Dedicated,
@@ -75,26 +76,27 @@ pub struct FleetAdvancedConfig {
     /// The kubeconfig of a `byok` fleet, with a static, long-lived token or a client certificate.
     #[serde(default)]
     pub kubeconfig: Option<SecretValue>,
-    /// How clients outside of Kubernetes reach the brokers. By default a load balancer for each of them.
+    /// How clients outside Kubernetes reach the brokers. By default a load balancer for each broker.
     #[serde(default)]
     pub exposure: Exposure,
-    /// The Gateway of a fleet with `exposure: tlsroute`; needed there, and nowhere else.
+    /// The Gateway of a fleet with `exposure: tlsroute`; required there, and not allowed otherwise.
     #[serde(default)]
     pub gateway: Option<GatewayConfig>,
-    /// What runs on the fleet beside the clusters.
+    /// Components that run on the fleet beside the clusters.
     #[serde(default)]
     pub components: Components,
-    /// The storage class for clusters that name none. By default the one that Kubernetes marks as default.
+    /// The storage class of clusters that name none. By default the default class of the Kubernetes cluster.
     #[serde(default)]
     #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"), example = &"gp3")]
     pub storage_class: Option<String>,
-    /// For a `directory` fleet: the folder, inside the organization's and the fleet's own, that takes the manifests.
+    /// For a `directory` fleet: a subfolder for the manifests, inside the fleet's folder in the
+    /// organization's folder.
     #[serde(default)]
     #[schemars(length(max = 200), regex(pattern = r"^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$"), extend("x-expected" = "a relative path without dot folders"), example = &"manifests")]
     pub path: Option<String>,
 }
 
-/// How clients outside of Kubernetes reach the brokers.
+/// How clients outside Kubernetes reach the brokers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Exposure {
@@ -105,33 +107,33 @@ pub enum Exposure {
     TlsRoute,
 }
 
-/// The one Gateway through which clients outside of Kubernetes reach every cluster of a fleet.
+/// The Gateway through which clients outside Kubernetes reach every cluster of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayConfig {
-    /// The GatewayClass, which says what runs the Gateway. Kubernetes has no default one.
+    /// The GatewayClass, which selects the implementation of the Gateway. Kubernetes has no default one.
     #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a GatewayClass"), example = &"envoy")]
     pub class: String,
-    /// Give the Gateway a private load balancer. Its clusters say the same in `private_access`.
+    /// Give the Gateway a private load balancer. It must be equal to `private_access` of the fleet's
+    /// clusters.
     #[serde(default)]
     pub private: bool,
 }
 
-/// What runs on a fleet beside the clusters.
+/// Components that run on a fleet beside the clusters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Components {
-    /// The Strimzi operator: `existing` where somebody else runs it, or the version to install.
+    /// The Strimzi operator: the version to install, or `existing` if you run it yourself.
     #[serde(default)]
     #[schemars(regex(pattern = r"^(existing|[0-9]+\.[0-9]+\.[0-9]+)$"), extend("x-expected" = "`existing` or a version such as 1.2.0"), example = &"existing")]
     pub strimzi: Option<String>,
 }
 
 impl Components {
-    /// What stands for an operator that somebody else runs.
     pub const EXISTING: &'static str = "existing";
 
-    /// The version of the Strimzi operator to install; none where somebody else runs it.
+    /// Returns the version of the Strimzi operator to install; `None` if Streamfleet doesn't install it.
     pub fn installs(&self) -> Option<&str> {
         self.strimzi.as_deref().filter(|version| *version != Self::EXISTING)
     }

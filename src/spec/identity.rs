@@ -1,4 +1,4 @@
-//! What a document describes, read before anything else and without trust in the rest.
+//! Finds which resource a document describes. It is read first and doesn't depend on the rest being valid.
 
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::plain;
@@ -6,7 +6,7 @@ use crate::spec::check::Finding;
 use crate::spec::yaml::{Node, Scalar, Span};
 use crate::spec::{API_VERSION, BaseDomain, DnsProvider, shape};
 
-/// The kind of a document; none when it can't be told, with the reason among the findings.
+/// Returns the kind of a document, or adds a finding.
 pub fn kind(root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<Kind> {
     let first = first_key(root);
     let hint = || format!("the kinds are {}", shape::list(Kind::ALL.into_iter().map(Kind::as_str), "and"));
@@ -35,7 +35,7 @@ pub fn kind(root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<Kind> {
     kind
 }
 
-/// Checks `apiVersion`. A wrong one makes a document invalid and leaves its identity.
+/// Checks `apiVersion`. A wrong one makes a document invalid but doesn't affect its identity.
 pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
     match root.only("apiVersion") {
         None => findings.push(
@@ -60,12 +60,10 @@ pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// A key that says what the rest of the document means, with something else than a word of its own.
 fn no_string(span: Span, name: &str) -> Finding {
     Finding::new(span, "wrong-type", format!("`{name}` is not a string")).label("found something else")
 }
 
-/// The fields whose values say which resource a document describes.
 pub fn identity_fields(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Organization => &["identifier"],
@@ -76,8 +74,8 @@ pub fn identity_fields(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// What a document of this kind describes; none when its identity can't be read. Why is for the check of its fields
-/// to say, but for a derived domain that is too long.
+/// Returns the resource that a document describes; `None` if its identity can't be read. The check of its
+/// fields reports why; only a derived domain that is too long is reported here.
 pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<ResourceKey> {
     let identifier = |name: &str| root.only(name).and_then(own_string)?.parse::<Identifier>().ok();
     match kind {
@@ -107,7 +105,7 @@ pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<R
     }
 }
 
-/// None when it is there and can't be read: the derived domain depends on it.
+/// Returns `None` if the provider is present and unreadable, since the derived domain depends on it.
 fn dns_provider(root: &Node<'_>) -> Option<DnsProvider> {
     let mut given = root.entries()?.iter().filter(|entry| entry.name() == Some("dns_provider"));
     let Some(entry) = given.next() else { return Some(DnsProvider::default()) };
@@ -131,7 +129,7 @@ fn string<'n>(node: &'n Node<'_>) -> Option<&'n str> {
     }
 }
 
-/// A string that is no alias: what an alias stands for may be a secret, and messages quote this one.
+/// Returns a string that is not an alias: an alias's target may be a secret, and messages quote this one.
 fn own_string<'n>(node: &'n Node<'_>) -> Option<&'n str> {
     string(node).filter(|_| node.target.is_none())
 }

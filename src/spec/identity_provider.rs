@@ -1,4 +1,4 @@
-//! An identity provider: how the clients of a cluster prove who they are.
+//! Identity providers: how the clients of a cluster authenticate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,15 @@ use crate::names::Identifier;
 pub struct IdentityProvider {
     /// The organization that owns the identity provider. It can't change.
     pub organization: Identifier,
-    /// Its name, unique in its organization. It can't change.
+    /// The identity provider's name, unique in its organization. It can't change.
     pub identifier: Identifier,
     /// The issuer that tokens must name, an https URL.
     #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme")]
     pub issuer: String,
-    /// Where the issuer publishes its keys, an https URL.
+    /// The https URL at which the issuer publishes its keys.
     #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme/protocol/openid-connect/certs")]
     pub jwks_uri: String,
-    /// Where clients get their tokens, an https URL. Told to clients, never to brokers.
+    /// The https URL at which clients get their tokens. It is shown to clients and not used by brokers.
     #[serde(default)]
     #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://login.example.com/realms/acme/protocol/openid-connect/token")]
     pub token_endpoint: Option<String>,
@@ -30,12 +30,12 @@ pub struct IdentityProvider {
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub username_claim: Option<String>,
-    /// The claim that lists the user's groups, as a JSON path. By default `$.groups`. Kafka's own authorizer doesn't look at
-    /// groups, so that nobody has rights by them.
+    /// The claim that lists the user's groups, as a JSON path. By default `$.groups`. Kafka's own authorizer
+    /// ignores groups, so they grant no access.
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub groups_claim: Option<String>,
-    /// The certificates, in PEM, that the issuer's own may be signed by. By default the public ones.
+    /// The CA certificates, in PEM, to verify the issuer's certificate with. By default the public ones.
     #[serde(default)]
     #[schemars(extend("x-lines" = true))]
     pub ca_cert: Option<String>,

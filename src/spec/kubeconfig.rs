@@ -1,5 +1,5 @@
-//! Kubeconfigs, which come from tenants: what is needed to connect is copied out, and whatever would run a program,
-//! read a file of ours or go another way is refused by name.
+//! Kubeconfigs, which come from tenants: only the fields needed to connect are copied. Fields that would run
+//! a program, read a local file or use another route are refused by name.
 
 mod entries;
 mod server;
@@ -20,31 +20,25 @@ use server::Server;
 
 pub use server::denied_range;
 
-/// How to reach a Kubernetes cluster, and as whom: all that is ever used of a kubeconfig.
+/// The server and the credentials of a Kubernetes cluster: everything that is ever used of a kubeconfig.
 #[derive(Debug, Clone)]
 pub struct KubeAccess {
-    /// The API server's https URL.
     pub server: String,
     /// The host in that URL, lower case, without brackets and port.
     pub host: String,
     /// The name that the server's certificate has to be for. By default the host.
     pub tls_server_name: Option<String>,
-    /// The certificates in PEM that vouch for the server. By default the system's.
+    /// The CA certificates in PEM to verify the server with. By default the system's.
     pub certificate_authority: Option<String>,
-    /// How to log in.
     pub auth: KubeAuth,
-    /// The namespace that the context prefers.
+    /// The default namespace of the context.
     pub namespace: Option<String>,
 }
 
-/// How to log in to a Kubernetes cluster.
 #[derive(Debug, Clone)]
 pub enum KubeAuth {
-    /// With a bearer token.
     Token(SecretString),
-    /// With a client certificate.
     ClientCertificate {
-        /// The certificate chain in PEM.
         certificate: String,
         /// Its private key, PKCS#8 in PEM.
         key: SecretString,
@@ -55,10 +49,10 @@ impl KubeAccess {
     /// The longest kubeconfig, in bytes. A large one with several contexts has some 100 KiB.
     pub const MAX_LENGTH: usize = 1024 * 1024;
 
-    /// Copies the current context out of a kubeconfig. Other contexts are not judged.
+    /// Copies the current context out of a kubeconfig. Other contexts are not checked.
     ///
     /// # Errors
-    /// Everything that is wrong with it or refused, quoting none of its values.
+    /// All mistakes and refused fields; none of their values is quoted.
     pub fn parse(text: &str) -> Result<KubeAccess, Vec<Fault>> {
         let file = read_file(text).map_err(|fault| vec![fault])?;
         let context = Chosen::context(&file).map_err(|fault| vec![fault])?;
@@ -70,7 +64,7 @@ impl KubeAccess {
 
         let server = cluster.as_ref().and_then(|cluster| keep(read_server(cluster), &mut faults));
         let authority = cluster.as_ref().and_then(|cluster| keep(read_authority(cluster), &mut faults));
-        // A user whose fields were refused logs in in a way that the refusal has dealt with.
+        // A refused login field is reported already, so a missing login isn't reported as well.
         let auth = user
             .filter(|user| user.refused(USER_FIELDS).is_empty())
             .and_then(|user| keep(read_auth(&user), &mut faults));
@@ -91,18 +85,18 @@ impl KubeAccess {
         }
     }
 
-    /// Why the server must not be connected to unless the installation allows it, as a clause: `` `127.0.0.1` is a
-    /// loopback address ``. A host name is judged again, by [`denied_range`], at each address that it resolves to.
+    /// Returns why the server must not be connected to unless the installation allows it, as a clause such as
+    /// "`127.0.0.1` is a loopback address". For a host name, each address that it resolves to has to be
+    /// checked again with [`denied_range`].
     pub fn denied_address(&self) -> Option<String> {
         server::denied_host(&self.host)
     }
 }
 
-/// What becomes of a field.
 enum Use {
-    /// It is copied, or it is of no consequence for us.
+    /// It is copied, or it makes no difference.
     Accepted,
-    /// It is refused: why, as the end of a sentence, and the way out.
+    /// It is refused: the reason, as the end of a sentence, and the way out.
     Refused(&'static str, &'static str),
 }
 
@@ -113,7 +107,6 @@ const NO_PROGRAMS: &str = "runs a program on the host that Streamfleet runs on";
 const NO_IMPERSONATION: &str = "acts as another user, so that a check of permissions would not see who it is";
 const OWN_LOGIN: &str = "remove it, and give the credentials of the user itself";
 
-/// The fields of a context that are known.
 const CONTEXT_FIELDS: &[(&str, Use)] = &[
     ("cluster", Use::Accepted),
     ("user", Use::Accepted),
@@ -122,12 +115,11 @@ const CONTEXT_FIELDS: &[(&str, Use)] = &[
     ("extensions", Use::Accepted),
 ];
 
-/// The fields of a cluster that are known.
 const CLUSTER_FIELDS: &[(&str, Use)] = &[
     ("server", Use::Accepted),
     ("certificate-authority-data", Use::Accepted),
     ("tls-server-name", Use::Accepted),
-    // We ask for no compression, so that it is always off.
+    // Compression is never requested, so it is always off.
     ("disable-compression", Use::Accepted),
     ("extensions", Use::Accepted),
     (
@@ -153,7 +145,7 @@ const CLUSTER_FIELDS: &[(&str, Use)] = &[
     ),
 ];
 
-/// The fields of a user that are known. All others are refused too: they may be ways to log in that we don't know.
+/// The known fields of a user. All others are refused too, since they may be unknown ways to log in.
 const USER_FIELDS: &[(&str, Use)] = &[
     ("token", Use::Accepted),
     ("client-certificate-data", Use::Accepted),
@@ -184,7 +176,6 @@ const USER_FIELDS: &[(&str, Use)] = &[
     ("as-user-extra", Use::Refused(NO_IMPERSONATION, OWN_LOGIN)),
 ];
 
-/// An entry that the current context chooses.
 struct Chosen<'a> {
     /// `context`, `cluster` or `user`.
     what: &'static str,
@@ -192,7 +183,6 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    /// The current context.
     fn context(file: &'a File) -> Result<Chosen<'a>, Fault> {
         let name = file.current_context.as_deref().filter(|name| !name.is_empty()).ok_or_else(|| {
             fault(
@@ -204,7 +194,6 @@ impl<'a> Chosen<'a> {
         Self::named(&file.contexts, "context", name, "`current-context`")
     }
 
-    /// The cluster or the user of the context.
     fn of(
         entries: &'a Option<Vec<Entry>>,
         context: &Chosen<'_>,
@@ -247,7 +236,6 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// A field's text, where it has one.
     fn text(&self, field: &str) -> Option<&'a str> {
         match self.fields.get(field) {
             Some(Field::Text(text)) => Some(text.expose_secret()),
@@ -255,7 +243,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// A fault for each field that is refused, unknown, or not the text that it should be.
+    /// Returns a fault for each field that is refused, unknown, or of the wrong type.
     fn refused(&self, known: &[(&str, Use)]) -> Vec<Fault> {
         let judge = |(name, value): (&String, &Field)| {
             let what = self.what;
@@ -284,12 +272,11 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// Whether an accepted field has to be a text.
+/// Whether an accepted field has to be a string.
 fn is_text(field: &str) -> bool {
     !matches!(field, "extensions" | "disable-compression")
 }
 
-/// The fields that are accepted, for a hint.
 fn accepted(known: &[(&str, Use)]) -> String {
     let names: Vec<_> = known
         .iter()
@@ -307,13 +294,13 @@ fn read_file(text: &str) -> Result<File, Fault> {
             "leave only the context that is needed: `kubectl config view --minify --flatten --raw`",
         ));
     }
-    // Bounds far above a kubeconfig of a hundred contexts and far below what costs noticeable time.
+    // Limits far above a kubeconfig of a hundred contexts and far below what takes noticeable time.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_depth: 64, max_nodes: 50_000, max_events: 100_000, max_aliases: 100 },
         strict_booleans: true,
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        // The parser's own message may quote the text, and with it a secret.
+        // The parser's own message may quote the text, including secrets.
         let place = error.location().map(|at| format!(" at its line {}, column {}", at.line(), at.column()));
         fault(
             "kubeconfig-not-yaml",
@@ -391,7 +378,6 @@ fn read_client_certificate(certificate: &str, key: &str) -> Result<KubeAuth, Fau
     }
 }
 
-/// The text in a field that is base64.
 fn decoded(entry: &Chosen<'_>, field: &str) -> Result<Option<Zeroizing<String>>, Fault> {
     let Some(text) = entry.text(field) else { return Ok(None) };
     let joined: Zeroizing<String> = Zeroizing::new(text.split_ascii_whitespace().collect());
@@ -405,7 +391,7 @@ fn decoded(entry: &Chosen<'_>, field: &str) -> Result<Option<Zeroizing<String>>,
     })
 }
 
-/// The first fault of a field's content, told of the kubeconfig.
+/// Rewords the first fault in a field's content as a fault of the kubeconfig.
 fn within(field: &str, faults: Vec<Fault>) -> Fault {
     let first = faults.into_iter().next();
     let (code, message, hint) = first
@@ -415,7 +401,7 @@ fn within(field: &str, faults: Vec<Fault>) -> Fault {
     fault(code, format!("the kubeconfig's `{field}` can't be used: {message}"), hint)
 }
 
-/// The value of a result, where there is one; its fault goes to the others.
+/// Returns the value of a result, or moves its fault to the others.
 fn keep<T>(result: Result<T, Fault>, faults: &mut Vec<Fault>) -> Option<T> {
     result.map_err(|fault| faults.push(fault)).ok()
 }

@@ -1,42 +1,34 @@
-//! What certificates, keys and kubeconfigs share: how a mistake in one is told, and how PEM is taken apart.
+//! Shared parts of certificates, keys and kubeconfigs: how their faults are reported, and the PEM parser.
 
 use rustls_pki_types::pem::{PemObject as _, SectionKind};
 use zeroize::Zeroizing;
 
 use crate::problem::Problem;
 
-/// A mistake in a certificate, a key or a kubeconfig. It quotes nothing of what it judges, so it can be shown to
-/// anybody.
+/// A mistake in a certificate, a key or a kubeconfig. It never quotes the text, so it is safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// A stable name for programs: `key-does-not-fit`.
+    /// A stable identifier for programs: `key-does-not-fit`.
     pub code: &'static str,
-    /// What is wrong, in one sentence without a full stop.
+    /// One sentence without a full stop.
     pub message: String,
-    /// What to do next.
     pub hint: String,
-    /// Which of the texts is at fault.
     pub part: Part,
 }
 
-/// Which text a [`Fault`] is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// The certificate chain.
     Certificate,
-    /// The private key.
     Key,
-    /// The kubeconfig.
     Kubeconfig,
 }
 
 impl Fault {
-    /// A fault in one of the texts.
     pub fn new(part: Part, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: hint.into(), part }
     }
 
-    /// The fault as a problem that is not yet placed.
+    /// Converts the fault to a problem that has no location yet.
     pub fn problem(self) -> Problem {
         Problem::error(self.code, self.message).hint(self.hint)
     }
@@ -44,14 +36,13 @@ impl Fault {
 
 /// One block of a PEM text: from its `-----BEGIN` line to its `-----END` line.
 pub(crate) struct PemBlock<'a> {
-    /// What it says it holds: `CERTIFICATE`, `RSA PRIVATE KEY`. One of [`LABELS`] or [`UNKNOWN_LABEL`], never a piece of
-    /// the text, so that a message may say it.
+    /// The type of its content: `CERTIFICATE`, `RSA PRIVATE KEY`. One of [`LABELS`] or [`UNKNOWN_LABEL`] and
+    /// never a piece of the text, so it is safe to quote.
     pub label: &'static str,
-    /// The whole block.
     pub text: &'a str,
 }
 
-/// The labels that are told apart: those of RFC 7468, section 4, and what `openssl` and `ssh-keygen` write.
+/// The known labels: those of RFC 7468, section 4, and those that `openssl` and `ssh-keygen` write.
 const LABELS: [&str; 15] = [
     "CERTIFICATE",
     "X509 CERTIFICATE",
@@ -70,20 +61,19 @@ const LABELS: [&str; 15] = [
     "EC PARAMETERS",
 ];
 
-/// Stands for every other label.
 pub(crate) const UNKNOWN_LABEL: &str = "UNKNOWN";
 
-/// Why a PEM text can't be taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PemError {
-    /// The first block that does not end, or ends without a beginning, has this label.
+    /// The label of the first block without an end, or end without a beginning.
     Unfinished(&'static str),
     /// A BEGIN or END is not a line of its own: line breaks were lost.
     NotALine,
 }
 
 impl PemError {
-    /// The error as a fault of the certificate or the key. `damaged` is the fault for a text that is damaged.
+    /// Converts the error to a fault of the certificate or the key. `damaged` makes the fault for a damaged
+    /// text.
     pub fn fault(self, part: Part, damaged: impl Fn(&str) -> Fault) -> Fault {
         let (code, what, field) = match part {
             Part::Key => ("key-on-one-line", "private key", "tls_key"),
@@ -105,23 +95,23 @@ impl PemError {
 }
 
 impl PemBlock<'_> {
-    /// The bytes of the block; none where they are damaged or the label is not a known one.
+    /// Returns the bytes of the block; `None` if they are damaged or the label is unknown.
     pub fn decode(&self) -> Option<Zeroizing<Vec<u8>>> {
         <(SectionKind, Vec<u8>)>::from_pem_slice(self.text.as_bytes())
             .ok()
             .map(|(_, der)| Zeroizing::new(der))
     }
 
-    /// Whether the block is encrypted in the old way, by a header inside of it (RFC 1421, section 4.6).
+    /// Whether the block is encrypted in the legacy way, with a header inside it (RFC 1421, section 4.6).
     pub fn is_encrypted_by_header(&self) -> bool {
         self.text.lines().any(|line| line.starts_with("Proc-Type:") && line.contains("ENCRYPTED"))
     }
 }
 
-/// Takes a PEM text apart. Text between blocks is a comment, as `openssl` writes it.
+/// Splits a PEM text into blocks. Text between blocks is a comment, as `openssl` writes it.
 ///
 /// # Errors
-/// Where a block does not end or line breaks are missing. Nothing of the text is in the error.
+/// If a block does not end or line breaks are missing. The error contains nothing of the text.
 pub(crate) fn pem_blocks(text: &str) -> Result<Vec<PemBlock<'_>>, PemError> {
     let mut blocks = Vec::new();
     let mut open: Option<(usize, &'static str)> = None;
@@ -143,13 +133,11 @@ pub(crate) fn pem_blocks(text: &str) -> Result<Vec<PemBlock<'_>>, PemError> {
     open.map_or(Ok(blocks), |(_, unfinished)| Err(PemError::Unfinished(unfinished)))
 }
 
-/// A line that begins or ends a block, with its label.
 enum Boundary {
     Begin(&'static str),
     End(&'static str),
 }
 
-/// What a line begins or ends; nothing for any other line.
 fn boundary(line: &str) -> Result<Option<Boundary>, PemError> {
     let line = line.trim_end();
     if let Some(label) = label_of(line, "-----BEGIN ") {
@@ -164,10 +152,9 @@ fn boundary(line: &str) -> Result<Option<Boundary>, PemError> {
     }
 }
 
-/// The label of a line such as `-----BEGIN CERTIFICATE-----`.
 fn label_of(line: &str, prefix: &str) -> Option<&'static str> {
     let label = line.strip_prefix(prefix)?.strip_suffix("-----")?;
-    // A hyphen would be that of a second boundary on the line; what is between them is the block itself.
+    // A hyphen belongs to a second boundary on the line, with the block itself between them.
     (!label.contains('-')).then(|| LABELS.into_iter().find(|known| *known == label).unwrap_or(UNKNOWN_LABEL))
 }
 

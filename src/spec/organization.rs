@@ -1,35 +1,36 @@
-//! An organization: a tenant of the installation.
+//! Organizations: the tenants of the installation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Domain, Identifier};
 
-/// A tenant of the installation: what it is called, what it may use and who acts for it.
+/// A tenant of the installation: its name, its quotas and its members.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Organization {
-    /// The name that everything of the organization carries. It can't change.
+    /// The name that every resource of the organization refers to. It can't change.
     pub identifier: Identifier,
-    /// The name that people read.
+    /// The name that is shown to people.
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub display_name: Option<String>,
-    /// What all its fleets and clusters together may use.
+    /// The limits of all its fleets and clusters together.
     #[serde(default)]
     pub quotas: Quotas,
-    /// What its base domains may be: these domains and everything below them. Super users alone change it through the API.
-    /// Without it, the only organization of an installation may have any domain; where there are several, none.
+    /// The allowed base domains: these domains and all their subdomains. Through the API, only super users
+    /// can change it. Without it, an organization may use any domain if it is the only one of the
+    /// installation, and none if there are several.
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub domains: Option<Vec<Domain>>,
-    /// Who acts for the organization, and how far.
+    /// The members of the organization and their roles.
     #[serde(default)]
     #[schemars(length(min = 1, max = 500))]
     pub members: Vec<Member>,
 }
 
-/// The limits of an organization; a missing one doesn't limit.
+/// The limits of an organization; a missing one means no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quotas {
@@ -59,22 +60,22 @@ pub struct Quotas {
     pub cloud_accounts: Option<u32>,
 }
 
-/// A person who acts for an organization.
+/// A member of an organization.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
     /// The person's e-mail address.
     #[schemars(length(max = 254), regex(pattern = r"^[^@\s\x00-\x1f\x7f-\x9f]+@[^@\s\x00-\x1f\x7f-\x9f]+$"), extend("x-expected" = "an e-mail address"))]
     pub email: String,
-    /// What the person may do.
+    /// The person's permissions.
     pub role: Role,
 }
 
-/// What a member of an organization may do.
+/// The permissions of a member of an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything in the organization, approvals and members included.
+    /// Everything in the organization, including approvals and members.
     Admin,
     /// Change fleets, clusters and what they refer to.
     Editor,

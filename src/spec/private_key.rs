@@ -1,4 +1,4 @@
-//! Private keys: read from any of the usual forms, written in the one that Strimzi reads.
+//! Private keys: parsed from any of the usual formats, written in the one that Strimzi reads.
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::error::KeyRejected;
@@ -15,11 +15,10 @@ use super::material::{Fault, Part, PemBlock, UNKNOWN_LABEL, pem_blocks};
 #[cfg(test)]
 mod tests;
 
-/// A private key that was read and understood.
 pub(crate) struct PrivateKey {
     /// The key as unencrypted PKCS#8, version 1, in DER.
     pkcs8: Zeroizing<Vec<u8>>,
-    /// The public key that belongs to it, as the bit string of a certificate's SubjectPublicKeyInfo has it.
+    /// The matching public key, as the bit string in a certificate's SubjectPublicKeyInfo.
     public: Vec<u8>,
 }
 
@@ -27,13 +26,12 @@ pub(crate) struct PrivateKey {
 /// (`EC PRIVATE KEY`) or PKCS#8 itself.
 ///
 /// # Errors
-/// The first thing that is wrong with the key, quoting nothing of it.
+/// The first fault of the key; it quotes nothing of the key.
 pub fn to_pkcs8_pem(key_pem: &str) -> Result<Zeroizing<String>, Fault> {
     Ok(PrivateKey::parse(key_pem)?.to_pem())
 }
 
 impl PrivateKey {
-    /// Reads the one private key of a PEM text.
     pub(crate) fn parse(text: &str) -> Result<PrivateKey, Fault> {
         let block = the_key(text)?;
         if block.label == "ENCRYPTED PRIVATE KEY" || block.is_encrypted_by_header() {
@@ -59,10 +57,10 @@ impl PrivateKey {
         self.public == public
     }
 
-    /// The key as unencrypted PKCS#8 in PEM, with lines of 64 characters (RFC 7468, section 2).
+    /// Returns the key as unencrypted PKCS#8 in PEM, with lines of 64 characters (RFC 7468, section 2).
     pub(crate) fn to_pem(&self) -> Zeroizing<String> {
         let encoded = Zeroizing::new(STANDARD.encode(&*self.pkcs8));
-        // Room for all of it at once: a string that grew would leave copies behind that nobody wipes.
+        // Full capacity at once: a growing string would leave copies behind that are never wiped.
         let mut pem = Zeroizing::new(String::with_capacity(encoded.len() + encoded.len() / 64 + 64));
         pem.push_str("-----BEGIN PRIVATE KEY-----\n");
         let mut rest = encoded.as_str();
@@ -77,7 +75,6 @@ impl PrivateKey {
     }
 }
 
-/// The only private key of a PEM text.
 fn the_key(text: &str) -> Result<PemBlock<'_>, Fault> {
     let blocks = pem_blocks(text).map_err(|error| error.fault(Part::Key, damaged))?;
     if blocks.iter().any(|block| block.label == "CERTIFICATE") {
@@ -87,7 +84,7 @@ fn the_key(text: &str) -> Result<PemBlock<'_>, Fault> {
             "put certificates where the certificate goes and leave the key alone here",
         ));
     }
-    // `openssl ecparam -genkey` writes the curve's parameters before the key, which has them too.
+    // `openssl ecparam -genkey` writes the curve's parameters before the key, which contains them too.
     let mut keys = blocks.into_iter().filter(|block| block.label != "EC PARAMETERS");
     match (keys.next(), keys.next()) {
         (Some(key), None) => Ok(key),
@@ -104,7 +101,6 @@ fn the_key(text: &str) -> Result<PemBlock<'_>, Fault> {
     }
 }
 
-/// The curves that TLS uses.
 static CURVES: [&EcdsaSigningAlgorithm; 3] =
     [&ECDSA_P256_SHA256_ASN1_SIGNING, &ECDSA_P384_SHA384_ASN1_SIGNING, &ECDSA_P521_SHA512_ASN1_SIGNING];
 
@@ -151,7 +147,7 @@ fn private_key(pkcs8: &[u8], public: &[u8]) -> PrivateKey {
     PrivateKey { pkcs8: Zeroizing::new(pkcs8.to_vec()), public: public.to_vec() }
 }
 
-/// Refuses an RSA key whose size is the matter; any other rejection may mean that it is of another type.
+/// Refuses an RSA key of an unsupported size; any other rejection may mean that the key is of another type.
 fn refuse_size(error: KeyRejected) -> Result<(), Fault> {
     if matches!(error.description_(), "TooSmall" | "TooLarge") {
         return Err(fault(

@@ -1,4 +1,4 @@
-//! From bytes to documents, file by file: the good and the bad together.
+//! Reads a snapshot into documents, file by file, valid and invalid ones together.
 
 #[cfg(test)]
 mod properties;
@@ -21,10 +21,10 @@ use crate::spec::{
     identity, rules,
 };
 
-/// The most problems that are told of one file: more than anybody mends before looking again.
+/// The most problems that are reported of one file: more than anybody fixes before the next run.
 const MAX_PROBLEMS: usize = 100;
 
-/// Reads a tree. A file that is as it was in `previous` is not parsed again.
+/// Reads a tree. A file that is unchanged since `previous` is not parsed again.
 pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
     let known = |path: &SpecPath, digest: &Digest| {
         let file = previous?.files.get(path)?;
@@ -57,8 +57,8 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
 }
 
 impl Documents {
-    /// The tree with some files as they would be with these bytes, or without them. Nothing else is read again, and no file is
-    /// that is as it was here or in `previous`.
+    /// Returns the tree with some files replaced by these bytes or removed. A replaced file is parsed only if
+    /// its bytes differ from both this tree and `previous`.
     pub fn with_files(
         &self,
         files: &[(SpecPath, Option<Vec<u8>>)],
@@ -82,14 +82,14 @@ impl Documents {
     }
 }
 
-/// What a file describes that is not read as a spec, as far as that can be told.
+/// Returns the resources in a file that is not read as a spec, as far as they can be identified.
 fn described(path: &SpecPath, bytes: &[u8]) -> BTreeSet<ResourceKey> {
     let file = read_file(path, bytes, &Digest::of(bytes));
     let documents = file.documents.into_iter().map(|document| document.key);
     documents.chain(file.invalid.into_iter().map(|document| document.key)).collect()
 }
 
-/// Reads one file. It depends on nothing but its path and bytes.
+/// Reads one file. The result depends on nothing but its path and bytes.
 fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
     let text = match decode(path, bytes) {
         Ok(text) => text,
@@ -108,14 +108,14 @@ fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
         draft.finish(&masked, path, &mut file);
     }
     if let Some(conflict) = conflict(text, &masked).filter(|_| file.problems.iter().any(Problem::is_error)) {
-        // All that is wrong follows from it.
+        // The conflict causes all other problems of the file.
         file.problems = vec![conflict];
     }
     limit_problems(&mut file.problems, &masked);
     file
 }
 
-/// What git leaves in a file where two branches changed the same lines: in a document, no line begins so.
+/// Finds git's conflict markers. No line of a valid document begins with one.
 fn conflict(text: &str, masked: &MaskedText) -> Option<Problem> {
     let mut at = 0;
     let mut markers = text.split_inclusive('\n').filter_map(|line| {
@@ -134,19 +134,19 @@ fn conflict(text: &str, masked: &MaskedText) -> Option<Problem> {
     })
 }
 
-/// Cuts the problems of one file short, so that nobody's file drowns those of the others.
+/// Limits the problems of one file, so that they don't bury those of others.
 fn limit_problems(problems: &mut Vec<Problem>, text: &MaskedText) {
     let more = problems.len().saturating_sub(MAX_PROBLEMS);
     if more == 0 {
         return;
     }
-    // What is cut may have been errors, so what stands for it is one.
+    // Errors may have been cut, so the replacement is an error.
     problems.truncate(MAX_PROBLEMS);
     let problem = Problem::error("more-problems", format!("{more} more problems in this file"));
     problems.push(problem.at(text.whole(), "").hint("mend the others first"));
 }
 
-/// The text of a file that may be parsed: not too long, UTF-8, printable.
+/// Decodes a file that may be parsed: not too long, UTF-8, printable.
 fn decode<'a>(path: &SpecPath, bytes: &'a [u8]) -> Result<&'a str, Box<Problem>> {
     if bytes.len() > yaml::MAX_BYTES {
         let message = format!("the file has {} bytes, more than 1 MiB", bytes.len());
@@ -171,8 +171,8 @@ fn decode<'a>(path: &SpecPath, bytes: &'a [u8]) -> Result<&'a str, Box<Problem>>
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// The place behind what could be read of a file, quoted up to there: what follows may be anything, and no secret in it
-/// could be told.
+/// Returns the location after the decodable part of a file, quoted only up to there: in the rest, secrets
+/// couldn't be recognized.
 fn end_of(path: &SpecPath, before: &[u8]) -> Location {
     let before = before.strip_prefix("\u{feff}".as_bytes()).unwrap_or(before);
     let text = String::from_utf8_lossy(before) + "\u{fffd}";
@@ -180,7 +180,6 @@ fn end_of(path: &SpecPath, before: &[u8]) -> Location {
     MaskedText::new(path.clone(), &text, redact::suspects(&text)).locate(span)
 }
 
-/// A file or folder of which nothing is known.
 fn unreadable(path: &SpecPath, digest: Option<Digest>, problem: Problem) -> ParsedFile {
     let origin = Origin { path: path.clone(), line: 1 };
     ParsedFile { digest, unreadable: vec![place(origin)], problems: vec![problem], ..ParsedFile::default() }
@@ -191,11 +190,11 @@ fn place(origin: Origin) -> Unreadable {
     Unreadable { origin, top_folder }
 }
 
-/// A document whose places are not yet quoted lines, since all secrets of the file must be known before that.
+/// A document whose locations don't quote lines yet, since all secrets of the file must be known first.
 struct Draft {
     start: usize,
     outcome: Outcome,
-    /// Its structure is known, and so are all its secrets.
+    /// Whether its structure is known, and with it all its secrets.
     structured: bool,
     findings: Vec<Finding>,
     places: Vec<(Box<str>, Span)>,
@@ -237,7 +236,8 @@ fn problem(finding: Finding, text: &MaskedText) -> Problem {
     Problem { location: Some(location), severity, code: code.to_owned(), message, label, related, hint }
 }
 
-/// What must not be shown of a file. Where a document's structure is not known, whatever looks like a secret.
+/// Returns the spans of a file that must not be shown. If a document's structure is unknown, they include
+/// everything that looks like a secret.
 fn secrets(text: &str, drafts: &[Draft]) -> Vec<Span> {
     let mut secrets: Vec<Span> = drafts.iter().flat_map(|draft| draft.secrets.iter().copied()).collect();
     if drafts.iter().any(|draft| !draft.structured) {
@@ -247,7 +247,6 @@ fn secrets(text: &str, drafts: &[Draft]) -> Vec<Span> {
     secrets
 }
 
-/// Reads one document; none when it is empty.
 fn read_document(document: YamlDocument<'_>) -> Option<Draft> {
     let YamlDocument { start, root } = document;
     match root {
@@ -282,7 +281,7 @@ fn read_root(root: &Node<'_>) -> Draft {
     if key.is_none() && findings.is_empty() {
         findings.push(alias_of_identity(kind, root));
     }
-    // The rules compare fields with each other, so they are asked only when every field is what it should be.
+    // The rules compare fields with each other, so they only run when every field is valid.
     let spec = if findings.is_empty() { typed(kind, &value, root, &mut findings) } else { None };
     if let Some(spec) = &spec {
         rules::check(spec, &places, &mut findings);
@@ -295,8 +294,8 @@ fn read_root(root: &Node<'_>) -> Draft {
     Draft { start, outcome, structured: true, findings, places, secrets }
 }
 
-/// The one reason left for which an identity can't be read when every field is right: what an alias stands for may be a
-/// secret, and an identity is shown.
+/// Reports an identity that is given by an alias, the only remaining reason why it can't be read when every
+/// field is valid. An alias's target may be a secret, and identities are shown.
 fn alias_of_identity(kind: Kind, root: &Node<'_>) -> Finding {
     let fields = identity::identity_fields(kind).iter().filter_map(|name| Some((*name, root.only(name)?)));
     let mut aliases = fields.filter(|(_, node)| node.target.is_some());
@@ -310,7 +309,6 @@ fn kind_place(root: &Node<'_>) -> Span {
     root.only("kind").map_or(root.span, |node| node.span)
 }
 
-/// The typed document.
 fn typed(
     kind: Kind,
     value: &serde_json::Value,
@@ -320,8 +318,8 @@ fn typed(
     match Spec::read(kind, value) {
         Ok(spec) => Some(spec),
         Err(error) => {
-            // The schema let something through that the type does not take. The error names no value of a secret,
-            // whose own type never says what it was given.
+            // The schema accepted something that the type refuses. The error contains no secret: the
+            // deserializer of secrets never quotes its input.
             let span = kind_place(root);
             let message = format!("this {kind} can't be read: {}", crate::problem::plain(&error.to_string()));
             findings

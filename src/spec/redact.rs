@@ -1,8 +1,7 @@
-//! Finds what may be a secret in a text whose structure is not known. It would rather hide too much.
+//! Finds possible secrets in a text whose structure is unknown. It errs on the side of hiding too much.
 
 use crate::spec::yaml::Span;
 
-/// Parts of keys whose values are hidden.
 const WORDS: [&str; 14] = [
     "kubeconfig",
     "tls_key",
@@ -20,10 +19,9 @@ const WORDS: [&str; 14] = [
     "-data",
 ];
 
-/// The shortest run of base64 characters that is hidden wherever it stands.
+/// The shortest run of base64 characters that is hidden anywhere.
 const RUN: usize = 24;
 
-/// Every part of the text that may be a secret.
 pub fn suspects(text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut inside = Inside::Nothing;
@@ -34,7 +32,7 @@ pub fn suspects(text: &str) -> Vec<Span> {
         match hidden_from {
             Some(from) => {
                 spans.push(Span { start: at + from, end: at + line.len() });
-                // The word may stand in a comment behind the value.
+                // The word may be in a comment after the value.
                 spans.extend(runs(&line[..from], at));
             }
             None => spans.extend(runs(line, at)),
@@ -45,7 +43,7 @@ pub fn suspects(text: &str) -> Vec<Span> {
     spans
 }
 
-/// What the lines before have begun.
+/// The context that earlier lines have opened.
 #[derive(Clone, Copy)]
 enum Inside {
     Nothing,
@@ -56,7 +54,7 @@ enum Inside {
 }
 
 impl Inside {
-    /// A key that is not further in ends the value before it; so does the end of a document.
+    /// Ends a hidden value at a key that is not indented further, or at the end of the document.
     fn before(self, line: &str) -> Inside {
         match self {
             Inside::Value(indent) if line.starts_with("---") && !line.starts_with("-----") && indent == 0 => {
@@ -67,7 +65,7 @@ impl Inside {
         }
     }
 
-    /// From which byte on the line is hidden, and what it leaves begun.
+    /// Returns the byte from which on the line is hidden, and the context for the next line.
     fn judge(self, line: &str) -> (Option<usize>, Inside) {
         let ends = line.contains("-----END");
         match self {
@@ -90,7 +88,6 @@ fn indentation(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '\t', '-']).len()
 }
 
-/// Whether the line begins with something like `key:`.
 fn starts_with_key(line: &str) -> bool {
     let content = line.trim_start_matches([' ', '\t', '-']);
     let word =
@@ -98,7 +95,8 @@ fn starts_with_key(line: &str) -> bool {
     word.len() < content.len() && word.starts_with(':') && !line.trim_start().starts_with("-----")
 }
 
-/// The byte after the colon or equals sign that follows a word of [`WORDS`], or after the word itself.
+/// Returns the byte after the colon or equals sign that follows a word of [`WORDS`], or after the word
+/// itself.
 fn after_word(line: &str) -> Option<usize> {
     let lower = line.to_ascii_lowercase();
     let end = WORDS.iter().filter_map(|word| lower.find(word).map(|start| start + word.len())).min()?;
@@ -106,8 +104,8 @@ fn after_word(line: &str) -> Option<usize> {
     Some(separator.unwrap_or(end))
 }
 
-/// What is a secret even in a text whose structure is known, where it is no value: a tag or an anchor behind the key of a
-/// secret, which may be the secret itself without its quotes, and user names and passwords in URLs.
+/// Returns secrets outside of values, which are hidden even if the structure is known: a tag or anchor after
+/// the key of a secret, which may be the unquoted secret itself, and user names and passwords in URLs.
 pub fn hidden_anywhere(text: &str) -> Vec<Span> {
     let mut spans = user_info(text);
     let mut at = 0;
@@ -119,7 +117,7 @@ pub fn hidden_anywhere(text: &str) -> Vec<Span> {
     spans
 }
 
-/// User names and passwords in URLs: what stands between `://` and `@`.
+/// Returns the user names and passwords in URLs: the text between `://` and `@`.
 fn user_info(text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut at = 0;
@@ -133,18 +131,16 @@ fn user_info(text: &str) -> Vec<Span> {
     spans
 }
 
-/// Whether a key looks like that of a secret.
 pub fn is_suspect(key: &str) -> bool {
     after_word(key).is_some()
 }
 
-/// Long runs of what base64 is made of.
 fn runs(line: &str, at: usize) -> impl Iterator<Item = Span> {
     let coded = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '_' | '-');
     let mut start = 0;
     line.split(move |c| !coded(c)).filter_map(move |run| {
         let from = start;
-        // What separates two runs is one character, of whatever length in bytes.
+        // Runs are separated by one character, which may have several bytes.
         let after = from + run.len();
         start = after + line[after..].chars().next().map_or(0, char::len_utf8);
         (run.len() >= RUN).then_some(Span { start: at + from, end: at + after })

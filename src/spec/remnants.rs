@@ -1,5 +1,6 @@
-//! Documents that are in a file and say nothing, so that what they describe seems to be removed: commented out, empty, or
-//! swallowed by the text above, which is what an indentation makes of a document that is appended.
+//! Remnants: documents that are still in a file but have no effect, so that their resources seem to be
+//! removed. They are commented out, empty, or part of the text above, as happens when an appended document is
+//! indented.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +9,14 @@ use crate::spec::API_VERSION;
 use crate::spec::check::Finding;
 use crate::spec::yaml::{Content, Node, Scalar, YamlDocument};
 
-/// What is left in a file of documents that say nothing any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remnants {
-    /// A document is empty.
     pub blank: bool,
-    /// What is described in comments.
+    /// The resources that are described in comments.
     pub commented: BTreeSet<ResourceKey>,
 }
 
 impl Remnants {
-    /// What is left in a file.
     pub(super) fn of(text: &str, documents: &[YamlDocument<'_>]) -> Self {
         let is_blank = |document: &YamlDocument<'_>| match &document.root {
             Ok(Some(root)) => matches!(root.scalar(), Some(Scalar::Null)),
@@ -29,29 +27,28 @@ impl Remnants {
     }
 }
 
-/// What the comments of a file describe. They are not read as YAML, since nobody comments out with that in mind: what
-/// says what a document is stands on a few lines, each with its key.
+/// Returns the resources that the comments of a file describe. Comments are rarely valid YAML, but the
+/// identity of a document is on a few lines, each with its key.
 fn commented(text: &str) -> BTreeSet<ResourceKey> {
     let mut found = BTreeSet::new();
     let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
     for line in text.lines() {
         let comment = line.trim_start().strip_prefix('#');
         let comment = comment.map(|comment| comment.trim_start_matches(['#', '>', '|', ' ', '\t']));
-        // Between two documents in comments there is a line that ends one or begins the other.
+        // Two documents in comments are separated by a line that ends one or begins the other.
         if comment.is_none_or(|comment| comment.starts_with("---") || is_header(comment)) {
             fields.clear();
         }
         let field = comment.and_then(|comment| comment.split_once(':'));
         let Some((key, value)) = field.filter(|(key, _)| TELLING.contains(key)) else { continue };
         let value = value.split(" #").next().unwrap_or_default();
-        // A word of explanation may have the key before the document has it, so the last one counts.
+        // An explanation above the document may contain the same key, so the last one counts.
         fields.insert(key, value.trim().trim_matches(['"', '\'']));
         found.extend(described(&fields));
     }
     found
 }
 
-/// The keys by which a document says what it describes.
 const TELLING: [&str; 4] = ["kind", "organization", "identifier", "domain"];
 
 fn described(fields: &BTreeMap<&str, &str>) -> Option<ResourceKey> {
@@ -67,7 +64,7 @@ fn described(fields: &BTreeMap<&str, &str>) -> Option<ResourceKey> {
     Some(ResourceKey::new(kind, &organization.parse().ok()?, *name))
 }
 
-/// Finds the texts of a document that hold another.
+/// Finds texts in a document that contain another document.
 pub(super) fn swallowed(root: &Node<'_>, findings: &mut Vec<Finding>) {
     let values = match &root.content {
         Content::Mapping(entries) => {
@@ -82,11 +79,11 @@ pub(super) fn swallowed(root: &Node<'_>, findings: &mut Vec<Finding>) {
         Content::Sequence(items) => items.iter().collect(),
         Content::Scalar { .. } | Content::Tagged => Vec::new(),
     };
-    // What an alias stands for is looked at where it is written.
+    // An alias's target is checked where it is written.
     values.into_iter().filter(|value| value.target.is_none()).for_each(|value| swallowed(value, findings));
 }
 
-/// Whether a line says that a document of ours begins, however it is quoted.
+/// Whether a line is the beginning of a spec document, however it is quoted.
 fn is_header(line: &str) -> bool {
     let key = line.trim_start().trim_start_matches(['"', '\'']);
     key.starts_with("apiVersion") && key.contains(API_VERSION)

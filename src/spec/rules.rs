@@ -1,4 +1,4 @@
-//! Rules that need one document and no other. What has no effect is refused here: nothing is accepted and then
+//! Rules that involve only one document. Settings without an effect are refused: nothing is accepted and then
 //! ignored.
 
 mod cluster;
@@ -12,7 +12,6 @@ use crate::spec::check::Finding;
 use crate::spec::yaml::Span;
 use crate::spec::{BaseDomain, CloudAccount, CloudProvider, DnsProvider, Organization, Spec};
 
-/// Adds what a typed document breaks.
 pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<Finding>) {
     let mut rules = Rules { places, findings };
     match spec {
@@ -25,7 +24,6 @@ pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<Findin
     }
 }
 
-/// Where the fields of the document stand, and where findings go.
 struct Rules<'a> {
     places: &'a [(Box<str>, Span)],
     findings: &'a mut Vec<Finding>,
@@ -39,12 +37,11 @@ impl Rules<'_> {
         around.find_map(find).unwrap_or(Span { start: 0, end: 0 })
     }
 
-    /// Whether a field has a value, be it an empty list.
+    /// Whether a field has a value, even an empty list.
     fn is_given(&self, pointer: &str) -> bool {
         self.places.iter().any(|(at, _)| **at == *pointer)
     }
 
-    /// Refuses what stands at a pointer.
     fn refuse(
         &mut self,
         pointer: &str,

@@ -1,15 +1,15 @@
 //! The JSON Schemas of documents, for editors and other tools, generated from the spec types.
 //!
-//! They are draft-07: it is what the YAML language server and the TOML language servers understand best, and nothing
-//! that the types say needs more. What the reader accepts, a schema accepts:
+//! They are draft-07, which the YAML and TOML language servers support best, and the types need nothing
+//! newer. A schema accepts everything that the reader accepts:
 //!
-//! - `null`, `""` and `{}` in an optional field mean that it is absent. Such a field takes its own values or
-//!   [`absent`](ABSENT), a definition without a type or values that an editor would offer.
-//! - Where upper and lower case are the same, the canonical spellings are listed, and so offered and documented; a
-//!   pattern takes the others.
+//! - `null`, `""` and `{}` in an optional field mean that it is absent. Such a field accepts its own values
+//!   or [`absent`](ABSENT), a definition without a type or values that an editor would offer.
+//! - Where case doesn't matter, the canonical spellings are listed, so that editors offer and document them;
+//!   a pattern accepts the others.
 //!
-//! One difference is left: JSON Schema takes `1.0` for an integer, and the reader does not. What one field means for
-//! another, and one document for another, is the reader's to judge.
+//! One difference remains: JSON Schema accepts `1.0` as an integer, and the reader does not. Only the reader
+//! checks rules across fields and across documents.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
@@ -21,33 +21,30 @@ use crate::spec::{
     API_VERSION, BaseDomain, CloudAccount, Cluster, Fleet, HEADER, IdentityProvider, Organization, shape,
 };
 
-/// Where the schema of `null`, `""` and `{}` stands.
+/// The name of the definition for `null`, `""` and `{}`.
 const ABSENT: &str = "absent";
 
-/// A text without control characters.
 const NO_CONTROL: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]*$";
 
-/// What is said about a value, and does not decide whether it is valid.
+/// Keywords that describe a value and don't affect its validity.
 const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "examples"];
 
-/// The schema of a kind's documents, for editors.
 pub fn document(kind: Kind) -> Value {
     with_absent(&document_fields(kind))
 }
 
-/// How something is sent to be written.
+/// How a resource is sent to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// As a resource that isn't there yet.
     New,
-    /// In place of one that is there. A secret that is left out, or sent as it was shown, stays as it is.
+    /// As a replacement. A secret that is left out, or sent as it was shown, is kept.
     Whole,
-    /// As the fields that are to change (RFC 7396).
+    /// As the fields that change (RFC 7396).
     Patch,
 }
 
-/// The schema of what is sent to be written as a resource of a kind: its documents, without what every document begins with,
-/// and with secrets as the values themselves.
+/// Returns the schema of a resource that is sent to be written: the document without its header, and with
+/// secrets as plain values.
 pub fn sent(kind: Kind, sent: Sent) -> Value {
     let mut schema = fields_of(kind);
     on_one_line(&mut schema);
@@ -89,10 +86,10 @@ fn as_sent(schema: &mut Value, sent: Sent) {
     }
 }
 
-/// A schema that accepts what the reader does, in words that other programs know.
+/// Extends a schema to everything that the reader accepts, in standard keywords.
 fn with_absent(schema: &Value) -> Value {
     let Value::Object(mut schema) = lenient(schema) else { return Value::Bool(true) };
-    // Exactly these three: neither a number, a boolean nor a list, and as a string or mapping an empty one.
+    // Exactly these three: no number, boolean or list, and only an empty string or mapping.
     let absent = json!({
         "$comment": "null, \"\" or {}: the same as leaving the field out",
         "not": {"type": ["boolean", "number", "array"]},
@@ -105,21 +102,21 @@ fn with_absent(schema: &Value) -> Value {
     schema.to_value()
 }
 
-/// The schema of a type that is no document, for editors: the config, a plan.
+/// Returns the schema of a type that is not a document, for editors: the settings, a plan.
 pub fn of<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<T>();
     tidy(&mut schema);
     schema.to_value()
 }
 
-/// The schema of a type with every part written out where it is used, and with our own keywords.
+/// Returns the schema of a type with all definitions inlined and with our own keywords.
 pub(crate) fn inlined<T: JsonSchema>() -> Value {
     let inline = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
     inline.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// The fields of a kind's documents, without `apiVersion` and `kind`, with every part written out where it is used, and with our
-/// own keywords.
+/// Returns the fields of a kind's documents without `apiVersion` and `kind`, with all definitions inlined and
+/// with our own keywords.
 pub fn fields_of(kind: Kind) -> Value {
     match kind {
         Kind::Organization => inlined::<Organization>(),
@@ -131,7 +128,6 @@ pub fn fields_of(kind: Kind) -> Value {
     }
 }
 
-/// All fields of a kind's documents.
 pub(super) fn document_fields(kind: Kind) -> Value {
     let mut schema = fields_of(kind);
     let header = [
@@ -146,10 +142,10 @@ pub(super) fn document_fields(kind: Kind) -> Value {
     schema
 }
 
-/// The schema that accepts all that the reader does.
 fn lenient(schema: &Value) -> Value {
     let Value::Object(mut schema) = shape::without_null(schema) else { return schema.clone() };
-    // The default of a mapping is that of its fields, and they say their own. A list that may not be empty has none.
+    // The default of a mapping follows from its fields, which have their own. An empty list is no default
+    // where a list needs an item.
     let has_items = schema.contains_key("minItems");
     if schema.get("default").is_some_and(|usual| usual.is_object() || usual.is_array() && has_items) {
         schema.remove("default");
@@ -190,7 +186,8 @@ fn absent() -> Value {
     json!({"$ref": format!("#/definitions/{ABSENT}")})
 }
 
-/// An object whose fields are all absent is absent itself. One that needs none of its fields takes that already.
+/// Accepts an object whose fields are all absent. Without required fields, the object's own schema accepts
+/// that already.
 fn blank(schema: &Value) -> Option<Value> {
     let fields = schema.get("properties")?.as_object()?;
     schema.get("required")?.as_array().filter(|names| !names.is_empty())?;
@@ -198,7 +195,7 @@ fn blank(schema: &Value) -> Option<Value> {
     Some(json!({"type": "object", "properties": fields, "additionalProperties": false}))
 }
 
-/// Refuses control characters in texts of one line, as the reader does.
+/// Refuses control characters in single-line texts, as the reader does.
 fn on_one_line(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     let is_text = match fields.get("type") {
@@ -221,7 +218,7 @@ fn on_one_line(schema: &mut Value) {
     }
 }
 
-/// One schema or another, with what is said about the first said about both.
+/// Combines two schemas into one that accepts either, with the annotations of the first.
 fn or(schema: Value, other: Value) -> Value {
     let Value::Object(mut first) = schema else { return schema };
     let mut both: Map<String, Value> =
@@ -235,7 +232,7 @@ fn or(schema: Value, other: Value) -> Value {
     Value::Object(both)
 }
 
-/// A pattern for a word in upper and lower case, as every dialect of regular expressions reads it.
+/// Returns a case-insensitive pattern for a word, in syntax that every regular expression dialect supports.
 fn any_case(word: &str) -> String {
     let either = |c: char| match c.is_ascii_alphabetic() {
         true => format!("[{}{}]", c.to_ascii_uppercase(), c.to_ascii_lowercase()),
@@ -244,21 +241,21 @@ fn any_case(word: &str) -> String {
     word.chars().map(either).collect()
 }
 
-/// Puts a schema into the words that other programs know.
+/// Rewrites a schema in standard keywords.
 fn tidy(schema: &mut Schema) {
     transform_subschemas(&mut tidy, schema);
     let Some(schema) = schema.as_object_mut() else { return };
     if let (Some(Value::String(expected)), true) =
         (schema.remove("x-expected"), schema.contains_key("pattern"))
     {
-        // The YAML language server shows it in place of the pattern.
+        // The YAML language server shows it instead of the pattern.
         schema.insert("patternErrorMessage".to_owned(), json!(format!("expected {expected}")));
     }
-    // `uint32` and the like are not among the formats of JSON Schema, and strict programs stop at them.
+    // `uint32` and the like are not formats of JSON Schema, and strict programs fail on them.
     if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
         schema.remove("format");
     }
-    // It says no more than that the field is optional.
+    // A null default only says that the field is optional.
     if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");
     }

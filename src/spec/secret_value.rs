@@ -1,5 +1,3 @@
-//! A secret as a spec file gives it: four forms, none of which is ever printed or stored.
-
 use std::borrow::Cow;
 use std::fmt;
 
@@ -8,10 +6,11 @@ use secrecy::SecretString;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A secret in one of its four forms, or the trace that a record keeps of one.
+/// A secret in one of the four forms of a spec file, or the placeholder for it in a record. It is never
+/// printed or stored.
 #[derive(Clone)]
 pub enum SecretValue {
-    /// The value itself, as the interface specification has it.
+    /// The value itself, as in the interface specification.
     Plain(SecretString),
     /// `{from_file: NAME}`: a file in the organization's folder of the configured secrets folder.
     FromFile(String),
@@ -19,7 +18,7 @@ pub enum SecretValue {
     FromEnv(String),
     /// `{encrypted: <age armour>}`: sealed to the installation's identity and bound to this field.
     Encrypted(String),
-    /// What is left of any of them in a record. No spec file can contain it.
+    /// The placeholder for any of them in a record. No spec file can contain it.
     Redacted,
 }
 
@@ -28,7 +27,7 @@ impl SecretValue {
     pub const FORMS: [&'static str; 3] = ["from_file", "from_env", "encrypted"];
 }
 
-/// Names the form and never the value.
+/// Prints the form and never the value.
 impl fmt::Debug for SecretValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -41,7 +40,7 @@ impl fmt::Debug for SecretValue {
     }
 }
 
-/// Every form is written as `{"redacted": true}`, so that no record, plan or answer can hold one.
+/// Serializes every form as `{"redacted": true}`, so that no record, plan or answer can contain a secret.
 impl Serialize for SecretValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([("redacted", true)])

@@ -1,5 +1,5 @@
-//! What a document of each kind may contain, compiled from the JSON Schemas of the spec types, so that each field
-//! is declared exactly once.
+//! The permitted content of a document of each kind, compiled from the JSON Schemas of the spec types, so
+//! that each field is declared exactly once.
 
 use std::sync::LazyLock;
 
@@ -9,68 +9,52 @@ use serde_json::Value;
 use crate::names::Kind;
 use crate::spec::schema::fields_of;
 
-/// What a value may be.
+/// The accepted values of a field, and how messages describe them.
 #[derive(Debug)]
 pub struct Shape {
-    /// Which values.
     pub rule: Rule,
     /// The words for it in `expected …`, with their article.
     pub expected: String,
-    /// It is a secret: its value is never shown.
+    /// Whether it is a secret, whose value is never shown.
     pub secret: bool,
 }
 
-/// Which values a shape takes.
 #[derive(Debug)]
 pub enum Rule {
-    /// A string of some length, in characters, and form.
+    /// A string, with its length in characters.
     Text {
-        /// The fewest characters.
         min: usize,
-        /// The most characters.
         max: usize,
-        /// The form, searched for.
+        /// The form. It is searched for, not anchored.
         pattern: Option<Regex>,
-        /// Whether it may have several lines. Nothing else has any control character.
+        /// Whether it may have several lines. Other texts may have no control character at all.
         lines: bool,
     },
-    /// An integer within bounds, both included.
+    /// An integer within inclusive bounds.
     Integer {
-        /// The least.
         min: i64,
-        /// The greatest.
         max: i64,
     },
-    /// True or false.
     Boolean,
-    /// One of some strings.
     Choice {
-        /// The strings.
         values: Vec<String>,
-        /// Upper and lower case are the same.
+        /// Whether upper and lower case are equal.
         any_case: bool,
-        /// What there would have to be a driver for, for another value.
+        /// The kind of driver that a further value would need.
         driver: Option<String>,
     },
-    /// Named fields and no others.
     Object(Vec<Field>),
-    /// Any keys, with values of one shape.
     Map(Box<Shape>),
-    /// Up to so many values of one shape.
     List {
-        /// The shape of each.
         item: Box<Shape>,
-        /// The most.
         max: usize,
     },
-    /// Any of some shapes.
     AnyOf(Vec<Shape>),
-    /// Anything: the schema says nothing that could be checked here, so deserializing judges.
+    /// Anything: the schema has nothing to check here, so deserializing decides.
     Anything,
 }
 
 impl Shape {
-    /// Whether it is a secret or has one in it.
     pub fn holds_secret(&self) -> bool {
         self.secret
             || match &self.rule {
@@ -82,18 +66,14 @@ impl Shape {
     }
 }
 
-/// A field of an object.
 #[derive(Debug)]
 pub struct Field {
-    /// Its key.
     pub name: String,
-    /// What its value may be.
     pub shape: Shape,
-    /// Whether it has to be there.
     pub required: bool,
 }
 
-/// The shape of a kind's documents, without `apiVersion` and `kind`.
+/// Returns the shape of a kind's documents, without `apiVersion` and `kind`.
 pub fn of(kind: Kind) -> &'static Shape {
     static SHAPES: LazyLock<Vec<(Kind, Shape)>> =
         LazyLock::new(|| Kind::ALL.into_iter().map(|kind| (kind, compile(&fields_of(kind)))).collect());
@@ -101,16 +81,15 @@ pub fn of(kind: Kind) -> &'static Shape {
     SHAPES.iter().find(|(known, _)| *known == kind).map_or(&ANYTHING, |(_, shape)| shape)
 }
 
-/// The shape that a schema describes.
 pub fn compile(schema: &Value) -> Shape {
-    // An optional field is "this or null"; the checker takes null for absent before it looks here.
+    // An optional field is "this or null"; the checker treats null as absent before it reads the shape.
     let schema = without_null(schema);
     let rule = rule(&schema);
     let expected = schema["x-expected"].as_str().map_or_else(|| words(&rule), str::to_owned);
     Shape { rule, expected, secret: schema["x-secret"] == true }
 }
 
-/// The schema of what an optional field takes when it is there, with what is said of the field itself.
+/// Returns the schema of an optional field without null, with the annotations of the field itself.
 pub fn without_null(schema: &Value) -> Value {
     let mut schema = schema.clone();
     let is_null = |schema: &Value| schema["type"] == "null";
@@ -166,7 +145,6 @@ fn rule(schema: &Value) -> Rule {
     }
 }
 
-/// The strings of an enum: a plain one, or one whose values have descriptions.
 pub fn choices(schema: &Value) -> Option<Vec<String>> {
     let texts = |values: Vec<&Value>| -> Option<Vec<String>> {
         values.into_iter().map(|value| value.as_str().map(str::to_owned)).collect()
@@ -194,7 +172,7 @@ fn fields(properties: &serde_json::Map<String, Value>, required: &Value) -> Vec<
     properties.iter().map(field).collect()
 }
 
-/// The words for a rule that has no `x-expected`.
+/// Returns the words for a rule without `x-expected`.
 fn words(rule: &Rule) -> String {
     match rule {
         Rule::Text { .. } => "a string".to_owned(),
@@ -212,7 +190,7 @@ fn words(rule: &Rule) -> String {
     }
 }
 
-/// `` `a`, `b` or `c` ``.
+/// Formats a list: `` `a`, `b` or `c` ``.
 pub fn list<'a>(items: impl IntoIterator<Item = &'a str>, last: &str) -> String {
     let mut items: Vec<String> = items.into_iter().map(|item| format!("`{item}`")).collect();
     match items.pop() {
@@ -226,7 +204,7 @@ pub fn list<'a>(items: impl IntoIterator<Item = &'a str>, last: &str) -> String 
 mod tests {
     use super::*;
 
-    /// Everything that a schema says must be understood here, or a field would go unchecked.
+    /// Every keyword of a schema must be supported here, or a field would not be checked.
     fn complete(shape: &Shape, schema: &Value, at: &str) {
         match &shape.rule {
             Rule::Anything => panic!("{at} is not checked"),

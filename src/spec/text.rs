@@ -1,4 +1,4 @@
-//! A file's text as it may be shown: with secrets masked, cut into lines.
+//! A file's text as it may be shown: with secrets masked, split into lines.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,10 +8,9 @@ use crate::names::SpecPath;
 use crate::problem::Location;
 use crate::spec::yaml::Span;
 
-/// Stands for each byte of a secret. No file that is read contains it, since control characters are refused.
+/// Replaces each byte of a secret. No parsed file contains it, since control characters are refused.
 const MASK: char = '\u{7f}';
 
-/// A file's text without its secrets, from which places are quoted.
 pub struct MaskedText {
     path: SpecPath,
     text: String,
@@ -19,7 +18,7 @@ pub struct MaskedText {
     lines: Vec<usize>,
 }
 
-/// The text of a spec file may be long; its path says enough.
+/// Prints only the path, since the text may be long.
 impl fmt::Debug for MaskedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MaskedText({})", self.path)
@@ -27,7 +26,7 @@ impl fmt::Debug for MaskedText {
 }
 
 impl MaskedText {
-    /// Masks the secrets of a text. Line breaks stay, and so do the places of everything else.
+    /// Masks the secrets of a text. Line breaks are kept, and so are the positions of everything else.
     pub fn new(path: SpecPath, text: &str, secrets: impl IntoIterator<Item = Span>) -> Arc<Self> {
         let mut bytes = text.as_bytes().to_vec();
         for span in secrets {
@@ -41,17 +40,16 @@ impl MaskedText {
         Arc::new(Self { path, text, lines })
     }
 
-    /// The file as a whole.
     pub fn whole(&self) -> Location {
         Location::file(self.path.clone())
     }
 
-    /// The line of a byte, counted from 1.
+    /// Returns the line of a byte, counted from 1.
     pub fn line(&self, at: usize) -> u32 {
         u32::try_from(self.lines.partition_point(|start| *start <= at)).unwrap_or(u32::MAX)
     }
 
-    /// The place of a range of bytes: its first line, with the part of it that is meant.
+    /// Returns the location of a range of bytes: its first line, with the part of it that is in the range.
     pub fn locate(&self, span: Span) -> Location {
         let number = self.line(span.start).max(1);
         let index = number as usize - 1;
@@ -73,7 +71,8 @@ fn characters(text: &str, range: Range<usize>) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// A line as it is quoted: a secret up to the end of the line becomes one sign, which hides its length too.
+/// Formats a line for quoting: a secret at the end of the line becomes one character, which hides its length
+/// too.
 fn shown(line: &str) -> String {
     let open = line.trim_end_matches(MASK);
     let mut shown: String = open.chars().take(Location::MAX_QUOTED).collect();
@@ -83,7 +82,7 @@ fn shown(line: &str) -> String {
     shown.replace(MASK, "*")
 }
 
-/// The parts of a span between line breaks, with no character cut and no space in front.
+/// Splits a span at line breaks, extended to whole characters and without leading spaces.
 fn whole_characters(text: &str, span: Span) -> Vec<Range<usize>> {
     let mut start = span.start.min(text.len());
     let mut end = span.end.clamp(start, text.len());
@@ -104,7 +103,7 @@ fn whole_characters(text: &str, span: Span) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Where the lines of a text begin: after a line feed, a carriage return, or both.
+/// Returns the starts of all lines: after a line feed, a carriage return, or both.
 fn line_starts(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let breaks = bytes.iter().enumerate().filter(|(i, byte)| match byte {

@@ -1,8 +1,8 @@
-//! YAML as a tree that knows where everything stands, within fixed limits.
+//! Parses YAML into a tree that records the position of every value, within fixed limits.
 //!
-//! The tree is ours because two things are wanted that no serde reader gives: every problem of a document at once,
-//! and the place of every key and value. Tags and complex keys are kept as what they are, for the checker to refuse
-//! with a message.
+//! The tree is our own because no serde reader offers two things: all problems of a document at once, and the
+//! position of every key and value. Tags and complex keys are kept in the tree, so that the checker can
+//! refuse them with a message.
 
 mod build;
 mod scalar;
@@ -16,102 +16,85 @@ pub use build::parse;
 pub use scalar::Scalar;
 pub use syntax::SyntaxError;
 
-/// The largest file that is read, in bytes. A kubeconfig or a certificate chain is a few KiB; etcd, where such things
-/// end up, takes 1.5 MiB.
+/// The largest file that is read, in bytes. A kubeconfig or a certificate chain is a few KiB; etcd, where
+/// they end up, accepts 1.5 MiB.
 pub const MAX_BYTES: usize = 1024 * 1024;
 /// The deepest nesting, in levels. A spec has fewer than ten.
 pub const MAX_DEPTH: usize = 64;
-/// The most nodes of a file, with aliases counted as what they stand for.
+/// The most nodes of a file, with each alias counted as the nodes of its target.
 pub const MAX_NODES: usize = 100_000;
 
-/// The first control character of a text that YAML does not allow, and where it stands. The parser would take NUL for the
-/// end of the file and hide what follows it.
+/// Returns the first control character that YAML does not allow, and its position. The parser would take NUL
+/// for the end of the file and ignore the rest.
 pub fn control_character(text: &str) -> Option<(usize, char)> {
     let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
     text.char_indices().find(|(_, c)| control(*c))
 }
 
-/// A range of bytes of a file's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// The first byte.
     pub start: usize,
-    /// The byte after the last.
+    /// Exclusive.
     pub end: usize,
 }
 
-/// One document of a file.
 #[derive(Debug)]
 pub struct YamlDocument<'a> {
-    /// Where the document begins.
     pub start: usize,
-    /// Its content; none when the document is empty.
+    /// Its content; `None` if the document is empty.
     pub root: Result<Option<Node<'a>>, SyntaxError>,
 }
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Debug, Clone)]
 pub struct Node<'a> {
-    /// Where it stands: for an alias, where the alias is.
+    /// For an alias, the span of the alias itself.
     pub span: Span,
-    /// For an alias, where what it stands for is.
+    /// For an alias, the span of its target.
     pub target: Option<Span>,
-    /// How it is written.
     pub style: Style,
-    /// It has an anchor, so that aliases may stand for it.
+    /// Whether it has an anchor, so that aliases may refer to it.
     pub anchored: bool,
-    /// What it is.
     pub content: Content<'a>,
 }
 
-/// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Without quotes.
     Plain,
-    /// In single quotes.
     Single,
-    /// In double quotes.
     Double,
-    /// As lines below a `|`.
+    /// Lines below a `|`.
     Literal,
-    /// As lines below a `>`, whose single breaks are spaces.
+    /// Lines below a `>`, whose single line breaks are spaces.
     Folded,
-    /// A list or mapping by indentation.
     Block,
     /// A list or mapping in brackets, or a pair in the brackets of a list.
     Flow,
 }
 
-/// What a value is.
 #[derive(Debug, Clone)]
 pub enum Content<'a> {
-    /// A string, number, boolean or null.
     Scalar {
         /// The text, with quotes and escapes resolved.
         text: Cow<'a, str>,
-        /// Written without quotes, so that it may be something else than a string.
+        /// Whether it is written without quotes, so that it may be another type than a string.
         plain: bool,
     },
-    /// A list.
     Sequence(Vec<Node<'a>>),
     /// Keys and values in the order of the file, duplicates included.
     Mapping(Vec<Entry<'a>>),
-    /// A value with an explicit tag, which could be meant to be of any type.
+    /// A value with an explicit tag, which could be intended as any type.
     Tagged,
 }
 
-/// One key with its value.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {
-    /// The key.
     pub key: Node<'a>,
-    /// The value.
     pub value: Node<'a>,
 }
 
 impl<'a> Entry<'a> {
-    /// The key as a string, if it is one: not a number, a list, an alias or a merge key.
+    /// Returns the key if it is a string: not a number, a list, an alias or a merge key.
     pub fn name(&self) -> Option<&str> {
         if self.key.target.is_some() {
             return None;
@@ -132,7 +115,7 @@ impl<'a> Entry<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The scalar's value under the core schema of YAML 1.2.
+    /// Returns the scalar's value under the core schema of YAML 1.2.
     pub fn scalar(&self) -> Option<Scalar<'_>> {
         match &self.content {
             Content::Scalar { text, plain } => Some(Scalar::resolve(text, *plain)),
@@ -140,7 +123,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The entries of a mapping.
     pub fn entries(&self) -> Option<&[Entry<'a>]> {
         match &self.content {
             Content::Mapping(entries) => Some(entries),
@@ -153,7 +135,7 @@ impl<'a> Node<'a> {
         matches!(self.scalar(), Some(Scalar::Null))
     }
 
-    /// The value of the only entry of this name; none when there is no such entry or more than one.
+    /// Returns the value of this key; `None` if the key is missing or duplicate.
     pub fn only(&self, name: &str) -> Option<&Node<'a>> {
         let mut found = self.entries()?.iter().filter(|entry| entry.name() == Some(name));
         match (found.next(), found.next()) {

@@ -1,13 +1,12 @@
 use super::super::{Config, Content, OperatorRelease, OperatorsConfig};
 use super::*;
 
-/// The operator, with a definition of its own.
+/// The operator and one custom resource definition.
 const MANIFESTS: &str = concat!(
     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: kafkas.kafka.strimzi.io}\n---\n",
     include_str!("strimzi.yaml")
 );
 
-/// Settings with version 1.2.0 of the operator, out of these manifests.
 fn settings(manifests: &str) -> OperatorsConfig {
     let release = OperatorRelease {
         manifests: "strimzi.yaml".to_owned(),

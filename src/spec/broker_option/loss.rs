@@ -1,27 +1,28 @@
-//! The options that say what brokers keep: a change that makes them keep less deletes records, at once and for good.
+//! Retention options: lowering one makes brokers delete records at once and for good.
 //!
-//! Defaults are those that Apache Kafka 4.3.1's `kafka.server.KafkaConfig` prints, each beside its option. Of the others
-//! that are about logs, the size of segments decides only when something goes that may go anyway, and local retention is about
-//! copies of what is in tiered storage.
+//! Defaults are those printed by Apache Kafka 4.3.1's `kafka.server.KafkaConfig`, each beside its option.
+//! Other log options are harmless: the segment size only affects when deletable records are removed, and
+//! local retention affects only copies of what is in tiered storage.
 //!
-//! Options that no spec may set count, too: somebody may have set them by hand, and what they keep goes when they do.
+//! Options that no spec may set are included: they may have been set by hand, and when they are removed, so
+//! are the records that they kept.
 
 use serde_json::{Map, Value};
 
 use self::Unit::{Bytes, Members, Milliseconds, Minutes};
 
-/// An option of how much or how long something is kept.
+/// An option that sets how much or how long something is kept.
 struct Keeps {
     option: &'static str,
-    /// The options that decide where this one is left out, in their order, and how many of its unit one of theirs is.
+    /// The options that Kafka falls back to if this one is absent, in their order, each with the factor from
+    /// its unit to this one's.
     otherwise: &'static [(&'static str, i64)],
     default: i64,
     unit: Unit,
-    /// What goes, with `{}` for the new value.
+    /// The effect as a sentence, with `{}` for the new value.
     goes: &'static str,
 }
 
-/// What an option counts.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     Milliseconds,
@@ -48,20 +49,19 @@ const KEEPS: &[Keeps] = &[
     Keeps { option: "log.cleaner.min.compaction.lag.ms", otherwise: &[], default: 0, unit: Milliseconds, goes: "records with a newer one of the same key are deleted when they are older than {}, in compacted topics without a `min.compaction.lag.ms` of their own" },
     // Default 86400000.
     Keeps { option: "log.cleaner.delete.retention.ms", otherwise: &[], default: DAY_MS, unit: Milliseconds, goes: "marks of what was deleted go when they are older than {}, in compacted topics without a `delete.retention.ms` of their own, so a consumer that takes longer misses them" },
-    // Default `null`: then `log.roll.hours`, 168. What is in the newest segment is not compacted and, while anything in it is
-    // to be kept, not deleted either.
+    // Default `null`: then `log.roll.hours`, 168. The newest segment is not compacted, and not deleted while
+    // any of its records has to be kept.
     Keeps { option: "log.roll.ms", otherwise: &[("log.roll.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "segments end when they are {} old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own" },
     // Default 10080.
     Keeps { option: "offsets.retention.minutes", otherwise: &[], default: WEEK_MINUTES, unit: Minutes, goes: "offsets of consumer groups that have been empty for longer than {} are deleted, so these begin anew" },
 ];
 
-/// Whether an option says what is kept.
 pub fn keeps(option: &str) -> bool {
     option == CLEANUP_POLICY || KEEPS.iter().any(|keeps| keeps.option == option)
 }
 
-/// What brokers delete for good when an option changes, as a sentence; none where all that is kept stays. Null is an
-/// option that is left out.
+/// Describes what brokers delete for good when an option changes, as a sentence; `None` if nothing. `Null` is
+/// an absent option.
 pub fn deleted(option: &str, before: &Value, after: &Value) -> Option<String> {
     if option == CLEANUP_POLICY {
         return deleted_by_policy(before, after);
@@ -71,7 +71,7 @@ pub fn deleted(option: &str, before: &Value, after: &Value) -> Option<String> {
     keeps.less(value(before)?, value(after)?)
 }
 
-/// What brokers delete for good when their options change, one sentence each.
+/// Describes what brokers delete for good when their options change, one sentence each.
 pub fn all_deleted(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
     let mut deleted: Vec<String> =
         KEEPS.iter().filter_map(|keeps| keeps.less(keeps.set(before), keeps.set(after))).collect();
@@ -91,18 +91,18 @@ pub fn all_deleted(before: &Map<String, Value>, after: &Map<String, Value>) -> V
 }
 
 impl Keeps {
-    /// What is set, by this option or by one that decides in its place; none where Kafka's default holds.
+    /// Returns the configured value, from this option or one of its fallbacks; `None` if Kafka's default
+    /// applies.
     fn set(&self, options: &Map<String, Value>) -> Option<i64> {
         let own = [(self.option, 1)];
         let mut all = own.iter().chain(self.otherwise);
         all.find_map(|(option, factor)| Some(number(options.get(*option)?)?.saturating_mul(*factor)))
     }
 
-    /// What goes when what is set changes; none where as much stays.
     fn less(&self, before: Option<i64>, after: Option<i64>) -> Option<String> {
         let Keeps { default, unit, goes, .. } = self;
         let (was, is) = (before.unwrap_or(*default), after.unwrap_or(*default));
-        // A negative number is no limit.
+        // A negative number means no limit.
         let limit = |value: i64| if value < 0 { i64::MAX } else { value };
         (limit(is) < limit(was)).then(|| {
             let kept = if was < 0 { "all" } else { &unit.text(was) };
@@ -112,7 +112,7 @@ impl Keeps {
     }
 }
 
-/// What a policy deletes that one before did not. The default is `delete`.
+/// Describes what the new cleanup policy deletes and the old one didn't. The default is `delete`.
 fn deleted_by_policy(before: &Value, after: &Value) -> Option<String> {
     let has = |value: &Value, policy: &str| {
         value.as_str().unwrap_or("delete").split(',').any(|one| one.trim() == policy)
@@ -129,13 +129,13 @@ fn deleted_by_policy(before: &Value, after: &Value) -> Option<String> {
     (!what.is_empty()).then(|| format!("{}, {where_}", what.join("; ")))
 }
 
-/// The number that an option is set to, which manifests may have as text.
+/// Returns a numeric value; manifests may contain it as text.
 pub(super) fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
 impl Unit {
-    /// An amount in the largest unit that fits it: `7 days`, `90 minutes`, `512 MiB`.
+    /// Formats an amount in the largest unit that divides it: `7 days`, `90 minutes`, `512 MiB`.
     pub(super) fn text(self, amount: i64) -> String {
         let units: &[(i64, &str)] = match self {
             Milliseconds => {
@@ -200,7 +200,7 @@ mod tests {
         "#);
     }
 
-    /// As somebody sets them by hand, numbers or text.
+    /// Set by hand, as numbers or as text.
     #[test]
     fn options_that_no_spec_may_set_count_too() {
         let of = |before: Value, after: Value| {
@@ -224,7 +224,7 @@ mod tests {
         compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted
         compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted
         ");
-        // What decides already goes on deciding.
+        // The option that took precedence still does.
         let week = json!({"log.retention.ms": WEEK_MS, "log.retention.hours": 87_600});
         assert_eq!(of(week, json!({"log.retention.ms": WEEK_MS})), "");
         assert_eq!(of(json!({"log.retention.hours": 168}), json!({})), "");
@@ -244,7 +244,7 @@ mod tests {
             (CLEANUP_POLICY, json!("delete,compact"), json!("compact")),
             (CLEANUP_POLICY, json!("delete,compact"), Value::Null),
             (CLEANUP_POLICY, json!("compact, delete"), json!("delete,compact")),
-            // What is about the size of segments and about local copies of what is in a bucket.
+            // Options about segment sizes, and about local copies of what is in a bucket.
             ("log.segment.bytes", json!(1_i64 << 30), json!(1_i64 << 20)),
             ("log.segment.delete.delay.ms", json!(60_000), json!(0)),
             ("log.local.retention.ms", json!(-2), json!(1_000)),

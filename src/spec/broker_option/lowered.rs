@@ -1,18 +1,18 @@
-//! The options by which brokers turn clients away when they are lowered, or are true no longer.
+//! Options that make brokers refuse clients when they are lowered or become false.
 //!
-//! Defaults are those that Apache Kafka 4.3.1's `kafka.server.KafkaConfig` prints; those of clients are those of Kafka's own.
+//! Broker defaults are those printed by Apache Kafka 4.3.1's `kafka.server.KafkaConfig`; client defaults are
+//! those of Kafka's own clients.
 
 use serde_json::Value;
 
 use super::loss::Unit::{self, Bytes, Members, Milliseconds};
 use super::loss::number;
 
-/// What happens to clients when an option is lowered.
 struct Lowered {
     option: &'static str,
     default: i64,
     unit: Unit,
-    /// Who is turned away, with `{}` for the new value.
+    /// The effect as a sentence, with `{}` for the new value.
     refuses: &'static str,
 }
 
@@ -29,7 +29,8 @@ const LOWERED: &[Lowered] = &[
     Lowered { option: "transactional.id.expiration.ms", default: 604_800_000, unit: Milliseconds, refuses: "transactional ids that are unused for longer than {} are forgotten, and producers that come back with one have to begin anew" },
 ];
 
-/// The options that allow clients something and what becomes of clients without it. Kafka's default of each is true.
+/// The options that permit something to clients, and the effect on clients without it. Kafka's default of
+/// each is true.
 const ALLOWING: [(&str, &str); 2] = [
     (
         "auto.create.topics.enable",
@@ -38,8 +39,8 @@ const ALLOWING: [(&str, &str); 2] = [
     ("delete.topic.enable", "clients can't delete topics any more"),
 ];
 
-/// Which clients brokers turn away when an option changes, as a sentence; none where they turn away nobody more than before.
-/// Null is an option that is left out.
+/// Describes which further clients brokers refuse when an option changes, as a sentence; `None` if none.
+/// `Null` is an absent option.
 pub fn turned_away(option: &str, before: &Value, after: &Value) -> Option<String> {
     if let Some((_, refuses)) = ALLOWING.iter().find(|(allowing, _)| *allowing == option) {
         let allows = |value: &Value| !matches!(value, Value::Bool(false)) && value != "false";
@@ -51,7 +52,8 @@ pub fn turned_away(option: &str, before: &Value, after: &Value) -> Option<String
     (is < was).then(|| lowered.refuses.replace("{}", &lowered.unit.text(is)))
 }
 
-/// What lowering an option, or making it false, does to clients, whatever its new value; none where it does nothing to them.
+/// Describes the effect on clients of lowering an option or making it false, for any new value; `None` if
+/// there is no effect.
 pub(super) fn text(option: &str) -> Option<String> {
     if let Some((_, refuses)) = ALLOWING.iter().find(|(allowing, _)| *allowing == option) {
         return Some(format!("When it becomes false, {refuses}."));

@@ -5,12 +5,10 @@ use rcgen::{
 
 use super::*;
 
-/// A private key that rcgen made.
 fn key() -> KeyPair {
     KeyPair::generate().unwrap()
 }
 
-/// What a certificate for these names says.
 fn params(names: &[&str]) -> CertificateParams {
     let mut params =
         CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
@@ -19,7 +17,7 @@ fn params(names: &[&str]) -> CertificateParams {
     params
 }
 
-/// A chain of three as an authority hands it out: the domain's own certificate, an intermediate one, the root.
+/// A chain of three as an authority issues it: the domain's own certificate, an intermediate one, the root.
 struct Authority {
     chain: [String; 3],
     key: String,
@@ -51,7 +49,6 @@ fn self_signed(names: &[&str]) -> (String, String) {
     (params(names).self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
-/// `code: message (hint)`, one line a fault.
 fn faults(cert: &str, key: Option<&str>) -> String {
     let faults = Certificate::parse(cert, key).expect_err("the certificate is at fault");
     let line =
@@ -138,7 +135,7 @@ fn each_mistake_in_a_certificate_is_told_with_what_to_do() {
     }
 }
 
-/// Java's clients turn such certificates down, whatever their names.
+/// Java's clients refuse such certificates, whatever their names.
 #[test]
 fn a_certificate_has_to_be_for_what_it_is_used_for() {
     use ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth};
@@ -230,12 +227,12 @@ fn another_authority_is_told_from_the_same_one_by_its_name_and_key() {
         (&first, &signed("one", &one).0, false),
         (&first, &signed("two", &one).0, true),
         (&first, &signed("one", &two).0, true),
-        // Whether the authority's own certificate is part of the chain changes nothing of whom clients trust.
+        // Whether the chain includes the authority's own certificate doesn't matter to clients.
         (&first, &whole, false),
         (&whole, &first, false),
         (&chain.concat(), &format!("{own}{middle}"), false),
         (own, &format!("{own}{middle}"), false),
-        // Who trusts the root can't find the way to it without what lies between.
+        // A client that trusts the root can't build the path to it without the intermediate certificate.
         (&format!("{own}{middle}"), own, true),
         (top, top, false),
         (&first, &"…".to_owned(), false),

@@ -1,12 +1,12 @@
-//! What a certificate may be used for, as its extensions say. Java's clients hold to it strictly.
+//! Key usage of certificates, from their extensions. Java's clients enforce it strictly.
 
 use x509_parser::certificate::X509Certificate;
 use x509_parser::x509::X509Version;
 
 use super::{Fault, fault};
 
-/// What keeps clients from accepting a chain by what its certificates may be used for: the first one for servers, the others
-/// for signing the one before.
+/// Returns the faults of key usage for which clients refuse a chain: the first certificate has to be usable
+/// for servers, each of the others for signing the one before.
 pub(super) fn unusable(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
     let Some((own, issuers)) = chain.split_first() else { return Vec::new() };
     let issuers = issuers.iter().zip(2..).filter(|(issuer, _)| !may_sign(issuer)).map(|(_, position)| {
@@ -29,7 +29,8 @@ fn not_for_servers(own: &X509Certificate<'_>) -> Option<Fault> {
             "have it made again with `serverAuth` in its extended key usage, or without one",
         ));
     }
-    // Brokers sign when a connection begins. Only exchanges that Java and TLS 1.3 no longer have would encipher instead.
+    // Brokers sign during the handshake. Only key exchanges removed from Java and TLS 1.3 need encipherment
+    // instead.
     let usage = own.key_usage().ok().flatten();
     usage.is_some_and(|usage| !usage.value.digital_signature()).then(|| {
         fault(
@@ -40,7 +41,7 @@ fn not_for_servers(own: &X509Certificate<'_>) -> Option<Fault> {
     })
 }
 
-/// Whether a certificate may sign others. The oldest form of certificates, which some roots still have, can't say so.
+/// Whether a certificate may sign others. X.509 v1, which some roots still use, has no extension to say so.
 fn may_sign(issuer: &X509Certificate<'_>) -> bool {
     let is_ca = issuer.basic_constraints().ok().flatten().is_some_and(|it| it.value.ca);
     let usage = issuer.key_usage().ok().flatten();

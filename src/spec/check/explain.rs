@@ -1,13 +1,12 @@
-//! Where a person reads more of a field.
+//! Hints at where to read more about a field.
 
 use crate::names::Kind;
 use crate::spec::broker_option;
 use crate::spec::shape::{self, Rule, Shape};
 
-/// The options of a cluster's brokers, as a JSON pointer.
 const BROKER_CONFIG: &str = "/advanced_config/config";
 
-/// The command that explains a field, for what is wrong where nothing better can be advised.
+/// Returns the command that explains a field, for problems without a better hint.
 pub(super) fn hint(kind: Kind, pointer: &str) -> String {
     let names = named(shape::of(kind), pointer.split('/').skip(1));
     format!(
@@ -16,13 +15,13 @@ pub(super) fn hint(kind: Kind, pointer: &str) -> String {
     )
 }
 
-/// Why a mapping can't have a key, where more is known than that it is none of its fields.
+/// Returns why a mapping can't have a key, if a more specific reason than "unknown field" is known.
 pub(super) fn reason(kind: Kind, pointer: &str, key: &str) -> Option<&'static str> {
     let of_brokers = kind == Kind::Cluster && pointer == BROKER_CONFIG;
     of_brokers.then(|| broker_option::follows_from(key)).flatten()
 }
 
-/// The names on a way that lead to fields: a place in a list has none, and neither have the keys that a person chooses.
+/// Returns the steps of a path that are names of fields. Indexes of lists and freely chosen keys are not.
 fn named<'p>(root: &Shape, way: impl Iterator<Item = &'p str>) -> Vec<&'p str> {
     let (mut shape, mut names) = (root, Vec::new());
     for step in way {

@@ -11,7 +11,7 @@ use crate::spec::HEADER;
 use crate::spec::shape::{self, Field, Rule, Shape};
 use crate::spec::yaml::{Content, Entry, Node, Scalar, Span};
 
-/// How many fields are listed where a key is none of them.
+/// How many fields the message about an unknown key lists.
 const FIELDS: usize = 24;
 
 impl Checker {
@@ -76,7 +76,6 @@ impl Checker {
         Some(Value::Object(map))
     }
 
-    /// One key's value, with its place.
     fn field(&mut self, shape: &Shape, name: &str, entry: &Entry<'_>, at: &At<'_>) -> Option<Value> {
         let pointer = format!("{}/{}", at.pointer, name.replace('~', "~0").replace('/', "~1"));
         let inner = At { pointer: &pointer, place: entry.key.span, name, document: false };
@@ -84,7 +83,7 @@ impl Checker {
         self.value(shape, &entry.value, &inner)
     }
 
-    /// The entries whose keys are strings and were not given before; the others become findings.
+    /// Returns the entries whose keys are strings and not duplicates; the others become findings.
     fn named<'e, 'a>(
         &mut self,
         entries: &'e [Entry<'a>],
@@ -144,7 +143,8 @@ impl Checker {
         let names = || fields.iter().map(|field| field.name.as_str());
         let reason = explain::reason(self.kind, at.pointer, name);
         let near = nearest(name, names()).filter(|_| reason.is_none());
-        // It could be a secret whose key is misspelt, or that stands at the wrong level.
+        // Unless the key is a misspelt name of a harmless field, the value could be a secret under a misspelt
+        // key or at the wrong level.
         let harmless =
             |near: &str| fields.iter().any(|field| field.name == near && !field.shape.holds_secret());
         if !near.is_some_and(harmless) {
@@ -182,7 +182,7 @@ impl Checker {
     }
 }
 
-/// Null, `""` and `{}` in an optional field mean that it is absent, and so does an object all of whose fields are absent.
+/// Whether an optional field counts as absent: null, `""`, `{}`, or an object whose fields are all absent.
 fn is_absent(node: &Node<'_>, shape: &Shape) -> bool {
     match (&node.content, &shape.rule) {
         (Content::Mapping(entries), Rule::Object(fields)) => entries.iter().all(|entry| {
@@ -194,7 +194,7 @@ fn is_absent(node: &Node<'_>, shape: &Shape) -> bool {
     }
 }
 
-/// The field whose own fields include this name: a key that was indented too little.
+/// Returns the field that has an inner field of this name, for a key that was indented too little.
 fn within<'f>(fields: &'f [Field], name: &str) -> Option<&'f str> {
     let holds = |field: &&Field| matches!(&field.shape.rule, Rule::Object(inner) if inner.iter().any(|inner| inner.name == name));
     fields.iter().find(holds).map(|field| field.name.as_str())

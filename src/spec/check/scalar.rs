@@ -7,7 +7,7 @@ use crate::problem::plain;
 use crate::spec::shape::{self, Rule, Shape};
 use crate::spec::yaml::{Content, Node, Scalar, Span};
 
-/// The exact form of a scalar, or what is wrong with it.
+/// Converts a scalar to its exact form, or returns what is wrong with it.
 pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value, Box<Finding>> {
     let scalar = node.scalar();
     match (&shape.rule, scalar) {
@@ -42,7 +42,7 @@ pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value,
     }
 }
 
-/// A character that is none for people, and that others may take for the end of a value or of a line.
+/// Refuses control characters, which other programs may take for the end of a value or of a line.
 pub(super) fn control_character(text: &str, span: Span, what: &str) -> Option<Box<Finding>> {
     let letter = text.chars().find(|letter| letter.is_control())?;
     let code = u32::from(letter);
@@ -59,7 +59,8 @@ fn unexpected(code: &'static str, shape: &Shape, node: &Node<'_>, name: &str) ->
     Box::new(Finding::new(node.span, code, message))
 }
 
-/// A string of the wrong form or length. Where only the length is wrong, the numbers say more than the form.
+/// Describes a string of the wrong form or length. If only the length is wrong, the numbers are more useful
+/// than the form.
 fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<Finding> {
     let Rule::Text { min, max, pattern, .. } = &shape.rule else {
         return unexpected("wrong-format", shape, node, name);
@@ -103,7 +104,6 @@ fn unknown_value(
     finding
 }
 
-/// What to do about a scalar of another type.
 fn hint(shape: &Shape, node: &Node<'_>) -> Option<String> {
     let Content::Scalar { text, .. } = &node.content else { return None };
     if node.target.is_some() {
@@ -130,9 +130,9 @@ fn hint(shape: &Shape, node: &Node<'_>) -> Option<String> {
     }
 }
 
-/// The name that a misspelt one was likely meant to be.
+/// Returns the name that a misspelt one was probably meant to be.
 pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Beyond this length no name comes near, and comparing costs the square of it.
+    // No name is close to a longer word, and comparing takes quadratic time.
     const LONGEST: usize = 64;
     if word.len() > LONGEST {
         return None;

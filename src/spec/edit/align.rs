@@ -1,20 +1,18 @@
-//! Which items of a list stay, change, come and go, so that as little as possible changes.
+//! Aligns an old and a new list so that as few items as possible change.
 
 use serde_json::Value;
 
-/// What becomes of a list's items, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The item of the old list becomes the item of the new one; they may be equal.
     Keep(usize, usize),
-    /// The item of the old list goes.
+    /// Index in the old list.
     Remove(usize),
-    /// The item of the new list comes.
+    /// Index in the new list.
     Insert(usize),
 }
 
 impl Step {
-    /// The item of the old list that goes.
     pub fn removed(&self) -> Option<usize> {
         match self {
             Step::Remove(index) => Some(*index),
@@ -23,12 +21,11 @@ impl Step {
     }
 }
 
-/// What removing or inserting an item costs, against [`unlike`].
+/// The cost of removing or inserting an item, on the scale of [`unlike`].
 const ONE: usize = 4;
-/// Up to so many comparisons the best way is looked for.
+/// The most comparisons for which the optimal alignment is computed.
 const MANY: usize = 1_000_000;
 
-/// The steps from one list to another.
 pub fn align(old: &[Value], new: &[Value]) -> Vec<Step> {
     let first = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (old_rest, new_rest) = (&old[first..], &new[first..]);
@@ -51,7 +48,7 @@ fn between(old: &[Value], new: &[Value]) -> Vec<Step> {
         let inserted = (rows.min(columns)..columns).map(Step::Insert);
         return (0..rows.min(columns)).map(|k| Step::Keep(k, k)).chain(removed).chain(inserted).collect();
     }
-    // The least cost of what is left from the item i of the old list and j of the new one.
+    // The least cost of the rest, from item i of the old list and item j of the new one.
     let mut costs = vec![vec![0_usize; columns + 1]; rows + 1];
     for i in (0..=rows).rev() {
         for j in (0..=columns).rev() {
@@ -83,22 +80,22 @@ fn between(old: &[Value], new: &[Value]) -> Vec<Step> {
     steps
 }
 
-/// How little two items have in common, from 0 to less than removing one and inserting the other.
+/// Returns how different two items are, from 0 to less than the cost of removing one and inserting the other.
 fn unlike(old: &Value, new: &Value) -> usize {
     match (old, new) {
         _ if old == new => 0,
-        // The same member with another role, the same label with another value.
+        // The same member with another role, or the same label with another value.
         _ if is_kin(old, new) => 3,
         (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) => 2 * ONE - 2,
         _ => 2 * ONE - 1,
     }
 }
 
-/// Fields that tell the items of a list apart.
+/// Fields that identify the items of a list.
 const NAMES: [&str; 4] = ["identifier", "name", "key", "email"];
 
-/// Whether two items of a list are one and the same, though they may say different things: what a comment says of the one holds
-/// for the other.
+/// Whether two items of a list describe the same thing, perhaps with other values, so that a comment on one
+/// also applies to the other.
 pub fn is_kin(old: &Value, new: &Value) -> bool {
     let (Value::Object(fields), Value::Object(others)) = (old, new) else { return old == new };
     match NAMES.iter().find(|name| fields.contains_key(**name) && others.contains_key(**name)) {

@@ -1,10 +1,9 @@
-//! Anchors that no alias stands for: with what has one nothing else changes.
+//! Ignores unused anchors: changing an anchored value without aliases changes nothing else.
 
 use std::collections::BTreeSet;
 
 use crate::spec::yaml::{Content, Node, Span};
 
-/// A document as if its anchors that no alias stands for were not there.
 pub fn without_unused<'a>(root: &Node<'a>) -> Node<'a> {
     let mut used = BTreeSet::new();
     collect(root, &mut used);
@@ -13,7 +12,7 @@ pub fn without_unused<'a>(root: &Node<'a>) -> Node<'a> {
     root
 }
 
-/// Where the anchors are that aliases stand for.
+/// Collects the positions of the anchors that have aliases.
 fn collect(node: &Node<'_>, used: &mut BTreeSet<(usize, usize)>) {
     used.extend(node.target.map(place));
     match &node.content {

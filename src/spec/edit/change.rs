@@ -1,4 +1,4 @@
-//! Changes by indentation: which bytes give way to which others, so that a document says what is wanted.
+//! Computes the edits of block-style text: which bytes are replaced so that a document has the wanted value.
 
 mod list;
 
@@ -14,39 +14,29 @@ use super::source::Source;
 use super::write::House;
 use crate::spec::yaml::{Content, Entry, Node, Style};
 
-/// Bytes that give way to others.
 pub struct Edit {
-    /// Which bytes.
     pub range: Range<usize>,
-    /// What comes in their place.
     pub text: String,
 }
 
-/// Collects the edits of one document.
 pub struct Change<'a> {
-    /// The file.
     pub source: Source<'a>,
-    /// How it is indented.
     pub house: House,
-    /// Whether an item of a list takes its comments along, and none takes another's.
+    /// Whether each item of a list keeps its comments, and none takes over another's.
     pub items_apart: bool,
-    /// What is to be done.
     pub edits: Vec<Edit>,
 }
 
-/// Where a value stands: what its key or dash is.
 #[derive(Clone, Copy)]
 struct Place {
     /// The byte after the colon or dash.
     from: usize,
     /// The column of the key or dash.
     column: usize,
-    /// It is an item of a list.
     is_item: bool,
 }
 
 impl Change<'_> {
-    /// Changes a whole document, which is a mapping.
     pub fn document(&mut self, root: &Node<'_>, wanted: &Value, order: &Order) -> Result<(), Refusal> {
         match (&root.content, wanted) {
             (Content::Mapping(_), Value::Object(_)) if root.anchored => {
@@ -64,9 +54,8 @@ impl Change<'_> {
         }
     }
 
-    /// The text with all edits.
     pub fn apply(mut self) -> Result<String, Refusal> {
-        // Where something comes and something goes at one place, the new comes first.
+        // At one position, insertions come before removals.
         self.edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
         let mut after = String::with_capacity(self.source.text.len());
         let mut at = 0;
@@ -88,7 +77,6 @@ impl Change<'_> {
         }
     }
 
-    /// Changes one value.
     fn value(&mut self, node: &Node<'_>, wanted: &Value, place: Place, order: &Order) -> Result<(), Refusal> {
         let current = self.source.value(node)?;
         if current == *wanted {
@@ -122,13 +110,13 @@ impl Change<'_> {
         }
     }
 
-    /// Whether brackets get a text of several lines, which is better read below its key.
+    /// Whether a value in brackets becomes a text of several lines, which is more readable below its key.
     fn outgrows_brackets(&self, node: &Node<'_>, current: &Value, wanted: &Value) -> bool {
         let comment = self.source.slice(node.span.start, node.span.end).contains('#');
         !comment && has_lines(wanted) && !has_lines(current)
     }
 
-    /// Changes a mapping that comes after a byte, its colon or dash; a document comes after none.
+    /// Changes a mapping. `from` is the byte after its colon or dash; a document has none.
     fn mapping(
         &mut self,
         entries: &[Entry<'_>],
@@ -154,7 +142,7 @@ impl Change<'_> {
         }
         let mut added: Vec<&String> = wanted.keys().filter(|name| !names.contains(&name.as_str())).collect();
         added.sort_by_key(|name| order.rank(name));
-        // Fields that stand in the order of their types stay in it.
+        // Fields that are in the order of their types stay in it.
         let is_ordered = names.is_sorted_by_key(|name| order.rank(name));
         for name in added {
             let rank = if is_ordered { order.rank(name) } else { usize::MAX };
@@ -174,12 +162,12 @@ impl Change<'_> {
                 continue;
             }
             if self.shares_line(&entries[0]) && gone[..=index].iter().all(|gone| *gone) {
-                // It went with the first one.
+                // It was removed with the first one.
                 continue;
             }
             let above = match index.checked_sub(1) {
                 Some(index) => self.extent_end(&entries[index], column)?,
-                // What stands on top of a document is about all of it.
+                // Comments on top of a document are about all of it.
                 None => from.unwrap_or(entry.key.span.start),
             };
             let start = self.with_comments(entry.key.span.start, above, column);
@@ -190,13 +178,13 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Whether something stands in front of a key on its line: a dash.
+    /// Whether the key follows a dash on its line.
     fn shares_line(&self, entry: &Entry<'_>) -> bool {
         let start = entry.key.span.start;
         !self.source.slice(self.source.line_start(start), start).trim_matches(' ').is_empty()
     }
 
-    /// Nothing may stand in front of a key but the dash of the item which it begins.
+    /// Requires that nothing precedes a key on its line except the dash of the item that it begins.
     fn is_usual(&self, entry: &Entry<'_>, from: Option<usize>) -> Result<(), Refusal> {
         let start = entry.key.span.start;
         let before = self.source.slice(from.unwrap_or(0).max(self.source.line_start(start)), start);
@@ -207,7 +195,7 @@ impl Change<'_> {
         }
     }
 
-    /// Removes the first entries of an item, so that the next one takes their place behind the dash.
+    /// Removes the first entries of an item, so that the next one follows the dash.
     fn remove_behind_dash(
         &mut self,
         entries: &[Entry<'_>],
@@ -230,7 +218,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The end of an entry, with the comments behind it that stand further in than its key.
+    /// Returns the end of an entry, including the comments after it that are indented further than its key.
     fn extent_end(&self, entry: &Entry<'_>, column: usize) -> Result<usize, Refusal> {
         let end = self.source.end(&entry.value, self.source.after_colon(entry)?)?;
         Ok(self.with_deeper_comments(end, column))
@@ -249,7 +237,8 @@ impl Change<'_> {
         }
     }
 
-    /// The start of the line of a byte, or of the comments directly above it that stand as far in, down to what is above.
+    /// Returns the start of the line of a byte, or of the comments directly above it at the same indentation,
+    /// down to `above`.
     fn with_comments(&self, at: usize, above: usize, column: usize) -> usize {
         let mut start = self.source.line_start(at);
         while start > above {
@@ -262,8 +251,8 @@ impl Change<'_> {
         start
     }
 
-    /// Removes whole lines, with the line end in front of them, so that a file ends as it did, and with them the empty lines
-    /// behind that would become part of the value which then is above them.
+    /// Removes whole lines with the line end before them, so that the end of the file stays the same. Also
+    /// removes the empty lines after them if they would become part of the value above.
     fn remove_lines(&mut self, start: usize, end: usize, above: Option<&Node<'_>>) {
         let mut end = self.source.content_end(end);
         while above.is_some_and(keeps_breaks) && end < self.source.text.len() {
@@ -285,7 +274,7 @@ impl Change<'_> {
         }
     }
 
-    /// Puts another value in the place of one, in its style where that can be.
+    /// Replaces one value by another, in the same style where possible.
     fn replace(
         &mut self,
         node: &Node<'_>,
@@ -303,7 +292,7 @@ impl Change<'_> {
             Style::Block => self.with_deeper_comments(end, place.column),
             _ => end,
         };
-        // What stands on the line of the key or dash, and the lines below.
+        // The part on the line of the key or dash, and the lines below.
         let (head, body) = match (header, node.style) {
             (Some((start, header_end)), _) => (start..header_end, source.content_end(header_end)..end),
             (None, Style::Block) if node.span.start < source.content_end(place.from) => {
@@ -327,13 +316,13 @@ impl Change<'_> {
             && new_head.is_empty()
             && source.slice(head.end, source.content_end(head.end)).trim_matches(' ').is_empty()
         {
-            // The first line of a collection stands behind the dash.
+            // The first line of a collection follows the dash.
             (new_body.trim_start_matches(['\r', '\n', ' ']).to_owned(), String::new())
         } else {
             (new_head, new_body)
         };
         let keeps = keeps || header.is_some_and(|(start, end)| source.slice(start, end).contains('+'));
-        // Empty lines behind a text of lines are part of it when they are kept.
+        // Empty lines after a block of lines are part of it if its chomping keeps them.
         let body = match header {
             Some((_, header_end)) if keeps => {
                 body.start..source.block_end(node, header_end, true).max(body.start)
@@ -350,8 +339,8 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// What comes on the line of the key or dash, the lines below with the line end in front of each, and whether empty lines
-    /// behind would be part of it.
+    /// Returns the text on the line of the key or dash, the lines below, each with the line end before it,
+    /// and whether empty lines after them would be part of the value.
     fn fresh(
         &self,
         node: &Node<'_>,
@@ -387,7 +376,7 @@ impl Change<'_> {
                 Some(lines) => (Some(lines), '|'),
                 None => (Lines::of(text, false), '|'),
             };
-            // Nobody looked for empty lines behind what is new, which would become part of it.
+            // Empty lines after a new value were not checked, and would become part of it.
             if let Some(lines) = lines.filter(|lines| is_block || !lines.keeps()) {
                 let has_column = is_block && node.span.start < node.span.end;
                 let own = self.source.column(node.span.start);
@@ -395,7 +384,7 @@ impl Change<'_> {
                 let mut header = lines.header(sign, column - place.column);
                 let old = self.source.header(node, place.from).ok().filter(|_| is_block);
                 let old = old.map(|(start, end)| self.source.slice(start, end)).unwrap_or_default();
-                // An indentation that was told stays so.
+                // An explicit indentation indicator is kept.
                 if let Some(digit) = old.chars().find(char::is_ascii_digit)
                     && !lines.indicator
                 {
@@ -409,12 +398,11 @@ impl Change<'_> {
     }
 }
 
-/// Whether something of a mapping is left.
 fn stays(entries: &[Entry<'_>], wanted: &Map<String, Value>) -> bool {
     entries.iter().any(|entry| entry.name().is_some_and(|name| wanted.contains_key(name)))
 }
 
-/// Whether a value ends with lines whose last breaks are all part of it.
+/// Whether a value ends with a block that includes all its trailing line breaks.
 fn keeps_breaks(node: &Node<'_>) -> bool {
     match &node.content {
         Content::Scalar { text, .. } => {

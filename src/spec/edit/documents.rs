@@ -1,4 +1,4 @@
-//! Whole documents of a file: found, taken out, put behind the others.
+//! Finds, removes and appends whole documents of a file.
 
 use super::refusal::{Reason, Refusal};
 use super::source::Source;
@@ -6,7 +6,7 @@ use crate::names::{Kind, ResourceKey};
 use crate::spec::identity;
 use crate::spec::yaml::{Node, YamlDocument};
 
-/// The only document of the file that describes this resource.
+/// Returns the only document of the file that describes this resource.
 pub fn find<'d, 'a>(
     documents: &'d [YamlDocument<'a>],
     key: &ResourceKey,
@@ -24,12 +24,10 @@ pub fn find<'d, 'a>(
     }
 }
 
-/// The kind that a document says it is of.
 pub fn kind(document: &serde_json::Value) -> Option<Kind> {
     document.get("kind")?.as_str()?.parse().ok()
 }
 
-/// The text without one of its documents.
 pub fn without(source: Source<'_>, documents: &[YamlDocument<'_>], index: usize) -> String {
     let end = match documents.get(index + 1) {
         Some(next) => begin(source, documents[index].start, next.start),
@@ -42,13 +40,13 @@ pub fn without(source: Source<'_>, documents: &[YamlDocument<'_>], index: usize)
     }
     let start = documents[index].start;
     if is_marker(source, start, "---") {
-        // Directives are for the document that follows them.
+        // Directives apply to the document that follows them.
         let directive = |line: &usize| source.slice(*line, start).starts_with('%');
         let lines = std::iter::successors(Some(0), |line| Some(source.next_line(*line)));
         let start = lines.take_while(|line| *line < start).find(directive).unwrap_or(start);
         return joined(source, start, end);
     }
-    // Comments directly above the first document go with it; those further up are about the file.
+    // Comments directly above the first document are removed with it; those further up are about the file.
     let mut start = source.line_start(start);
     while let Some(above) = start.checked_sub(1).map(|above| source.line_start(above)) {
         if source.comment_column(above).is_none() {
@@ -63,7 +61,8 @@ pub fn without(source: Source<'_>, documents: &[YamlDocument<'_>], index: usize)
     }
 }
 
-/// Where the part of the text begins that goes with a document: behind the `...` of the one before, or with its own `---`.
+/// Returns the start of the text that belongs to a document: after the `...` of the one before, or at its own
+/// `---`.
 fn begin(source: Source<'_>, before: usize, start: usize) -> usize {
     let mut line = source.line_start(before);
     let mut begin = source.line_start(start);
@@ -82,12 +81,10 @@ fn is_marker(source: Source<'_>, at: usize, marker: &str) -> bool {
         && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// The text without what stands between two bytes.
 fn joined(source: Source<'_>, start: usize, end: usize) -> String {
     source.slice(0, start).to_owned() + source.slice(end, source.text.len())
 }
 
-/// The text with a document behind the others.
 pub fn with(source: Source<'_>, documents: &[YamlDocument<'_>], document: &str) -> String {
     let line_end = source.line_end(0);
     let mut text = source.text.to_owned();

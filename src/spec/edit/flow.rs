@@ -1,4 +1,4 @@
-//! Changes within brackets.
+//! Edits of flow-style values, in brackets.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +9,8 @@ use super::scalar;
 use super::source::Source;
 use crate::spec::yaml::{Content, Entry, Node, Style};
 
-/// The text of a value in brackets, changed to what is wanted. What stays keeps its text. Around it, keys are written in some
-/// style: where they are in quotes it is JSON, and stays so.
+/// Returns the text of a value in brackets, changed to the wanted value. Unchanged parts keep their text.
+/// `around` is the style of the keys around it: if they are quoted, the text is JSON and stays JSON.
 pub fn rebuilt(
     source: Source<'_>,
     node: &Node<'_>,
@@ -44,12 +44,12 @@ pub fn rebuilt(
             let spans: Vec<_> = items.iter().map(|item| (item.span.start, item.span.end)).collect();
             joined(source, node, &spans, kept)
         }
-        // Wherever it was written, there is room for one line only.
+        // Only one line is available, whatever the style was.
         _ => Ok(fresh(wanted, style_of(node, around), order)),
     }
 }
 
-/// The style of new strings in the place of a value.
+/// Returns the style of new strings in place of a value.
 fn style_of(node: &Node<'_>, around: Style) -> Style {
     match &node.content {
         Content::Mapping(entries) => entries.last().map_or(around, |entry| entry.key.style),
@@ -101,7 +101,8 @@ fn mapping(
     joined(source, node, &spans, kept)
 }
 
-/// Brackets around what is kept, with what stood between two of them wherever both are still there.
+/// Returns brackets around the remaining items, with the original text between any two that are both still
+/// there.
 fn joined(
     source: Source<'_>,
     node: &Node<'_>,
@@ -118,7 +119,6 @@ fn joined(
     let (inner_start, inner_end) = (node.span.start + 1, node.span.end - 1);
     let (first, last) = match (spans.first(), spans.last()) {
         (Some(first), Some(last)) => (first.0, last.1),
-        // Empty brackets.
         _ => (inner_end, inner_end),
     };
     let (lead, tail) = (source.slice(inner_start, first), source.slice(last, inner_end));
@@ -142,7 +142,7 @@ fn joined(
     let mut result = format!("{open}{lead}");
     let mut before: Option<Option<usize>> = None;
     for (index, text) in &kept {
-        // What stands on the line of the one in front is about that one, and the lines below about the one behind.
+        // Text on the line of the item before is about that one, and the lines below are about the next one.
         let front = before.flatten().filter(|old| *old < gaps).map(gap);
         let behind = index.and_then(|index| index.checked_sub(1)).map(gap);
         match (before, front, behind.and_then(below)) {
@@ -173,28 +173,28 @@ fn joined(
     Ok(result)
 }
 
-/// What of a gap stands on its first line.
+/// Returns the part of a gap on its first line.
 fn beside(gap: &str) -> &str {
     below(gap).map_or(gap, |below| &gap[..gap.len() - below.len()])
 }
 
-/// What of a gap stands on further lines, with the line end in front of them.
+/// Returns the part of a gap on further lines, including the line end before them.
 fn below(gap: &str) -> Option<&str> {
     gap.find('\n').map(|end| &gap[end - usize::from(gap[..end].ends_with('\r'))..])
 }
 
-/// The last line end of a gap, with the indentation behind it.
+/// Returns the last line end of a gap and the indentation after it.
 fn last_break(gap: &str) -> Option<&str> {
     gap.rfind('\n').map(|end| &gap[end - usize::from(gap[..end].ends_with('\r'))..])
 }
 
-/// Whether nothing stands between two items but spaces, comments and so many commas: no anchor, and no `?`.
+/// Whether the text between two items has only spaces, comments and at most this many commas: no anchor, and
+/// no `?`.
 fn only_commas(gap: &str, most: usize) -> bool {
     let code: String = gap.lines().filter_map(|line| line.split('#').next()).collect();
     code.matches(',').count() <= most && code.trim_matches([' ', '\t', ',']).is_empty()
 }
 
-/// A value on one line.
 fn fresh(value: &Value, style: Style, order: &Order) -> String {
     match value {
         Value::Object(fields) => {

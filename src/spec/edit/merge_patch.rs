@@ -1,8 +1,8 @@
-//! Merge patches, as RFC 7396 has them.
+//! Merge patches (RFC 7396).
 
 use serde_json::{Map, Value};
 
-/// Applies a merge patch: what it names takes its value, what it names with null goes, and the rest stays.
+/// Applies a merge patch: sets the fields that it contains, and removes those that it sets to null.
 pub fn merge_patch(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

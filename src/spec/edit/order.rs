@@ -1,4 +1,4 @@
-//! The order in which the types of the specs declare their fields, asked of the types themselves.
+//! The order in which the spec types declare their fields, obtained by deserializing a probe.
 
 use std::cell::Cell;
 
@@ -9,44 +9,43 @@ use serde::forward_to_deserialize_any;
 use crate::names::Kind;
 use crate::spec::{HEADER, Spec};
 
-/// The order of the fields at a place in the documents of a kind.
+/// The order of the fields at a path in the documents of a kind.
 #[derive(Debug, Clone, Default)]
 pub struct Order {
     kind: Option<Kind>,
     path: Vec<String>,
-    /// The names, in order; none where keys are free.
+    /// The names, in order; empty where keys are free.
     names: Vec<&'static str>,
 }
 
 impl Order {
-    /// The order of a document's own fields; none for a kind that isn't known.
+    /// Returns the order of a document's own fields; empty for an unknown kind.
     pub fn of(kind: Option<Kind>) -> Self {
         let names = kind.map(|kind| HEADER.into_iter().chain(fields(kind, &[])).collect());
         Self { kind, path: Vec::new(), names: names.unwrap_or_default() }
     }
 
-    /// The order within a field, or within each item of it.
+    /// Returns the order of the fields within a field, or within each item of it.
     pub fn within(&self, name: &str) -> Self {
         let path: Vec<String> = self.path.iter().cloned().chain([name.to_owned()]).collect();
         let names = self.kind.map(|kind| fields(kind, &path).to_vec()).unwrap_or_default();
         Self { kind: self.kind, path, names }
     }
 
-    /// Where a field comes. What has no place comes last.
+    /// Returns the position of a field. Unknown fields are last.
     pub fn rank(&self, name: &str) -> usize {
         self.names.iter().position(|known| *known == name).unwrap_or(usize::MAX)
     }
 }
 
-/// The names of the fields at a path.
 fn fields(kind: Kind, path: &[String]) -> Vec<&'static str> {
     let found = Cell::new(&[] as &'static [&'static str]);
-    // It stops with an error wherever it has arrived.
+    // Always an error: the probe stops at the end of the path.
     let _stopped = Spec::read(kind, Probe { path, found: &found });
     found.get().to_vec()
 }
 
-/// Poses as a document that has the fields of the path and nothing else.
+/// A deserializer of a document that has only the fields of the path. It records the field names at its end.
 struct Probe<'p> {
     path: &'p [String],
     found: &'p Cell<&'static [&'static str]>,

@@ -1,10 +1,8 @@
-//! From a place in a file back to the field that stands there.
-
 use super::open;
 use crate::spec::yaml::{self, Content, Node};
 
-/// The field that stands at a line and column of a file, both counted from 1, as a JSON pointer in its document; none where
-/// no key and no value begins there.
+/// Returns the field at a line and column of a file, both counted from 1, as a JSON pointer in its document;
+/// `None` if no key and no value begins there.
 pub fn pointer_at(text: &str, line: u32, column: u32) -> Option<String> {
     let (_, source) = open(text);
     let before = usize::try_from(line.checked_sub(1)?).ok()?;
@@ -17,7 +15,7 @@ pub fn pointer_at(text: &str, line: u32, column: u32) -> Option<String> {
 }
 
 fn find(node: &Node<'_>, at: usize, pointer: &str) -> Option<String> {
-    // What an alias stands for is somewhere else.
+    // The target of an alias is at another position.
     if node.target.is_some() {
         return None;
     }

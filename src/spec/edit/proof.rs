@@ -1,4 +1,4 @@
-//! The net under every edit: the new text is read again, and has to say exactly what it should.
+//! Verifies every edit: the new text is parsed again and must have exactly the expected content.
 
 use serde_json::Value;
 
@@ -6,9 +6,9 @@ use super::refusal::{Reason, Refusal};
 use super::source::Source;
 use crate::spec::yaml::{self, Content, Node, YamlDocument};
 
-/// Whether each document of the new text is what it should be: what it was, or what is wanted.
+/// Checks each document of the new text: it must be either unchanged or equal to the wanted value.
 ///
-/// Documents are compared as they are read, and not only by what they mean.
+/// Unchanged documents are compared by their style as well, not only by their values.
 pub fn prove(after: &str, before: &[YamlDocument<'_>], expected: &[Expected<'_>]) -> Result<(), Refusal> {
     if after.len() > yaml::MAX_BYTES {
         return Err(Refusal::of_file(Reason::TooLong));
@@ -29,11 +29,9 @@ pub fn prove(after: &str, before: &[YamlDocument<'_>], expected: &[Expected<'_>]
     if all { Ok(()) } else { Err(unproven()) }
 }
 
-/// What a document should be after an edit.
 pub enum Expected<'a> {
     /// The document that had this index, unchanged.
     AsBefore(usize),
-    /// A document that says this.
     Wanted(&'a Value),
 }
 
@@ -41,7 +39,7 @@ fn root<'d, 'a>(document: &'d YamlDocument<'a>) -> Option<&'d Node<'a>> {
     document.root.as_ref().ok().and_then(Option::as_ref)
 }
 
-/// Whether two values are written with the same words in the same style.
+/// Whether two values are written with the same text in the same style.
 fn same(one: &Node<'_>, other: &Node<'_>) -> bool {
     let alike = one.style == other.style
         && one.anchored == other.anchored

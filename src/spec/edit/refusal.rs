@@ -1,4 +1,4 @@
-//! Why a file is left as it is, in words for the person who may edit it by hand.
+//! Why an edit was refused, in words for a person who may edit the file by hand.
 
 use std::fmt;
 
@@ -8,66 +8,51 @@ use crate::spec::redact;
 use crate::spec::text::MaskedText;
 use crate::spec::yaml::Span;
 
-/// An edit that was not made. The file is as it was.
+/// An edit that was not made. The file is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
     pub reason: Reason,
-    /// The line that stands in the way, counted from 1; 0 when it is the file as a whole.
+    /// The line of the obstacle, counted from 1; 0 for the file as a whole.
     pub line: u32,
-    /// The column in characters, counted from 1; 0 when it is the file as a whole.
+    /// The column in characters, counted from 1; 0 for the file as a whole.
     pub column: u32,
-    /// The byte, behind the byte order mark.
+    /// The byte offset, without the byte order mark.
     at: Option<usize>,
 }
 
-/// What stands in the way of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// A document of the file can't be read, so that nothing of the file can be relied on.
+    /// A document of the file can't be read, so the structure of the file is unknown.
     Unreadable {
-        /// What the reader says.
         message: String,
-        /// What the reader advises.
         hint: &'static str,
     },
-    /// The document isn't in the file.
     NotThere(ResourceKey),
-    /// The document is in the file more than once.
     Twice(ResourceKey),
-    /// The value to be changed has an anchor.
     Anchor,
-    /// The value to be changed is an alias.
     Alias,
-    /// The document has a merge key.
     MergeKey,
-    /// The document has a tag.
     Tag,
-    /// A key is given twice.
     DuplicateKey(String),
-    /// A key is no string, or is written with a `?` in front.
+    /// A key is not a string, or is written with a `?` before it.
     Key,
-    /// A number that other programs don't read as the same one.
+    /// A number that other programs read differently.
     Number,
-    /// Lines end with a carriage return alone.
     CarriageReturn,
-    /// A comment stands in brackets, where something is to go.
+    /// A removal would affect a comment in brackets.
     CommentInBrackets,
-    /// What is to be changed is written in a way that isn't understood well enough.
+    /// The value is written in an unsupported way.
     Unusual,
-    /// With the edit, the file would be longer than one may be.
     TooLong,
-    /// The edit was made and looked at, and is not what was asked for.
+    /// The result of the edit was checked and is not the expected one.
     Unproven,
 }
 
 impl Refusal {
-    /// A refusal that means the file as a whole.
     pub(super) fn of_file(reason: Reason) -> Self {
         Self { reason, line: 0, column: 0, at: None }
     }
 
-    /// A refusal at a byte of a text.
     pub(super) fn at(text: &str, at: usize, reason: Reason) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -76,7 +61,8 @@ impl Refusal {
         Self { reason, line, column: count(before[line_start..].chars().count()), at: Some(at) }
     }
 
-    /// The refusal as a problem of the file, which quotes the line without what may be a secret.
+    /// Converts the refusal to a problem of the file. The quoted line is masked where it may contain a
+    /// secret.
     pub fn problem(&self, path: &SpecPath, text: &str) -> Problem {
         let text = text.strip_prefix(super::BYTE_ORDER_MARK).unwrap_or(text);
         let masked = MaskedText::new(path.clone(), text, redact::suspects(text));
@@ -84,7 +70,6 @@ impl Refusal {
         Problem::error(self.code(), self.message()).at(place, "").hint(self.hint())
     }
 
-    /// A stable name for programs.
     pub fn code(&self) -> &'static str {
         match self.reason {
             Reason::Unreadable { .. } => "edit-unreadable",
@@ -105,7 +90,6 @@ impl Refusal {
         }
     }
 
-    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match &self.reason {
             Reason::Unreadable { hint, .. } => hint,
@@ -134,7 +118,7 @@ impl Refusal {
         }
     }
 
-    /// What was attempted and why it failed, in one sentence without a full stop.
+    /// Returns what was attempted and why it failed, in one sentence without a full stop.
     pub fn message(&self) -> String {
         let why = match &self.reason {
             Reason::Unreadable { message, .. } => message,
@@ -157,7 +141,6 @@ impl Refusal {
     }
 }
 
-/// The message with its place.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message())?;

@@ -1,10 +1,10 @@
-//! Strings, numbers and truth values as YAML that every reader understands alike.
+//! Writes strings, numbers and booleans as YAML that every reader understands alike.
 
 use serde_json::Value;
 
 use crate::spec::yaml::Style;
 
-/// A scalar on one line, in this style as long as it says the same in it.
+/// Writes a scalar on one line, in this style unless that would change its value.
 pub fn inline(value: &Value, style: Style, in_brackets: bool) -> String {
     let Value::String(text) = value else { return value.to_string() };
     match style {
@@ -15,7 +15,7 @@ pub fn inline(value: &Value, style: Style, in_brackets: bool) -> String {
     }
 }
 
-/// A string without quotes if it is taken for the same string without them.
+/// Writes a string without quotes if it is read as the same string without them.
 pub fn bare(text: &str, in_brackets: bool) -> String {
     if is_plain(text, in_brackets) {
         text.to_owned()
@@ -26,7 +26,7 @@ pub fn bare(text: &str, in_brackets: bool) -> String {
     }
 }
 
-/// Whether readers of YAML 1.1 and of 1.2 take the text for this string when it stands without quotes.
+/// Whether readers of YAML 1.1 and of 1.2 read the text as this string without quotes.
 fn is_plain(text: &str, in_brackets: bool) -> bool {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let broken = text.contains(['\n', '\r', '\t']) || text.chars().any(needs_escape);
@@ -38,7 +38,8 @@ fn is_plain(text: &str, in_brackets: bool) -> bool {
     !broken && !brackets && (is_version(text) || unquoted())
 }
 
-/// Whether it is a version of three parts or more, as in `4.3.1`, which the writer takes for a number, and no reader does.
+/// Whether it is a version of three parts or more, such as `4.3.1`. The YAML writer quotes it like a number,
+/// but no reader takes it for one.
 fn is_version(text: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     text.split('.').count() > 2 && text.split('.').all(is_part)
@@ -73,24 +74,24 @@ fn double(text: &str) -> String {
     quoted
 }
 
-/// What can't stand in a file, is a line break to some readers, or is no character.
+/// Characters that are not allowed in a file, that are line breaks to some readers, or that are
+/// noncharacters.
 fn needs_escape(c: char) -> bool {
     let control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
     control || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}') || u32::from(c) & 0xFFFE == 0xFFFE
 }
 
-/// A string as lines below a `|` or `>`.
 pub struct Lines {
-    /// What is kept of the line breaks at the end.
+    /// The indicator for the line breaks at the end.
     pub chomping: &'static str,
-    /// The first line begins with a space, so that the indentation has to be told.
+    /// Whether the first line begins with a space, so that an explicit indentation indicator is needed.
     pub indicator: bool,
-    /// The lines, without indentation; empty lines at the end included where they are kept.
+    /// The lines, without indentation; including trailing empty lines if they are kept.
     pub lines: Vec<String>,
 }
 
 impl Lines {
-    /// A string as lines that say exactly this; none where lines can't.
+    /// Splits a string into lines with exactly its value; `None` if block lines can't express it.
     pub fn of(text: &str, folded: bool) -> Option<Self> {
         let body = text.trim_end_matches('\n');
         let breaks = text.len() - body.len();
@@ -105,7 +106,7 @@ impl Lines {
             if folded && line.starts_with([' ', '\t']) {
                 return None;
             }
-            // One break alone would be folded to a space.
+            // A single break would be folded to a space.
             if folded && !line.is_empty() && lines.iter().any(|line| !line.is_empty()) {
                 lines.push(String::new());
             }
@@ -120,12 +121,11 @@ impl Lines {
         Some(Self { chomping, indicator: first.starts_with(' '), lines })
     }
 
-    /// Whether empty lines behind it would be part of it.
     pub fn keeps(&self) -> bool {
         self.chomping == "+"
     }
 
-    /// The lines with an indentation and line ends, the first of which comes before the first line.
+    /// Returns the lines with indentation, each with the line end before it.
     pub fn block(&self, column: usize, line_end: &str) -> String {
         let indentation = " ".repeat(column);
         let line = |line: &String| match line.is_empty() {
@@ -135,7 +135,7 @@ impl Lines {
         self.lines.iter().map(line).collect()
     }
 
-    /// The sign in front of them: `|`, `>-`, `|2+`.
+    /// Returns the block header: `|`, `>-`, `|2+`.
     pub fn header(&self, sign: char, columns: usize) -> String {
         let indicator = if self.indicator { columns.to_string() } else { String::new() };
         format!("{sign}{indicator}{}", self.chomping)

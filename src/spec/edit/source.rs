@@ -1,5 +1,3 @@
-//! A file's text and where in it values begin and end.
-
 use serde_json::{Map, Number, Value};
 
 use super::refusal::{Reason, Refusal};
@@ -9,12 +7,12 @@ use crate::spec::yaml::{self, Content, Entry, Node, Scalar, Style, YamlDocument}
 /// The text of a file, without a byte order mark.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
-    /// The text.
     pub text: &'a str,
 }
 
 impl<'a> Source<'a> {
-    /// Reads all documents of the file. All have to be YAML, since nobody knows what one that isn't was meant to be.
+    /// Reads all documents of the file. All have to be valid YAML, since the intent of an invalid one is
+    /// unknown.
     pub fn documents(self) -> Result<Vec<YamlDocument<'a>>, Refusal> {
         if self.text.len() > yaml::MAX_BYTES {
             let message = "it has more than 1 MiB".to_owned();
@@ -38,53 +36,48 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A refusal at a byte.
     pub fn refuse(self, at: usize, reason: Reason) -> Refusal {
         Refusal::at(self.text, at, reason)
     }
 
-    /// What stands between two bytes.
     pub fn slice(self, start: usize, end: usize) -> &'a str {
         self.text.get(start..end).unwrap_or_default()
     }
 
-    /// Where the line of a byte begins.
     pub fn line_start(self, at: usize) -> usize {
         self.slice(0, at).rfind('\n').map_or(0, |end| end + 1)
     }
 
-    /// Where the line of a byte ends, before what ends it.
+    /// Returns the end of the line of a byte, before the line end.
     pub fn content_end(self, at: usize) -> usize {
         let rest = self.slice(at, self.text.len());
         let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
         at + line.strip_suffix('\r').unwrap_or(line).len()
     }
 
-    /// Where the line after that of a byte begins; the end of the text where there is none.
+    /// Returns the start of the line after that of a byte, or the end of the text.
     pub fn next_line(self, at: usize) -> usize {
         self.slice(at, self.text.len()).find('\n').map_or(self.text.len(), |end| at + end + 1)
     }
 
-    /// How far in a byte is.
     pub fn column(self, at: usize) -> usize {
         at - self.line_start(at)
     }
 
-    /// How lines end around a byte.
     pub fn line_end(self, at: usize) -> &'static str {
         let end = self.content_end(at);
         let around = if end < self.text.len() { end } else { self.content_end(0) };
         if self.slice(around, self.text.len()).starts_with("\r\n") { "\r\n" } else { "\n" }
     }
 
-    /// How far in the comment stands that is all of the line that begins here.
+    /// Returns the column of a comment that is the whole line.
     pub fn comment_column(self, line_start: usize) -> Option<usize> {
         let line = self.slice(line_start, self.content_end(line_start));
         let content = line.trim_start_matches(' ');
         content.starts_with('#').then(|| line.len() - content.len())
     }
 
-    /// The next thing after a byte that is no space, line break, comment or anchor.
+    /// Returns the first byte at or after this one that is not a space, line break, comment or anchor.
     pub fn content_from(self, mut at: usize) -> usize {
         while let Some(c) = self.slice(at, self.text.len()).chars().next() {
             match c {
@@ -97,7 +90,6 @@ impl<'a> Source<'a> {
         at
     }
 
-    /// The byte after the colon of an entry.
     pub fn after_colon(self, entry: &Entry<'_>) -> Result<usize, Refusal> {
         let end = entry.key.span.end;
         let rest = self.slice(end, self.text.len());
@@ -108,7 +100,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The dashes of a list's items, the search for which begins at a byte in front of it.
+    /// Returns the dashes of a list's items. `from` is a byte before the list.
     pub fn dashes(self, items: &[Node<'_>], from: usize) -> Result<Vec<usize>, Refusal> {
         let mut dashes = Vec::with_capacity(items.len());
         let mut at = from;
@@ -123,8 +115,8 @@ impl<'a> Source<'a> {
         Ok(dashes)
     }
 
-    /// The byte after the last that belongs to a value, which comes after a byte: its colon or dash. Line breaks behind the
-    /// value don't belong to it, but for those that a `|+` keeps, save the last.
+    /// Returns the exclusive end of a value, whose colon or dash ends at `from`. Line breaks after the value
+    /// don't belong to it, except those that a `|+` keeps, other than the last.
     pub fn end(self, node: &Node<'_>, from: usize) -> Result<usize, Refusal> {
         if node.target.is_some() || node.style == Style::Flow {
             return Ok(node.span.end);
@@ -147,7 +139,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where a `|` or `>` and what belongs to it stand, which come after a byte.
+    /// Returns the range of a block header, `|` or `>` with its indicators, after a byte.
     pub fn header(self, node: &Node<'_>, from: usize) -> Result<(usize, usize), Refusal> {
         let start = self.content_from(from);
         let rest = self.slice(start, self.text.len());
@@ -157,11 +149,10 @@ impl<'a> Source<'a> {
         Ok((start, start + rest.find([' ', '\t', '\r', '\n']).unwrap_or(rest.len())))
     }
 
-    /// The end of the lines below a `|` or `>`.
     pub fn block_end(self, node: &Node<'_>, header_end: usize, keeps: bool) -> usize {
         let start = self.content_end(header_end);
         let mut end = node.span.end.max(start);
-        // The span goes on to what comes next, into its indentation.
+        // The parser's span extends into the indentation of the next token.
         if self.slice(self.line_start(end), end).trim_matches(' ').is_empty() {
             end = self.line_start(end).max(start);
         }
@@ -171,7 +162,7 @@ impl<'a> Source<'a> {
             if line_start <= start || !is_blank {
                 return end;
             }
-            // The break in front of this line.
+            // The break before this line.
             end = line_start - 1;
             end -= usize::from(self.slice(0, end).ends_with('\r'));
             if keeps {
@@ -180,7 +171,6 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What a value says, where that can be said in JSON.
     pub fn value(self, node: &Node<'_>) -> Result<Value, Refusal> {
         let at = node.span.start;
         match &node.content {
@@ -212,13 +202,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A key.
     pub fn name<'e>(self, entry: &'e Entry<'_>) -> Result<&'e str, Refusal> {
         let reason = if entry.is_merge() { Reason::MergeKey } else { Reason::Key };
         entry.name().ok_or_else(|| self.refuse(entry.key.span.start, reason))
     }
 
-    /// How things are indented in these documents, the first of which counts most.
+    /// Returns the indentation style of these documents. Earlier documents take precedence.
     pub fn house<'d>(self, documents: impl Iterator<Item = &'d Node<'d>>) -> House {
         let (mut step, mut list) = (None, None);
         for document in documents {

@@ -14,7 +14,6 @@ fn domain() -> ResourceKey {
     ResourceKey::try_from("BaseDomain/acme/k.example.com".to_owned()).unwrap()
 }
 
-/// The text with the document changed by a merge patch.
 pub(super) fn patched(text: &str, key: &ResourceKey, patch: &Value) -> Result<String, Refusal> {
     let mut wanted = read(text, key)?;
     merge_patch(&mut wanted, patch);
@@ -82,7 +81,7 @@ fn line_ends_and_the_byte_order_mark_stay() {
 #[test]
 fn a_file_without_a_line_end_at_its_end_stays_so() {
     for Case { name, before, patch, after } in cases() {
-        // There, the break is a part of the text, or the last line of it is another one.
+        // In these cases the break is part of the text, or its last line changes.
         if before.ends_with("\n\n") || name.starts_with("lines") {
             continue;
         }

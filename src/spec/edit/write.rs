@@ -1,4 +1,4 @@
-//! Values as fresh text, in the way in which people write specs.
+//! Formats values as new text, in the usual style of specs.
 
 use serde_json::{Map, Value};
 
@@ -6,14 +6,13 @@ use super::order::Order;
 use super::scalar::{self, Lines};
 use crate::spec::yaml::Style;
 
-/// How far things are indented, and how lines end.
+/// The indentation and line ends of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct House {
-    /// How much further in the fields of a field stand.
+    /// By how many columns the fields of a field are indented.
     pub step: usize,
-    /// How much further in the items of a field stand.
+    /// By how many columns the items of a field are indented.
     pub list: usize,
-    /// How lines end.
     pub line_end: &'static str,
 }
 
@@ -24,7 +23,7 @@ impl Default for House {
 }
 
 impl House {
-    /// The fields of an object, each with all its lines, without a line end behind the last.
+    /// Formats the fields of an object, without a line end after the last.
     pub fn fields(&self, fields: &Map<String, Value>, column: usize, order: &Order) -> String {
         let mut names: Vec<&String> = fields.keys().collect();
         names.sort_by_key(|name| order.rank(name));
@@ -35,14 +34,13 @@ impl House {
         names.into_iter().map(field).collect::<Vec<_>>().join(self.line_end)
     }
 
-    /// One field with all its lines.
     pub fn field(&self, name: &str, value: &Value, column: usize, order: &Order) -> String {
         let indentation = " ".repeat(column);
         let value = self.value(value, column, &order.within(name));
         format!("{indentation}{}:{value}", scalar::bare(name, false))
     }
 
-    /// A field's value, with what separates it from the colon.
+    /// Formats a field's value, including the separator after the colon.
     pub fn value(&self, value: &Value, column: usize, order: &Order) -> String {
         match value {
             Value::Object(fields) if !fields.is_empty() => {
@@ -55,13 +53,12 @@ impl House {
         }
     }
 
-    /// The items of a list, each with all its lines.
     pub fn items(&self, items: &[Value], column: usize, order: &Order) -> String {
         let items: Vec<String> = items.iter().map(|item| self.item(item, column, order)).collect();
         items.join(self.line_end)
     }
 
-    /// One item with all its lines. The order is that within the list.
+    /// Formats one item. `order` is that within the list.
     pub fn item(&self, item: &Value, column: usize, order: &Order) -> String {
         let inner = match item {
             Value::Object(fields) if !fields.is_empty() => self.fields(fields, column + 2, order),

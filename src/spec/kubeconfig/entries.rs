@@ -1,4 +1,4 @@
-//! A kubeconfig as the file has it, before anything in it is believed.
+//! A kubeconfig as it is in the file, unchecked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// The whole file. Entries that the current context doesn't choose are read past.
+/// The whole file. Entries that the current context doesn't select are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct File {
@@ -17,7 +17,7 @@ pub(super) struct File {
     pub users: Option<Vec<Entry>>,
 }
 
-/// One entry of a list: a name, and the fields under the key that tells what it is.
+/// One entry of a list: a name, and the fields under the key `context`, `cluster` or `user`.
 #[derive(Deserialize)]
 pub(super) struct Entry {
     pub name: String,
@@ -28,13 +28,12 @@ pub(super) struct Entry {
 /// The fields of a context, a cluster or a user, by name.
 pub(super) type Fields = BTreeMap<String, Field>;
 
-/// The value of a field, as far as it matters: only texts are ever used.
+/// The value of a field. Only strings are ever used.
 pub(super) enum Field {
-    /// Null, `""`, `false`, `{}` or `[]`: as good as not there.
+    /// Null, `""`, `false`, `{}` or `[]`, which are treated as missing.
     Absent,
-    /// A text, which may be a secret.
+    /// A string, which may be a secret.
     Text(SecretString),
-    /// Anything else.
     Other,
 }
 

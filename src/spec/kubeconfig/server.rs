@@ -1,12 +1,11 @@
-//! The address of a Kubernetes API server, and the addresses that a tenant must not send us to.
+//! The address of a Kubernetes API server, and the addresses that a tenant must not make Streamfleet connect
+//! to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Fault, fault};
 
-/// A server's address that was taken apart and makes sense.
 pub(super) struct Server {
-    /// The URL as it was given.
     pub url: String,
     /// The host in it, without brackets and port.
     pub host: String,
@@ -62,13 +61,13 @@ fn split_host(authority: &str) -> Option<&str> {
     port_fits.then_some(host)
 }
 
-/// Whether a path holds only what needs no encoding, and no query.
+/// Whether a path contains only characters that need no encoding, and no query.
 fn is_plain_path(path: &str) -> bool {
     path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%:".contains(&b))
 }
 
-/// Whether this is an IP address in its usual form, or a host name. A name whose last label is a number is neither:
-/// system resolvers read `127.1`, `2130706433` and `0x7f.1` as 127.0.0.1.
+/// Whether this is an IP address in its usual form, or a host name. A name whose last label is a number is
+/// neither: system resolvers read `127.1`, `2130706433` and `0x7f.1` as 127.0.0.1.
 fn is_host(host: &str) -> bool {
     if host.parse::<IpAddr>().is_ok() {
         return true;
@@ -84,7 +83,7 @@ fn is_host(host: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label_fits) && !numeric
 }
 
-/// Why a host must not be connected to, judged by its spelling alone.
+/// Returns why a host must not be connected to, from its spelling alone.
 pub(super) fn denied_host(host: &str) -> Option<String> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return denied_range(address).map(|range| format!("`{host}` is {range}"));
@@ -94,10 +93,11 @@ pub(super) fn denied_host(host: &str) -> Option<String> {
     local.then(|| format!("`{host}` is a name of the host that Streamfleet itself runs on"))
 }
 
-/// Why an address must not be connected to on a tenant's word, as the end of `ADDRESS is …`; none when it may.
+/// Returns why an address from a tenant must not be connected to, as the end of `ADDRESS is …`; `None` if it
+/// may.
 ///
-/// An IPv4 address inside of an IPv6 one (RFC 4291 mapped and compatible, RFC 2765, RFC 6052, RFC 8215, RFC 3056) is judged as
-/// itself.
+/// An IPv4 address inside an IPv6 address (RFC 4291 mapped and compatible, RFC 2765, RFC 6052, RFC 8215, RFC
+/// 3056) is treated as IPv4.
 pub fn denied_range(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => denied_v4(address),
@@ -107,8 +107,8 @@ pub fn denied_range(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Where clouds answer with the credentials of the machine that asks, beside 169.254.169.254: Alibaba Cloud, Oracle
-/// Cloud; Amazon's and Google's over IPv6.
+/// Metadata services, which return the credentials of the calling machine, other than 169.254.169.254:
+/// Alibaba Cloud and Oracle Cloud; Amazon's and Google's over IPv6.
 const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
 const METADATA_V6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
@@ -138,7 +138,7 @@ fn denied_v6(address: Ipv6Addr) -> Option<&'static str> {
         (address.is_loopback(), LOOPBACK),
         (address.is_unspecified(), UNSPECIFIED),
         (address.is_unicast_link_local(), LINK_LOCAL),
-        // fec0::/10. Nobody uses them any more but emulators, for the way to the host.
+        // fec0::/10, obsolete. Only emulators still use it, to reach their host.
         (address.segments()[0] & 0xffc0 == 0xfec0, SITE_LOCAL),
         (METADATA_V6.contains(&address), METADATA),
         (address.is_multicast(), MULTICAST),
@@ -146,7 +146,7 @@ fn denied_v6(address: Ipv6Addr) -> Option<&'static str> {
     ranges.into_iter().find_map(|(within, range)| within.then_some(range))
 }
 
-/// The IPv4 addresses that gateways, or the system itself, may turn an IPv6 one into.
+/// Returns the IPv4 addresses that gateways, or the system itself, may translate an IPv6 address to.
 fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
@@ -159,11 +159,11 @@ fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     }
 }
 
-/// What stands in an address of 64:ff9b:1::/48. How much of it is the prefix is known to the network alone, so each place that
-/// RFC 6052 has is looked at. One that is empty says nothing while another isn't.
+/// Returns the possible IPv4 addresses in an address of 64:ff9b:1::/48. The length of the prefix is known to
+/// the network alone, so each position of RFC 6052 is checked. An empty one is ignored unless all are empty.
 fn local_use(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let octets = address.octets();
-    // The ninth octet is left out wherever it would be a part.
+    // The ninth octet is skipped wherever it would be included.
     let places = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]];
     let found = places.map(|place| Ipv4Addr::from(place.map(|at| octets[at])));
     let filled: Vec<Ipv4Addr> = found.into_iter().filter(|found| found.octets()[0] != 0).collect();

@@ -6,7 +6,6 @@ use super::*;
 
 const TOKEN: &str = "hunter2-token";
 
-/// A kubeconfig with these lines under its cluster and its user.
 fn config(cluster: &str, user: &str) -> String {
     let indented = |lines: &str| lines.lines().map(|line| format!("    {line}\n")).collect::<String>();
     format!(
@@ -28,7 +27,7 @@ fn pair() -> (String, String) {
     (certificate.pem(), key.serialize_pem())
 }
 
-/// `code: message (hint)`, one line a fault; and nothing secret in it.
+/// Returns `code: message (hint)`, one line a fault, after checking that it contains no secret.
 fn faults(text: &str) -> String {
     let faults = KubeAccess::parse(text).expect_err("the kubeconfig is at fault");
     let told: Vec<_> =

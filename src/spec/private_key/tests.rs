@@ -1,7 +1,7 @@
 use super::*;
 
-/// Keys that `openssl` and `ssh-keygen` made for these tests, and for the usable ones what `openssl pkey -pubout` says
-/// of them.
+/// Keys made with `openssl` and `ssh-keygen` for these tests; for the usable ones, also the output of
+/// `openssl pkey -pubout`.
 macro_rules! sample {
     ($name:literal) => {
         include_str!(concat!("samples/", $name, ".pem"))

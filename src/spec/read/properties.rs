@@ -1,4 +1,4 @@
-//! Random edits of good files: nothing panics, and no document is lost without a trace.
+//! Random edits of valid files: nothing panics, and no document disappears without a problem.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::tests::{CLUSTER, FLEET, snapshot};
 use super::*;
 use crate::problem::render;
 
-/// One random edit; positions are taken modulo what there is.
+/// One random edit; positions are taken modulo the length.
 #[derive(Debug, Clone)]
 enum Edit {
     Flip(usize, u8),
@@ -56,7 +56,7 @@ fn apply(mut bytes: Vec<u8>, edits: &[Edit]) -> Vec<u8> {
     bytes
 }
 
-/// The keys of documents that the text, line by line, still plainly has: what a person would say is in the file.
+/// Returns the keys of the documents that a person would see in the text, line by line.
 fn plainly_there(text: &str) -> BTreeSet<String> {
     let part = |part: &str| {
         let value = |key: &str| {
@@ -89,7 +89,6 @@ proptest! {
                 "{key} is lost without a trace in\n{text}"
             );
         }
-        // A problem is shown for whatever is not good.
         prop_assert_eq!(file.problems.is_empty(), file.invalid.is_empty() && file.unreadable.is_empty());
         let shown = render(&file.problems, false);
         prop_assert!(!shown.contains('\u{1b}'), "an escape is shown");
@@ -104,7 +103,7 @@ proptest! {
     }
 }
 
-/// Edits that make lines part of a value, a comment or another document are readable: the document is really gone.
+/// Edits that turn lines into a part of a value, a comment or another document: the document is really gone.
 fn hidden(text: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_end();

@@ -1,4 +1,4 @@
-//! Every mistake that a file can have, with the exact words for it, as data: see `problems.txt`.
+//! Every possible mistake in a file with its exact message, as data in `problems.txt`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use super::*;
 use crate::problem::render;
 use crate::spec::SourceId;
 
-/// A tree of these files.
 pub(super) fn snapshot(files: &[(&str, &[u8])]) -> Snapshot {
     let entry = |(path, bytes): &(&str, &[u8])| {
         (path.parse().unwrap(), Entry::File { bytes: Arc::from(*bytes), digest: Digest::of(bytes) })
@@ -25,7 +24,6 @@ fn file(text: impl AsRef<[u8]>) -> Arc<ParsedFile> {
     documents.files.into_values().next().unwrap()
 }
 
-/// What a file gives: the outcome of each document, then the problems as a person sees them.
 fn report(text: &[u8]) -> String {
     let file = file(text);
     let mut lines: Vec<(u32, String)> = Vec::new();
@@ -64,7 +62,8 @@ advanced_config:
   kubeconfig: {from_file: eu}
 ";
 
-/// A case may begin with one of the documents above and with changes to it: `@cluster`, then `- line` and `+ line`.
+/// Expands a case, which may begin with one of the documents above and changes to it: `@cluster`, then
+/// `- line` and `+ line`.
 fn input(case: &str) -> String {
     let bases = BTreeMap::from([("@cluster", CLUSTER), ("@fleet", FLEET)]);
     let mut text = String::new();
@@ -168,7 +167,7 @@ fn an_object_of_which_nothing_is_said_is_absent() {
         let Spec::Cluster(cluster) = &file.documents[0].spec else { panic!("a cluster") };
         assert!(cluster.advanced_config.tiered_storage_provider.is_none(), "{nothing}");
     }
-    // What is no field of it is not passed over.
+    // Unknown fields are not ignored.
     let wrong = with("{cloud_acount: \"\"}");
     assert!(wrong.problems.iter().any(|problem| problem.code == "unknown-key"), "{:?}", wrong.problems);
 }
@@ -186,7 +185,7 @@ fn fields_are_found_or_what_is_around_them() {
     assert_eq!(Fields::default().locate("/x", &document.origin.path).line, 0);
 }
 
-/// A secret is nowhere: not in a problem, not in the text of any field, not in what Debug prints.
+/// In no problem, no quoted field, and no `Debug` output.
 #[test]
 fn secrets_are_never_shown() {
     let block = "|\n    hunter2\n    hunter2 again\n";
@@ -232,7 +231,7 @@ fn secrets_are_never_shown() {
             assert!(!text.contains("hunter2"), "{text}");
         }
     }
-    // Every line of a block is hidden, wherever a place points.
+    // Every line of a block is hidden, wherever a location points.
     let text = fleet(block);
     let masked = MaskedText::new("a.yaml".parse().unwrap(), &text, {
         let root = yaml::parse(&text).remove(0).root.unwrap().unwrap();

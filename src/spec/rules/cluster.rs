@@ -1,11 +1,9 @@
-//! Rules of clusters.
-
 use super::Rules;
 use crate::spec::{Authentication, Cluster, ClusterAccess, ClusterAdvancedConfig, Profile};
 
 /// Kafka's default of `log.retention.ms`: a week.
 const WEEK_MS: i64 = 7 * 24 * 3_600_000;
-/// What says in Kafka that nothing is limited.
+/// Kafka's value for "no limit".
 const UNLIMITED: i64 = -1;
 
 impl Rules<'_> {
@@ -54,7 +52,7 @@ impl Rules<'_> {
         }
     }
 
-    /// What Kafka itself refuses of options that belong together, as its `LogConfig` does when a broker starts.
+    /// Refuses combinations of options that Kafka itself refuses, in its `LogConfig` when a broker starts.
     fn broker_options(&mut self, config: &ClusterAdvancedConfig) {
         let options = &config.config;
         if config.tiered_storage_bucket_name.is_none() {
@@ -128,7 +126,8 @@ impl Rules<'_> {
         self.refuse(&format!("/advanced_config/config/{name}"), code, message, hint);
     }
 
-    /// A word that is left standing would let brokers go by a later slip, so it has to say the same as the number.
+    /// Requires the confirmation to match the number of units. A stale confirmation would otherwise let a
+    /// later typo remove brokers.
     fn scale_down(&mut self, cluster: &Cluster) {
         let pointer = "/advanced_config/scale_down_to";
         match cluster.advanced_config.scale_down_to {
@@ -154,7 +153,7 @@ impl Rules<'_> {
         }
     }
 
-    /// One small node: there is nothing to spread and nothing to scale.
+    /// Refuses spreading and scaling, since the profile has one small node.
     fn dev(&mut self, cluster: &Cluster) {
         if cluster.kafka_units != 1 {
             self.refuse(

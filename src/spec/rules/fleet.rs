@@ -1,5 +1,3 @@
-//! Rules of fleets.
-
 use super::Rules;
 use crate::spec::{Exposure, Fleet, InfraType};
 

@@ -1,5 +1,5 @@
-//! From parser events to trees. Without recursion: nesting is held on a stack of our own, and its depth is limited,
-//! so that dropping a tree can't overflow the stack either.
+//! Builds trees from parser events without recursion, on an explicit stack. Its depth is limited, so that
+//! dropping a tree can't overflow the call stack either.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,8 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput, StructureStyle};
 
 use super::{Content, Entry, MAX_DEPTH, MAX_NODES, Node, Span, Style, SyntaxError, YamlDocument};
 
-/// Reads all documents of a text. A syntax error costs its own document; the ones after it are still read.
+/// Reads all documents of a text. A syntax error affects only its own document; the ones after it are still
+/// read.
 pub fn parse(text: &str) -> Vec<YamlDocument<'_>> {
     let options = granit_parser::options! {
         emit_comments: false,
@@ -33,7 +34,6 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads one document and says whether to go on.
     fn document(&mut self) -> bool {
         let mut start = None;
         let read = self.root(&mut start);
@@ -51,11 +51,12 @@ impl<'a> Reader<'a> {
             Ended::Stream => None,
         });
         self.documents.push(YamlDocument { start: start.unwrap_or(0), root });
-        // What recovery can't reach stays covered by the document that failed: it makes deletions wait.
+        // Documents that recovery can't reach are still covered by the failed one, which makes deletions
+        // wait.
         !failed || (within_limits && matches!(self.parser.proceed_next_document(), Ok(true)))
     }
 
-    /// Reads to the end of a document, or of the stream where there is no more.
+    /// Reads to the end of a document, or detects the end of the stream.
     fn root(&mut self, start: &mut Option<usize>) -> Result<Ended<'a>, SyntaxError> {
         let mut builder = Builder::default();
         loop {
@@ -85,20 +86,18 @@ enum Ended<'a> {
     Stream,
 }
 
-/// A collection that is not complete yet.
 struct Open<'a> {
     span: Span,
     anchor: usize,
     tagged: bool,
     style: Style,
-    /// The children; of a mapping, keys and values in turn.
+    /// The children; for a mapping, keys and values alternate.
     children: Vec<Node<'a>>,
     mapping: bool,
-    /// The levels below this one.
+    /// The number of levels below this one.
     height: usize,
 }
 
-/// What an anchor stands for.
 struct Anchor<'a> {
     node: Node<'a>,
     nodes: usize,
@@ -190,7 +189,6 @@ impl<'a> Builder<'a> {
         self.add(node, 0, height, nodes)
     }
 
-    /// Hands a complete node to the collection around it.
     fn add(
         &mut self,
         node: Node<'a>,
@@ -199,7 +197,7 @@ impl<'a> Builder<'a> {
         nodes: &mut usize,
     ) -> Result<(), SyntaxError> {
         if anchor != 0 {
-            // The copy that aliases are made from counts too: anchors inside of anchors would multiply it.
+            // The copy for aliases counts too: nested anchors would multiply it.
             let copied = size(&node);
             self.count(copied, nodes, node.span)?;
             self.anchors.insert(anchor, Anchor { node: node.clone(), nodes: copied, height });
@@ -238,7 +236,7 @@ fn pairs(children: Vec<Node<'_>>) -> Vec<Entry<'_>> {
     entries
 }
 
-/// How many nodes a tree has. Its depth is limited, so recursion is safe.
+/// Returns the number of nodes of a tree. Its depth is limited, so recursion is safe.
 fn size(node: &Node<'_>) -> usize {
     1 + match &node.content {
         Content::Scalar { .. } | Content::Tagged => 0,

@@ -1,22 +1,18 @@
-//! What a scalar means: the core schema of YAML 1.2 (section 10.3.2), in which `yes` and `on` are strings.
+//! Resolves scalars by the core schema of YAML 1.2 (section 10.3.2), in which `yes` and `on` are strings.
 
-/// A scalar's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar<'a> {
-    /// `null`, `~` or nothing.
     Null,
-    /// `true` or `false`.
     Bool(bool),
-    /// An integer; none when it is beyond 64 bits.
+    /// An integer; `None` if it exceeds 64 bits.
     Integer(Option<i64>),
-    /// A number that is no integer. Its value is never needed.
+    /// A number that is not an integer. Its value is never needed.
     Float,
     /// Anything else, and everything in quotes.
     String(&'a str),
 }
 
 impl<'a> Scalar<'a> {
-    /// Resolves a scalar's text.
     pub fn resolve(text: &'a str, plain: bool) -> Self {
         if !plain {
             return Scalar::String(text);
@@ -33,7 +29,7 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// The outer option says whether the text is an integer, the inner one whether it fits.
+/// Returns `None` for other texts, and `Some(None)` for an integer that doesn't fit.
 fn integer(text: &str) -> Option<Option<i64>> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
@@ -45,13 +41,12 @@ fn integer(text: &str) -> Option<Option<i64>> {
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())
 }
 
-/// Whether the text is a number that is no integer.
 fn is_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
         return true;
     }
-    // Rust reads the same grammar but for the words `inf`, `infinity` and `nan`.
+    // Rust parses the same grammar except for the words `inf`, `infinity` and `nan`.
     unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && unsigned.bytes().any(|b| b.is_ascii_digit())
         && unsigned.parse::<f64>().is_ok()

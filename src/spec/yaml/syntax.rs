@@ -1,19 +1,14 @@
-//! What the YAML parser's errors mean to a person, and what to do about the common ones.
+//! Rewords the YAML parser's errors, with hints for the common ones.
 
 use granit_parser::{ErrorKind, ScanError};
 
 use super::{MAX_DEPTH, MAX_NODES};
 
-/// Why a document could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The byte where reading stopped.
     pub at: usize,
-    /// A stable name for programs.
     pub code: &'static str,
-    /// Why, in one sentence.
     pub message: String,
-    /// What to do next.
     pub hint: &'static str,
 }
 
@@ -21,9 +16,9 @@ const SYNTAX: &str = "yaml-syntax";
 const LIMIT: &str = "yaml-limit";
 
 impl SyntaxError {
-    /// What the parser says, in our words where it is a common mistake.
+    /// Converts the parser's error, in our own words for common mistakes.
     pub(super) fn scan(error: &ScanError, text: &str) -> Self {
-        // At the end of the file there is nothing to see, so the last thing that stands there is shown.
+        // At the end of the file there is nothing to show, so the last visible character is shown.
         let last = text.trim_end().char_indices().last().map_or(0, |(last, _)| last);
         let at = error.marker().byte_offset().unwrap_or(text.len()).min(last);
         let (code, message, hint) = match error.kind() {
@@ -105,7 +100,7 @@ impl SyntaxError {
         }
     }
 
-    /// A scanner that stopped without an error: never seen, and no reason to panic.
+    /// For a parser that stopped without an error. It was never seen, but must not panic.
     pub(super) fn incomplete(at: usize) -> Self {
         Self {
             at,

@@ -68,7 +68,7 @@ fn aliases_can_not_make_a_small_file_large_or_deep() {
         errors(&bomb),
         ["the file has more than 100000 values, with each alias counted as all that it stands for"]
     );
-    // Anchors inside of anchors, which are never used.
+    // Nested anchors without an alias.
     let nested: String = (0..60).map(|level| format!("&n{level} [")).collect();
     assert_eq!(errors(&format!("{nested}{}", "x,".repeat(5_000) + &"]".repeat(60))).len(), 1);
     let mut tower = "a0: &a0 [x]\n".to_owned();

@@ -1,4 +1,4 @@
-//! Changes of a list by indentation: comments stay with the item that they are about.
+//! Edits of block-style lists. Comments stay with the item that they are about.
 
 use serde_json::Value;
 
@@ -9,7 +9,6 @@ use crate::spec::edit::write::House;
 use crate::spec::yaml::Node;
 
 impl Change<'_> {
-    /// Changes a list by indentation.
     pub(super) fn sequence(
         &mut self,
         items: &[Node<'_>],
@@ -42,7 +41,7 @@ impl Change<'_> {
         };
         let starts: Vec<usize> =
             (0..items.len()).map(|index| self.with_comments(dashes[index], above(index), column)).collect();
-        // What goes here and comes there is one item, which takes its comments along.
+        // An item that is removed here and inserted there is the same one, and takes its comments along.
         let mut moved: Vec<usize> = steps.iter().filter_map(Step::removed).collect();
         let is_movable = |index: &usize| {
             let text = self.source.slice(starts[*index], ends[*index]);
@@ -85,7 +84,8 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The steps without those that would put another item in the place of one that has a comment, which is about that one.
+    /// Splits the steps that would replace an item that has a comment by a different one, since the comment
+    /// is about the old item.
     fn apart(
         &self,
         steps: Vec<Step>,

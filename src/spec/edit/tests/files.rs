@@ -1,5 +1,3 @@
-//! Documents that come and go, and files that are written anew.
-
 use serde_json::json;
 
 use super::*;

@@ -1,12 +1,12 @@
-//! Generated documents in all styles, changed at random: the result says what is wanted, and only lines of what changed are
-//! other ones.
+//! Generated documents in all styles, changed at random: the result has the wanted value, and no other lines
+//! change.
 
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
 use super::*;
 
-/// Strings that a style, a reader or this editor may trip over.
+/// Strings that are difficult for a style, a reader or this editor.
 const STRINGS: &[&str] = &[
     "x",
     "",
@@ -71,7 +71,7 @@ const STRINGS: &[&str] = &[
     "on",
 ];
 
-/// What makes YAML mean something else.
+/// Characters that change the meaning of YAML.
 const MARKS: &[&str] = &[
     "\"", "'", "[", "]", "{", "}", "---\n", "...\n", "\t", "&a ", "*a", "!t ", "|\n", ">-\n", "\n", "\n\n",
     ": ", "#", " #", "? ", "<<: ", "- ", ",", "  ", "\r\n", "%X\n", "", "\u{feff}", "ä",
@@ -108,13 +108,12 @@ fn fields() -> impl Strategy<Value = Value> {
     prop::collection::btree_map(prop::sample::select(KEYS), value(), 1..6).prop_map(object)
 }
 
-/// How a generated document is written.
 #[derive(Debug, Clone)]
 struct Writing {
     step: usize,
     list: usize,
     windows: bool,
-    /// Taken in turn: what stands around a field, and how its value is written.
+    /// Used in turn: what surrounds a field, and how its value is written.
     turns: Vec<u8>,
 }
 
@@ -143,11 +142,11 @@ impl Writer<'_> {
     fn fields(&mut self, fields: &Map<String, Value>, column: usize) {
         for (index, (name, value)) in fields.iter().enumerate() {
             let pad = " ".repeat(column);
-            // The first field of an item stands behind its dash.
+            // The first field of an item follows its dash.
             if index > 0 || self.text.ends_with('\n') {
                 match self.turn() % 6 {
                     0 => self.text.push_str(&format!("{pad}# above {name:?}\n")),
-                    // An empty line more would be part of a text that keeps them.
+                    // Another empty line would be part of a block that keeps them.
                     1 if !self.text.ends_with("\n\n") => self.text.push('\n'),
                     _ => {}
                 }
@@ -160,7 +159,6 @@ impl Writer<'_> {
         }
     }
 
-    /// A value behind a colon or dash, with its line end.
     fn value(&mut self, value: &Value, column: usize, is_item: bool) {
         let turn = self.turn();
         let comment = if turn.is_multiple_of(5) { "  # behind" } else { "" };
@@ -203,13 +201,12 @@ impl Writer<'_> {
                 self.text.push('\n');
             }
             Value::Null if turn.is_multiple_of(2) => self.text.push_str(&format!("{comment}\n")),
-            // JSON is YAML.
             other => self.text.push_str(&format!(" {}{comment}\n", json_as_yaml(other))),
         }
     }
 }
 
-/// JSON whose strings stand in a file: with escapes for what can't.
+/// Formats JSON for a file, with escapes for characters that are not allowed.
 fn json_as_yaml(value: &Value) -> String {
     match value {
         Value::String(_) => scalar::inline(value, Style::Double, true),
@@ -224,7 +221,6 @@ fn json_as_yaml(value: &Value) -> String {
     }
 }
 
-/// A file with a document before and behind that of the cluster orders.
 fn file(fields: &Value, writing: &Writing) -> String {
     let mut writer =
         Writer { writing, turn: 0, text: format!("# all\n---\nother: &x 'y'\n--- # ours\n{HEADER}") };
@@ -233,7 +229,6 @@ fn file(fields: &Value, writing: &Writing) -> String {
     if writing.windows { writer.text.replace('\n', "\r\n") } else { writer.text }
 }
 
-/// The document with these fields besides those that say what it is.
 fn wanted(fields: &Value) -> Value {
     let mut wanted = json!({"kind": "Cluster", "organization": "acme", "identifier": "orders"});
     wanted.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -273,7 +268,7 @@ proptest! {
         let name = &names[turn % names.len()];
         after[name] = new;
         let changed = set(&text, &orders(), &after).unwrap();
-        // Every other field keeps its text, and so does what stands above it.
+        // Every other field keeps its text, and so do the comments above it.
         let others = |text: &str| -> Vec<String> {
             let mut parts = vec![String::new()];
             for line in text.lines() {
@@ -313,7 +308,7 @@ proptest! {
             let end = text.floor_char_boundary((start + length).min(text.len()));
             text.replace_range(start..end.max(start), mark);
         }
-        // It is compared with what is wanted within, and says so twice.
+        // `patched` asserts that the result has the wanted value and that a second edit changes nothing.
         if let Ok(changed) = patched(&text, &orders(), &patch) {
             let comments = |text: &str| text.matches("# all").count() + text.matches("# the end").count();
             prop_assert_eq!(comments(&text), comments(&changed));

@@ -1,4 +1,4 @@
-//! What is refused, word for word, and leaves the file as it is.
+//! Refused edits with their exact messages. The file is unchanged.
 
 use serde_json::json;
 
