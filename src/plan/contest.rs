@@ -16,7 +16,7 @@ pub struct Contest {
 
 /// Removes a field and the parents that it leaves empty. Returns whether it existed.
 ///
-/// A name in a path may contain dots and isn't quoted (`.data.tls.key`), so the object resolves the path.
+/// A name in a path may contain dots and isn't quoted (`.data.tls.key`), so the object's keys split the path.
 pub fn take_out(object: &mut Value, field: &str) -> bool {
     match object {
         Value::Object(entries) => {

@@ -131,7 +131,7 @@ fn is_suspended(world: &World, key: &ResourceKey) -> bool {
 struct Data {
     /// Whether all data may be deleted: `on_delete: Delete` was applied, and no node pool contradicts it.
     may_go: bool,
-    /// Whether any data is deleted, regardless of `may_go`: a pool's disks may be deleted with the pool.
+    /// Whether any data is deleted, even if not all may be: a pool's disks may be deleted with the pool.
     goes: bool,
 }
 

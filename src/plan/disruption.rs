@@ -35,8 +35,8 @@ const NOT_HEALTHY: [Status; 4] = [Status::Updating, Status::Upgrading, Status::D
 /// worked or is being created has nothing to disrupt: it neither holds up others nor waits for them.
 ///
 /// A cluster whose trouble has another cause than its certificate doesn't hold up a renewed certificate,
-/// without which the clients of all other clusters would be cut off eventually. The same goes for one whose
-/// cause of trouble is unknown: [`one_after_another`] decides about it.
+/// without which the clients of all other clusters would be cut off eventually. Nor does one whose cause of
+/// trouble is unknown: the order of renewals (`disruption/certificate.rs`) decides about it.
 pub(super) fn one_at_a_time(
     changes: &mut [Change],
     unwell: &BTreeMap<ResourceKey, ResourceStatus>,
@@ -97,7 +97,8 @@ pub(super) fn may_begin(repair: &Change, plan: &FleetPlan, troubles: &Troubles) 
     alone.iter().all(|repair| repair.waiting.is_empty())
 }
 
-/// Whether a change disrupts a cluster now. Strimzi may restart brokers to resize their file systems.
+/// Whether a change disrupts a cluster and doesn't wait. Growing disks count: Strimzi restarts a broker whose
+/// file system has to be resized.
 fn disrupts(change: &Change) -> bool {
     let verdict = disruption(change);
     let disrupts =
@@ -105,7 +106,8 @@ fn disrupts(change: &Change) -> bool {
     change.waiting.is_empty() && disrupts
 }
 
-/// Returns the worst effect on brokers and clients. Deleting records of a cluster disrupts nothing by itself.
+/// Returns the worst effect on brokers and clients. Deleting records of a cluster disrupts nothing by itself,
+/// but what else changes with it may.
 fn disruption(change: &Change) -> Verdict {
     match (change.verdict, change.verb) {
         (Verdict::DataLoss, Verb::Update) => {

@@ -7,7 +7,7 @@ use crate::names::Json;
 use crate::plan::FieldChange;
 use crate::spec::{Spec, secret_pointer};
 
-/// Returns the fields in which a resource differs from its record. Empty if the cache was lost.
+/// Returns the fields that differ from the record. Without one, as after losing the cache, none is known.
 pub(super) fn changes(before: &RecordedResource, now: &Json, resource: &Resource) -> Vec<FieldChange> {
     let Some(last_good) = &before.last_good else {
         return Vec::new();

@@ -216,7 +216,7 @@ fn all_are_named(world: &World, owners: &BTreeSet<ResourceKey>) -> bool {
 enum Seen<'a> {
     /// It was observed now, with preflight facts if there are any.
     Now(&'a Site<'a>, Option<&'a Facts>, &'a Upgrades),
-    /// It was observed before; these conditions were missing then.
+    /// It was observed before, with these conditions.
     Before(&'a [Condition]),
 }
 
@@ -355,7 +355,8 @@ fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &m
     changes.insert(0, Change { waiting: vec![waiting], record, ..mention });
 }
 
-/// Returns the fleet, then its clusters by name. Unknown owners are left alone.
+/// Returns the owners on the fleet: the fleet, then its clusters by name. Resources that are neither desired
+/// nor known to be absent are left alone.
 fn owners(
     known: &BTreeSet<ResourceKey>,
     differences: &BTreeMap<ResourceKey, Differences>,

@@ -14,7 +14,8 @@ use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, gi
 /// How long a deletion counts towards a fleet's limit.
 pub const DELETIONS_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
-/// How far in the future an approval may be. Clocks differ a little; after more, a clock was set back.
+/// How far in the future an approval may be. Clocks differ a little; a clock that was set back by more would
+/// extend the approval's lifetime.
 const SLACK: SignedDuration = SignedDuration::from_mins(5);
 
 /// The length of a guard's id in hex digits: 48 bits, short enough to copy.
@@ -225,8 +226,8 @@ fn needs_approval(
     Some(format!("a fleet may lose {clusters} an hour without it{until}"))
 }
 
-/// Whether a Gateway changes to another implementation, which cuts off clients however carefully it is rolled
-/// out. Restoring a class that somebody changed by hand doesn't count: the spec says so already.
+/// Whether a Gateway changes to another implementation, which cuts off clients in whatever order it is done.
+/// Restoring a class that somebody changed by hand doesn't count: the spec says so already.
 pub(super) fn cuts_off(cause: &Cause, steps: &[Step]) -> bool {
     let class = |gateway: &Json| gateway.value().pointer("/spec/gatewayClassName").cloned();
     let changes = |step: &Step| {

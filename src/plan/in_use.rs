@@ -127,7 +127,7 @@ fn moved(change: &Change) -> Option<Refusal> {
     })
 }
 
-/// Refuses to change a Gateway's domain while clients use it: the clusters' own hosts would stay the same.
+/// Refuses to change a Gateway's domain while clients use it, since they keep asking for the old host names.
 fn redirected(site: &Site, change: &Change) -> Option<Refusal> {
     let gateways = change.steps.iter().filter(|step| step.object.kind == "Gateway");
     let (from, to) = gateways.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
@@ -161,7 +161,7 @@ fn hosts(kafka: &Json) -> BTreeMap<String, String> {
     listeners.filter_map(host).collect()
 }
 
-/// Refuses to make a private Gateway public while a cluster behind it may be private.
+/// Refuses to make a Gateway public while a cluster behind it may be private, since its spec is unknown.
 fn opened(world: &World, site: &Site, change: &Change) -> Option<Refusal> {
     let opens = |step: &&Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());

@@ -121,7 +121,7 @@ pub struct OrganizationPlan {
     pub organization: Identifier,
     /// Its limits and usage.
     pub capacity: OrganizationCapacity,
-    /// The changed resources; a resource comes after those that it refers to. Unchanged ones are left out.
+    /// The changed resources by kind and name, the organization first. Unchanged ones are left out.
     pub changes: Vec<Change>,
 }
 

@@ -40,7 +40,7 @@ pub struct Retry {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeated {
-    /// The digest of the change ([`Change::done`]).
+    /// The digest of the change.
     pub done: Digest,
     /// How often it was made.
     pub times: u32,

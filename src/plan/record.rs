@@ -6,7 +6,7 @@ use crate::plan::world::{Current, World};
 use crate::plan::{FleetPlan, OrganizationPlan};
 use crate::spec::Safeguards;
 
-/// Keeps the id, the time of creation and the immutable fields of the record before.
+/// Returns the new record, with the id, the time of creation and the immutable fields of the one before.
 pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> RecordedResource {
     let (now, before) = (world.policy.now, world.recorded(&resource.key));
     let changed = !current.fields.is_empty();
@@ -108,8 +108,8 @@ pub(super) fn stale(
 /// Returns the record of a resource that waits: with the current position of its document, and with
 /// protection and suspension turned on at once. They are turned off only when the whole document is applied.
 fn waiting(before: &RecordedResource, resource: &Resource) -> RecordedResource {
-    // The resource is named, so decisions about its absence are void, unless its document is invalid and may
-    // yet turn out to be another resource.
+    // The resource is named, so decisions about its absence are void. An earlier suspicion stays only if its
+    // document is invalid, since that may yet turn out to be another resource.
     let invalid = matches!(resource.hold, Some(Hold::Invalid { .. }));
     RecordedResource {
         protected: before.protected || resource.safeguards.protected,

@@ -53,7 +53,7 @@ pub(super) fn of_fleet(
     facts: Option<&Facts>,
     changes: &[Change],
 ) -> (Vec<Repair>, Vec<Condition>) {
-    // A half made resource was never applied as a whole, and one that is being deleted isn't restored.
+    // A half-made resource was never applied as a whole, and one that is being deleted isn't restored.
     let is_applied =
         |key: &ResourceKey| world.recorded(key).is_some_and(|record| !record.creating && !record.deleting);
     let changes = changes.iter().filter(|change| is_applied(&change.resource));
@@ -123,7 +123,7 @@ pub(super) fn keep_records(
     }
 }
 
-/// Whether no repair should run: the resource is suspended, or repeating the change has no effect.
+/// Whether no repair should run: the resource is suspended, or the same was just done without effect.
 fn is_left_alone(waiting: &Waiting) -> bool {
     matches!(waiting, Waiting::Held(Hold::Suspended { .. }) | Waiting::Repeated { .. })
 }

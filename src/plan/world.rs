@@ -95,7 +95,8 @@ impl<'a> World<'a> {
     }
 
     /// Returns why no spec names a resource any more; `None` if one does. A resource that may be missing by
-    /// mistake is in the catalog, too, so that references to it still resolve.
+    /// mistake is in the catalog, too, so that references to it still resolve, but its own change follows
+    /// from its absence.
     pub fn absence(&self, key: &ResourceKey) -> Option<&'a Absence> {
         let named =
             |resource: &Resource| !matches!(resource.hold, Some(Hold::Absent | Hold::Unreadable { .. }));

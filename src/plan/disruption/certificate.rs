@@ -3,8 +3,8 @@
 //! A certificate that clients don't trust is wrong on every fleet alike. So the first cluster that gets it
 //! shows whether it works, and the fleets of a domain are not independent in this. An unreachable fleet holds
 //! up no others: the health of its clusters is unknown, and the certificates of the others would expire
-//! meanwhile. Nor does a cluster whose trouble isn't from the certificate: it was in trouble before it got
-//! it, or was Healthy with it.
+//! meanwhile. Nor does a cluster whose trouble isn't from the certificate: its trouble is older, or it was
+//! Healthy with the certificate before.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::{Operator, Permission, Place, Requests};
 use crate::names;
 
-/// Facts about a fleet's Kubernetes cluster, as plain data: they are valid as long as nothing in them
-/// changes. What could not be read is `None`, and nothing is concluded from it.
+/// Facts about a fleet's Kubernetes cluster, as plain data: while they are equal, planning again gives the
+/// same result. What could not be read is `None`, and nothing is concluded from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     pub version: Option<Version>,

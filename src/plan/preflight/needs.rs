@@ -80,8 +80,9 @@ pub const NEEDS: &[Need] = &[
     need(STRIMZI, "kafkausers", "KafkaUser", OWNS),
     need("core.strimzi.io", "strimzipodsets", "StrimziPodSet", READS),
     need("", "pods", "Pod", READS),
-    // Disks of brokers removed earlier, and the binding for brokers' zones, are deleted with their cluster. A
-    // role can't match names that derive from clusters, so it allows deleting any binding, and creating none.
+    // Disks of brokers removed earlier, and the binding through which brokers learn their zone, are deleted
+    // with their cluster. A role can't match names that derive from clusters, so it allows deleting any
+    // binding, and creating none.
     need("", "persistentvolumeclaims", "PersistentVolumeClaim", ENDS),
     need(RBAC, "clusterrolebindings", "ClusterRoleBinding", ENDS),
     need("", "events", "Event", READS),

@@ -49,7 +49,7 @@ impl Role {
     pub fn objects(&self) -> Vec<Value> {
         let (mut everywhere, within) = needs::cluster_and_namespace(self.extras);
         if self.extras.operator {
-            // The operator gets rights that we don't have, so we need these verbs to create its roles.
+            // The operator gets rights that we don't have, so we need these verbs for its roles and bindings.
             everywhere.push(json!({
                 "apiGroups": ["rbac.authorization.k8s.io"],
                 "resources": ["clusterroles"],
@@ -191,7 +191,7 @@ impl Role {
                  variables.name.endsWith('.strimzi.io'))"
                     .to_owned(),
             );
-            // Its rights aren't limited further: a user that can deploy it can do whatever it may.
+            // The operator's rights aren't limited further: a user that can deploy it has them anyway.
             allowed.push(format!(
                 "(variables.kind == 'rbac.authorization.k8s.io/clusterroles' && variables.name in {names} && \
                  (!variables.writes || (!has(object.aggregationRule) && (!has(object.rules) || \
