@@ -34,7 +34,7 @@ pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<Ou
     ))
 }
 
-/// Parses the login module and its options. Values contain no quotation marks, which rendering escapes.
+/// Parses the login module and its options. Rendering writes no quotation marks into values.
 fn parts(line: &str) -> (&str, BTreeMap<&str, &str>) {
     let (module, mut rest) = line.split_once(' ').unwrap_or((line, ""));
     let mut options = BTreeMap::new();
