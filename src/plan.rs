@@ -1,4 +1,4 @@
-//! What will be done and what waits, decided here and only here: the executor obeys.
+//! Decides what is done and what waits. All decisions are made here; the executor carries them out.
 
 mod awaited;
 mod cause;
@@ -77,10 +77,10 @@ pub use unreached::{UNASKED, UNREACHED};
 pub use upgrade::Newer;
 use world::World;
 
-/// Compares what should be with what was recorded and what is there, and decides everything that will be done.
+/// Compares specs, records and observations, and decides everything that will be done.
 ///
-/// Pure and total: the same arguments give the same plan, to the byte, and every mistake becomes a problem or a
-/// [`Waiting`] in it. It is a [`Planner`] that is shown one fleet after the other.
+/// Pure and total: the same arguments give the same plan, to the byte. Every mistake becomes a problem or a
+/// [`Waiting`] in the plan. Runs a [`Planner`] over one fleet after another.
 pub fn plan(
     catalog: &Catalog,
     desired: &Desired,
@@ -105,14 +105,14 @@ pub fn plan(
     planner.finish(parts)
 }
 
-/// Plans fleet by fleet, so that no more than one fleet's manifests have to be in memory, beside those that change.
+/// Plans fleet by fleet, so that memory holds the manifests of one fleet and not of all.
 pub struct Planner<'a> {
     world: World<'a>,
 }
 
 impl<'a> Planner<'a> {
-    /// Compares all resources with their records. `protected` is what targets themselves remember as protected; each
-    /// fleet's own memory of that is heard anyway. What is recorded of fleets' objects is taken from each [`Site`].
+    /// Compares all resources with their records. `protected` holds what the targets remember as protected.
+    /// The records of a fleet's objects come with its `FleetInputs`.
     pub fn new(
         catalog: &'a Catalog,
         recorded: &'a Recorded,
@@ -122,25 +122,22 @@ impl<'a> Planner<'a> {
         Self { world: World::new(catalog, recorded, protected, policy) }
     }
 
-    /// Every fleet that should exist or that something is on by its record. Those that only a target or the record of
-    /// one knows have to be planned too.
+    /// Returns every fleet in a spec or a record. The caller adds those that only a target or its record has.
     pub fn fleets(&self) -> BTreeSet<FleetKey> {
         self.world.catalog.fleets.keys().chain(self.world.owners.keys()).cloned().collect()
     }
 
-    /// Plans one fleet. It depends on no other fleet's part.
     pub fn fleet(&self, site: &Site) -> FleetPart {
         fleet::part(&self.world, site, None)
     }
 
-    /// Plans one fleet, as [`Planner::fleet`] does, of whose Kubernetes cluster something is known beside what it holds of
-    /// ours: what it lacks becomes conditions, and changes wait for it.
+    /// Plans one fleet with what preflight found: changes wait for what is missing, with a condition.
     pub fn checked_fleet(&self, site: &Site, facts: Option<&Facts>) -> FleetPart {
         fleet::part(&self.world, site, facts)
     }
 
-    /// Plans one fleet whose last look is remembered, as [`Planner::fleet`] does where what that looks at is as it was; none
-    /// where the look is not enough. `health` is how the fleet is now.
+    /// Plans a fleet from a remembered comparison, which is valid while its inputs are unchanged. Returns
+    /// `None` if the fleet has to be compared again. `health` is the fleet's current health.
     pub fn quiet_fleet(
         &self,
         fleet: &FleetKey,
@@ -150,7 +147,6 @@ impl<'a> Planner<'a> {
         fleet::quiet_part(&self.world, fleet, quiet, health)
     }
 
-    /// Joins the parts of all fleets to a plan.
     pub fn finish(self, mut parts: Vec<FleetPart>) -> Plan {
         parts.sort_by(|a, b| a.fleet.cmp(&b.fleet));
         same_cluster::refuse(&mut parts);
@@ -187,7 +183,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The digest by which a manifest is known again: that of its body, with secrets as slots.
+/// Returns the digest that identifies a manifest: that of its body, with secrets as slots.
 pub fn manifest_digest(manifest: &Manifest) -> Digest {
     manifest.body.digest()
 }

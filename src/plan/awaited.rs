@@ -1,14 +1,13 @@
-//! The words for what changes wait for, as a plan's JSON has them, and whether it is worth a word.
+//! The names of reasons to wait, as in a plan's JSON, and which are too short-lived to show.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::Waiting;
 
-/// How long a fleet may be worked on before it is told that everything else waits there.
+/// How long work on a fleet may run before the plan mentions that other changes wait for it.
 pub const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 impl Waiting {
-    /// Every word.
     pub const KINDS: [&'static str; 27] = [
         "held",
         "unreadable-file",
@@ -39,7 +38,6 @@ impl Waiting {
         "refused",
     ];
 
-    /// The word for it.
     pub fn kind(&self) -> &'static str {
         match self {
             Waiting::Held(_) => "held",
@@ -72,8 +70,7 @@ impl Waiting {
         }
     }
 
-    /// Whether it is over before anybody needs to know of it: an earlier plan has just begun to be carried out, or the same is
-    /// done again in a moment.
+    /// Whether the wait ends too soon to be shown: work has just begun, or is repeated within seconds.
     pub fn is_soon_over(&self, now: Timestamp) -> bool {
         match self {
             Waiting::UnderWay { since } => now.duration_since(*since) < LONG,

@@ -1,15 +1,13 @@
-//! Why something is done.
-
 use crate::names::{Kind, ResourceKey};
 use crate::plan::Cause;
 use crate::plan::diff::Found;
 use crate::plan::world::World;
 use crate::spec::Spec;
 
-/// Why a resource changes.
+/// Returns why a resource changes.
 ///
-/// A changed spec explains everything. Without one, what differs only on the target is drift, and what is written
-/// differently now follows from something else than it was made from.
+/// A changed spec explains everything. Without one, a difference that only the target has is drift. If the
+/// rendered manifest differs, something that it was made from changed.
 pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     let edited = world.current.get(key).is_some_and(|current| !current.fields.is_empty());
     if edited || !world.is_made(key) || found.is_empty() {
@@ -26,15 +24,15 @@ pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     }
 }
 
-/// Which of the things that the objects were made from changed in an earlier round, which came to no end here: it was
-/// killed, it failed, or the change had to wait. What is made by another version of this software, and what nothing known
-/// explains, is the software's own doing: that asks a person before it disrupts anything.
+/// Finds an input that changed in an earlier round that didn't finish: it was killed, it failed, or the
+/// change had to wait. A difference that a new version of Streamfleet makes, or that nothing known explains,
+/// is attributed to the software: such a change needs approval before it disrupts anything.
 fn earlier(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     let software = Cause::Software { version: world.policy.software.clone() };
     let before = world.recorded(key).and_then(|record| record.made_from.as_ref());
     let now = world.made_from(key);
     let (Some(before), Some(now)) = (before, now) else {
-        // What they were made from isn't remembered, as after a restore, and none of them is there any more.
+        // The inputs aren't remembered, as after a restore, and none of the objects exists any more.
         let all_gone = found.iter().all(|found| !found.there);
         return if all_gone { Cause::Drift { by: None } } else { software };
     };
@@ -49,7 +47,7 @@ fn earlier(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     }
 }
 
-/// What a resource refers to, directly and by what it refers to, without its organization.
+/// Returns the resources that a resource refers to, directly or through its fleet, without its organization.
 pub(super) fn references(world: &World, key: &ResourceKey) -> Vec<ResourceKey> {
     let Some(spec) = world.spec(key) else {
         return Vec::new();
@@ -65,7 +63,6 @@ pub(super) fn references(world: &World, key: &ResourceKey) -> Vec<ResourceKey> {
     all
 }
 
-/// What a spec names.
 pub(super) fn direct(world: &World, key: &ResourceKey, spec: &Spec) -> Vec<ResourceKey> {
     let at = |kind, name: &str| ResourceKey::new(kind, &key.organization, name);
     match spec {
@@ -87,7 +84,7 @@ pub(super) fn direct(world: &World, key: &ResourceKey, spec: &Spec) -> Vec<Resou
     }
 }
 
-/// The base domain that a fleet names, by its submitted or its derived name.
+/// Returns the base domain that a fleet names by its submitted or its derived name.
 fn domain_key(world: &World, fleet: &ResourceKey, domain: &str) -> ResourceKey {
     let known = |key: &ResourceKey| {
         world.catalog.resources.contains_key(key) || world.recorded.resources.contains_key(key)

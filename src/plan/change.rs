@@ -1,4 +1,4 @@
-//! What happens to one resource that should exist.
+//! The change of one resource that should exist.
 
 use crate::catalog::{Hold, Resource};
 use crate::names::ResourceKey;
@@ -13,10 +13,8 @@ use crate::plan::{
 use crate::problem::Origin;
 use crate::spec::Spec;
 
-/// A change with what of it is refused.
 pub(super) type Decided = (Change, Vec<Refusal>);
 
-/// What happens to a resource that should exist; none where it is as its spec says.
 pub(super) fn of(
     world: &World,
     resource: &Resource,
@@ -31,7 +29,6 @@ pub(super) fn of(
     }
 }
 
-/// A resource that is left as it is, and why.
 fn held(world: &World, resource: &Resource, current: &Current, hold: &Hold) -> Change {
     Change {
         fields: current.fields.clone(),
@@ -41,7 +38,7 @@ fn held(world: &World, resource: &Resource, current: &Current, hold: &Hold) -> C
     }
 }
 
-/// A resource that stays as it is and is only mentioned. Whoever mentions it says what it waits for.
+/// Returns a change that leaves a resource as it is. The caller adds what it waits for.
 pub(super) fn mention(key: &ResourceKey, origin: Option<Origin>) -> Change {
     Change {
         resource: key.clone(),
@@ -115,7 +112,7 @@ fn wanted(
     waits.extend(stage.and_then(Stage::unknown));
     remarks.extend(heard.remarks);
     for (object, contest) in contested {
-        // What is left may not keep the rest from being done.
+        // A field that is left alone must not keep the rest from being done.
         match verb {
             Verb::Keep => waits.push(Waiting::Contested { object, contest }),
             _ => remarks.push(Remark::Leaves { object, contest }),
@@ -147,8 +144,7 @@ pub(super) fn has_a_single_broker(world: &World, resource: &Resource) -> bool {
     sizes.brokers(cluster.kafka_units) == 1
 }
 
-/// What the spec confirms counts for the edit that lowers the units, and for nothing that happens otherwise: a word that was
-/// left standing confirms nothing of what somebody did by hand.
+/// `scale_down_to` confirms only the edit that lowers the units, and not what somebody changes by hand later.
 fn permits(resource: &Resource, current: &Current, cause: &Cause) -> Permits {
     let confirmed = matches!(&resource.spec, Spec::Cluster(cluster) if cluster.may_scale_down());
     let units = current.fields.iter().find(|change| change.field == "kafka_units");
@@ -156,8 +152,8 @@ fn permits(resource: &Resource, current: &Current, cause: &Cause) -> Permits {
     Permits { fewer_brokers: confirmed && lowered && *cause == Cause::Spec }
 }
 
-/// A new version of this software disrupts nothing by itself, what can't be undone isn't done unseen, and nothing deletes
-/// records without a person's word.
+/// A new version of Streamfleet disrupts nothing by itself. What can't be undone isn't done while the
+/// cluster's health is unseen. Records are deleted only after approval.
 fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
     if verdict == Verdict::DataLoss || matches!(cause, Cause::Upgrade { unseen: true, .. }) {
         return true;
@@ -167,7 +163,6 @@ fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
     disrupts && matches!(cause, Cause::Software { .. })
 }
 
-/// What of it stands where something is that can't be read.
 pub(super) fn unreadable(found: &[Found]) -> Vec<Remark> {
     let unreadable = found.iter().filter(|found| found.unreadable).map(|found| &found.step);
     let remark =
@@ -189,7 +184,7 @@ pub(super) fn steps(found: Vec<Found>) -> Vec<Step> {
     steps
 }
 
-/// Where the change was made: the first changed field that the document spells out, or the document.
+/// Returns the position of the first changed field that the document spells out, or else of the document.
 fn origin(world: &World, resource: &Resource, current: &Current) -> Origin {
     let field = current.fields.iter().find_map(|field| refusal::locate(world, &resource.key, field));
     field.map_or_else(|| resource.origin.clone(), |location| location.origin())

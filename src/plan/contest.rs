@@ -1,28 +1,28 @@
-//! Fields of our objects that somebody else manages too, and objects without them.
+//! Fields of our objects that another field manager owns, and objects without them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A field of an object that we would set and somebody else has.
+/// A field of an object that Streamfleet would set and another manager owns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Contest {
-    /// Who has it: the name of a field manager.
+    /// The name of the field manager that owns it.
     pub manager: String,
-    /// Which, as servers name fields: `.spec.hard.pods`, `.spec.rules[name="a"].port`.
+    /// The field's path, as Kubernetes servers write it: `.spec.hard.pods`, `.spec.rules[name="a"].port`.
     pub field: String,
 }
 
-/// Takes a field out of an object, and says whether it was there. It goes with what only it was in.
+/// Removes a field and the parents that it leaves empty. Returns whether it existed.
 ///
-/// A name in a field's path may have dots itself and isn't quoted: `.data.tls.key`. So the path is read along the object.
+/// A name in a path may contain dots and isn't quoted (`.data.tls.key`), so the object's keys split the path.
 pub fn take_out(object: &mut Value, field: &str) -> bool {
     match object {
         Value::Object(entries) => {
             let Some(path) = field.strip_prefix('.') else { return false };
             let names: Vec<String> = entries.keys().filter(|name| begins(path, name)).cloned().collect();
-            // The longest name first: `a.b` is meant by `.a.b` where there is one.
+            // The longest name first: `.a.b` means the key `a.b` if there is one.
             names.into_iter().rev().any(|name| {
                 let rest = path.get(name.len()..).unwrap_or_default();
                 let gone = rest.is_empty() || entries.get_mut(&name).is_some_and(|it| take_out(it, rest));
@@ -50,7 +50,7 @@ pub fn take_out(object: &mut Value, field: &str) -> bool {
     }
 }
 
-/// Whether a path goes on with this name, whole.
+/// Whether a path continues with this whole name.
 fn begins(path: &str, name: &str) -> bool {
     path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
@@ -59,15 +59,14 @@ fn is_hollow(value: &Value) -> bool {
     value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
-/// Which item of a list is meant.
 enum Selector {
-    /// The one with these values: `[name="a",port=1]`.
+    /// The item with these values: `[name="a",port=1]`.
     Keys(Vec<(String, Value)>),
-    /// The one that is this value: `[="a"]`.
+    /// The item that equals this value: `[="a"]`.
     Itself(Value),
 }
 
-/// Reads `[…]` and gives what follows it.
+/// Parses `[…]` and returns it with the rest of the path.
 fn split_selector(field: &str) -> Option<(Selector, &str)> {
     let mut rest = field.strip_prefix('[')?;
     let mut keys = Vec::new();

@@ -1,4 +1,4 @@
-//! What happens to a recorded resource that no spec names any more.
+//! The deletion of a recorded resource that no spec names any more.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ use crate::plan::world::{World, recorded_spec};
 use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order, pause};
 use crate::spec::{OnDelete, Spec};
 
-/// The deletion of a resource, or why it isn't deleted.
 pub(super) fn of(
     world: &World,
     key: &ResourceKey,
@@ -65,7 +64,7 @@ fn delete(
     waiting.extend(children(world, &key));
     waiting.extend(site.and_then(|site| on_target::leftovers(world, site, &key)));
     if let Some(why) = suspicious.filter(|_| !on_fleet) {
-        // Approvals are a fleet's, and what lives on none is put back or removed in earnest.
+        // Approvals belong to a fleet. A resource without one can only be restored, or removed again later.
         waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake; to delete it all the same, put it back, apply, then remove it") });
     }
     waiting.extend(replaced(site, &differences).map(|object| Waiting::ForeignObject { object }));
@@ -91,29 +90,28 @@ fn delete(
     }
 }
 
-/// The namespaces in which there is something of somebody else's, each with one such object: a disk, where there is one.
+/// Returns the namespaces that contain foreign objects, each with one such object, preferably a disk.
 fn occupied(differences: &Differences) -> BTreeMap<String, ObjectKey> {
     let mut others: Vec<&ObjectKey> = differences.foreign.iter().collect();
     others.sort_by_key(|object| object.kind == "PersistentVolumeClaim");
     others.into_iter().filter_map(|other| Some((other.namespace.clone()?, other.clone()))).collect()
 }
 
-/// Something of somebody else's that stands where an object of ours was. What becomes of the rest, a person has to say.
+/// Returns a foreign object in the place of one of ours. A person has to decide about the rest.
 fn replaced(site: Option<&Site>, differences: &Differences) -> Option<ObjectKey> {
     let ours = &site?.recorded?.objects;
     let is_it = |object: &&ObjectKey| ours.contains_key(*object) || object.kind.starts_with("Kafka");
     differences.foreign.iter().find(is_it).cloned()
 }
 
-/// Whether a resource may not be deleted. Protection guards what was made: where a creation was stopped before anything
-/// came of it, there is nothing to guard.
+/// Whether a resource is protected. If its creation was stopped before it made anything, it is not.
 fn is_protected(world: &World, key: &ResourceKey, differences: &Differences, site: Option<&Site>) -> bool {
     let nothing_there = differences.foreign.is_empty() && differences.found.iter().all(|found| !found.there);
     let protected = |record: &RecordedResource| record.protected || on_target::is_protected(world, site, key);
     world.recorded(key).is_none_or(|record| protected(record) && !(record.creating && nothing_there))
 }
 
-/// Somebody asked to leave it alone, or all of its fleet. Where the spec that asked is gone too, its record tells.
+/// Returns the hold of a resource that it or its fleet suspends. Without that spec, its record decides.
 fn suspension(world: &World, key: &ResourceKey) -> Option<Waiting> {
     let fleet = world.recorded(key).and_then(|record| record.fleet(key));
     let mut asked = [Some(key.clone()), fleet.map(|fleet| fleet.resource())].into_iter().flatten();
@@ -129,11 +127,11 @@ fn is_suspended(world: &World, key: &ResourceKey) -> bool {
     }
 }
 
-/// What is known of a cluster's disks.
+/// The fate of a cluster's disks.
 struct Data {
-    /// Whether everything that holds data may go: `on_delete: Delete` was applied, and nothing says otherwise.
+    /// Whether all data may be deleted: `on_delete: Delete` was applied, and no node pool contradicts it.
     may_go: bool,
-    /// Whether some of it goes, whatever may: a pool's disks go with the pool.
+    /// Whether any data is deleted, even if not all may be: a pool's disks may be deleted with the pool.
     goes: bool,
 }
 
@@ -144,17 +142,16 @@ impl Data {
             Some(Spec::Cluster(cluster)) => {
                 Some(cluster.advanced_config.storage.on_delete == OnDelete::Delete)
             }
-            // The namespaces of its operator and Gateway, with no disks in them. Were there any, the target would keep them.
+            // A fleet's operator and Gateway have no disks. If they did, the target would keep them.
             _ if key.kind == Kind::Fleet => Some(true),
             _ => None,
         };
-        // Anybody may have edited a node pool, so it alone lets nothing go that wouldn't go with it anyway.
+        // Anybody may have edited a node pool, so it can't permit a deletion that it doesn't cause itself.
         let may_go = applied == Some(true) && claims.iter().all(|claim| *claim);
         Self { may_go, goes: may_go || claims.contains(&true) }
     }
 
-    /// Whether objects of a kind stay where they are. CustomResourceDefinitions always do: with them would go every
-    /// Kafka of the whole Kubernetes cluster.
+    /// Definitions always stay: deleting them would delete every Kafka on the Kubernetes cluster.
     fn keeps(&self, kind: &str) -> bool {
         match kind {
             "CustomResourceDefinition" => true,
@@ -164,7 +161,7 @@ impl Data {
     }
 }
 
-/// Whether the disks of a node pool go with it; none where the object is no node pool or isn't there any more.
+/// Whether the disks of an existing node pool are deleted with it; `None` if there is no such pool.
 fn delete_claim(found: &Found) -> Option<bool> {
     if found.step.object.kind != "KafkaNodePool" || !found.there {
         return None;
@@ -222,7 +219,7 @@ fn outcome(
     (verdict, [effect].into_iter().chain(in_bucket).collect())
 }
 
-/// What a Kafka with tiered storage has moved to a bucket, which nothing here deletes.
+/// Describes the data that a Kafka with tiered storage moved to a bucket, which Streamfleet never deletes.
 fn left_in_bucket(found: &Found) -> Option<String> {
     let kafka = found.step.before.as_ref().filter(|_| found.step.object.kind == "Kafka")?.value();
     let config = kafka.pointer("/spec/kafka/tieredStorage/remoteStorageManager/config")?;
@@ -233,7 +230,6 @@ fn left_in_bucket(found: &Found) -> Option<String> {
     ))
 }
 
-/// What has to be gone first.
 fn children(world: &World, key: &ResourceKey) -> Option<Waiting> {
     let recorded = world.recorded.resources.iter();
     let mut left: Vec<ResourceKey> = match key.kind {
@@ -260,7 +256,7 @@ fn children(world: &World, key: &ResourceKey) -> Option<Waiting> {
     Some(Waiting::Children { count: u32::try_from(left.len()).unwrap_or(u32::MAX), example })
 }
 
-/// Who refers to a resource: by a spec, or by the record of something that isn't deleted yet.
+/// Returns the resources that refer to this one, by spec or by the record of something not yet deleted.
 fn referring(world: &World, key: &ResourceKey) -> Vec<ResourceKey> {
     let absent = world.absent().map(|(other, _)| other);
     let all = world.catalog.resources.keys().chain(absent);

@@ -1,5 +1,3 @@
-//! Which objects of a target differ from what they should be.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::RecordedObject;
@@ -10,50 +8,42 @@ use crate::plan::{Contest, ObservedObject, Reach, Step, Verb, manifest_digest};
 use crate::render::{Manifest, Objects, Stage};
 use crate::spec::InfraType;
 
-/// What one target holds, as far as it is known.
 pub(super) struct Target<'a> {
-    /// Whether it could be looked at.
     pub reach: Reach,
-    /// What we made there: the state's memory and the target's own, which wins.
+    /// The objects that we made, by the state and by the target's own inventory, which takes precedence.
     inventory: BTreeMap<Identity<'a>, (&'a ObjectKey, &'a RecordedObject)>,
-    /// What is there; none when it could not be looked at.
+    /// The existing objects; `None` if the target could not be observed.
     objects: Option<BTreeMap<Identity<'a>, &'a ObservedObject>>,
-    /// The state's memory alone, for the manifests that a target's inventory may lack.
+    /// The state's memory alone, for manifests that the target's inventory may lack.
     remembered: BTreeMap<Identity<'a>, &'a RecordedObject>,
-    /// What the target's own inventory names; empty where it has none.
+    /// The objects in the target's own inventory; empty if it has none.
     named: BTreeSet<Identity<'a>>,
 }
 
-/// An object that is not as it should be.
 #[derive(Clone)]
 pub(super) struct Found {
-    /// What would make it so.
     pub step: Step,
-    /// Set where only the target changed.
+    /// Set if only the target changed.
     pub drift: Option<Drift>,
-    /// Whether there is anything to delete. An object that is only remembered is forgotten by its deletion.
+    /// Whether the object exists. Deleting one that is only recorded removes its record.
     pub there: bool,
-    /// Whether what is there can't be read, so that the step was made from what was applied last, as far as that is known.
+    /// Whether the existing object can't be read. The step is then made from what was applied last, if known.
     pub unreadable: bool,
 }
 
-/// The target changed without us.
+/// A change of the target that Streamfleet didn't make.
 #[derive(Clone)]
 pub(super) struct Drift {
-    /// Who changed it, where that is known.
     pub by: Option<String>,
 }
 
-/// What of one resource is not as it should be.
 #[derive(Default)]
 pub(super) struct Differences {
-    /// What differs.
     pub found: Vec<Found>,
-    /// What is in the way and isn't ours.
     pub foreign: Vec<ObjectKey>,
-    /// What can't be written, since something stands in its place that is no file, and where.
+    /// Objects that can't be written because something other than a file is in their place, with its path.
     pub obstacles: Vec<(ObjectKey, String)>,
-    /// The fields of objects that are as they should be otherwise, and that other controllers have.
+    /// Fields that other controllers own, of objects that are otherwise as they should be.
     pub contested: Vec<(ObjectKey, Contest)>,
 }
 
@@ -83,7 +73,6 @@ impl<'a> Target<'a> {
         Self { reach, inventory, objects, remembered, named: named.unwrap_or_default() }
     }
 
-    /// The manifest that was last applied to an object, where it is still known.
     fn applied(&self, id: &Identity, known: &'a RecordedObject) -> Option<&'a Json> {
         let remembered = || self.remembered.get(id).filter(|object| object.applied == known.applied);
         known.manifest.as_ref().or_else(|| remembered()?.manifest.as_ref())
@@ -97,7 +86,6 @@ fn never_looked_at(infra_type: InfraType) -> &'static str {
     }
 }
 
-/// What differs, by the resource that it is made for.
 pub(super) fn differences<'a>(
     desired: impl Iterator<Item = &'a Manifest>,
     target: &Target,
@@ -134,16 +122,15 @@ pub(super) fn differences<'a>(
     all
 }
 
-/// What of one resource's objects is no longer as it was applied.
+/// The objects of one resource that are no longer as applied.
 #[derive(Default)]
 pub(super) struct Drifted {
-    /// What would put it back.
     pub found: Vec<Found>,
-    /// The objects of which it isn't known any more what was applied.
+    /// Objects whose applied manifest is no longer known.
     pub unknown: Vec<ObjectKey>,
 }
 
-/// What is no longer as it was applied last, by the resource that it was made for, whatever should be there by now.
+/// Returns what differs from what was applied last, by owning resource, whatever the specs say now.
 pub(super) fn drifted(
     target: &Target,
     desired: Option<&Objects>,
@@ -151,8 +138,8 @@ pub(super) fn drifted(
 ) -> BTreeMap<ResourceKey, Drifted> {
     let mut all: BTreeMap<ResourceKey, Drifted> = BTreeMap::new();
     let Some(objects) = &target.objects else { return all };
-    // An object without a uid was only intended. One that the target's inventory no longer names was deleted by us, though a run
-    // that was killed then may have left its record.
+    // An object without a UID was only intended. One that the target's inventory no longer names was deleted
+    // by us, though a run that was killed then may have left its record.
     let is_named = |id: &Identity| target.named.is_empty() || target.named.contains(id);
     let made = target.inventory.iter().filter(|(id, _)| is_named(id));
     let made = made.filter(|(_, (_, known))| known.uid.is_some() && of(&known.owner));
@@ -177,21 +164,19 @@ pub(super) fn drifted(
 
 enum Comparison<'a> {
     Equal,
-    /// Equal, but for the fields that other controllers have.
     Contested(&'a [Contest]),
     Foreign,
-    /// Something stands there that is no file.
+    /// Something other than a file is in its place.
     Obstacle(&'a str),
     Differs(Box<Found>),
 }
 
-/// Compares one object that should exist with what was applied and with what is there.
 fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
     let id = identity(&manifest.key);
     let known = target.inventory.get(&id).map(|(_, known)| *known);
     let as_applied = known.is_some_and(|known| known.applied == manifest_digest(manifest));
     let applied = known.and_then(|known| target.applied(&id, known));
-    // The target's own memory may be older than ours, as after somebody put an older copy of it back.
+    // The target's own memory may be older than the state's, as after somebody restored a copy of it.
     let is_it = |object: &&RecordedObject| object.applied == manifest_digest(manifest);
     let was_applied = as_applied || target.remembered.get(&id).is_some_and(is_it);
     let Some(objects) = &target.objects else {
@@ -203,10 +188,10 @@ fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
     };
     match objects.get(&id) {
         None => {
-            // An object without a uid was only intended: it is missing because we never made it.
+            // An object without a UID was only intended: it is missing because we never made it.
             let made = known.is_some_and(|known| known.uid.is_some());
             let drift = (was_applied && made).then_some(Drift { by: None });
-            // Its data outlives it, such as disks and records: what it was decides what it may become.
+            // Its data, such as disks and records, outlives it: what it was decides what it may become.
             let before = applied.filter(|_| made).cloned();
             differs(manifest, Verb::Create, None, before, drift)
         }
@@ -217,9 +202,9 @@ fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
             contested => Comparison::Contested(contested),
         },
         Some(there) => {
-            // What is as we applied it is best described by what we applied: there secrets are slots, and compare.
+            // The applied manifest describes an unchanged object best: its secrets are comparable slots.
             let read = applied.filter(|_| there.unchanged).or(there.manifest.as_ref());
-            // Of what can't be read, what was applied last is the best that is known: it decides what it may become.
+            // The manifest applied last is the best knowledge of an unreadable object.
             let last = || applied.or_else(|| as_applied.then_some(&manifest.body));
             let before = read.or_else(last).cloned();
             let drift = was_applied.then(|| Drift { by: there.changed_by.clone() });
@@ -252,7 +237,7 @@ fn found(
     Found { step, drift, there: true, unreadable: false }
 }
 
-/// An object of ours that nothing asks for any more. `there` is none where the target could not be looked at.
+/// Returns the deletion of an object without a manifest. `there` is `None` if the target wasn't observed.
 fn left_over(
     target: &Target,
     id: &Identity,
@@ -266,7 +251,7 @@ fn left_over(
         _ => {
             let unchanged = object.is_none_or(|object| object.unchanged);
             let applied = target.inventory.get(id).and_then(|(_, known)| target.applied(id, known));
-            // What can't be read takes along what it was applied with.
+            // An unreadable object is described by what was applied last.
             applied.filter(|_| unchanged).or_else(|| object?.manifest.as_ref()).or(applied).cloned()
         }
     };
@@ -276,7 +261,7 @@ fn left_over(
     Found { step, drift: None, there: there != Some(None), unreadable: false }
 }
 
-/// The stage of an object from its kind, where it isn't rendered: the record doesn't keep the stage.
+/// Derives the stage of an object that isn't rendered from its kind, since records don't keep it.
 fn stage_of(kind: &str) -> Stage {
     match kind {
         "Namespace" | "CustomResourceDefinition" => Stage::Namespace,

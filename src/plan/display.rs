@@ -1,4 +1,4 @@
-//! The plan for people: what changes, why, what follows, and the way out of what waits.
+//! The plan as text: each change with its cause, its consequences, and how to resolve what it waits for.
 
 mod markdown;
 mod objects;
@@ -25,18 +25,15 @@ pub(super) use size::{left, tenths};
 pub use text::{plain, plain_lines};
 pub use words::way_out;
 
-/// For whom a plan is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
-    /// Whether colours are shown.
     pub color: bool,
-    /// Where lines with a place in a file end, in columns. Names are never cut, so a line may be longer.
+    /// The column at which a line with a file position ends. Names are never cut, so a line may be longer.
     pub width: usize,
-    /// How the person names the spec tree, for the commands that the plan proposes.
+    /// The spec tree as the user named it, for the commands that the plan suggests.
     pub tree: &'a str,
 }
 
-/// Writes a plan for people. Problems are not part of it.
 pub fn display(plan: &Plan, reader: Reader<'_>) -> String {
     let mut page = Page { text: String::new(), reader, now: plan.created_at, unreached: None };
     for organization in plan.organizations.iter().filter(|plan| !plan.changes.is_empty()) {
@@ -57,16 +54,14 @@ const HEADER: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 const NORMAL: Style = Style::new();
 
-/// How many clusters in trouble are shown of one fleet.
+/// How many clusters in trouble are shown per fleet.
 const UNWELL: usize = 10;
 
-/// The text as far as it is written.
 struct Page<'a> {
     text: String,
     reader: Reader<'a>,
-    /// When the plan was made.
     now: Timestamp,
-    /// What is said of changes on a fleet that can't be reached, once it was said why.
+    /// The short wait shown for further changes on an unreachable fleet, once the reason was printed.
     unreached: Option<String>,
 }
 
@@ -75,7 +70,7 @@ impl Page<'_> {
         if self.reader.color && style != NORMAL { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// Writes one line. What a person wrote is made harmless here, whatever it is part of.
+    /// Writes one line. Text from users is made safe for terminals here, wherever it comes from.
     fn line(&mut self, indent: usize, style: Style, text: &str) {
         let line = self.paint(style, &plain(text));
         self.text.push_str(&" ".repeat(indent));
@@ -133,7 +128,7 @@ impl Page<'_> {
         self.text.push('\n');
     }
 
-    /// What a change waits for. Why its fleet can't be reached was said once.
+    /// Describes what a change waits for. The reason why its fleet is unreachable is printed only once.
     fn waiting(&self, waiting: &Waiting) -> String {
         match (waiting, &self.unreached) {
             (Waiting::Unreachable { .. }, Some(unreached)) => unreached.clone(),
@@ -141,7 +136,7 @@ impl Page<'_> {
         }
     }
 
-    /// The clusters that a person has to see to, each in one line, and what is armed to lose brokers by itself.
+    /// Writes one line for each cluster that needs attention, and what its operator is about to destroy.
     fn unwell(&mut self, plan: &FleetPlan) {
         let unwell: Vec<_> = in_trouble(plan).collect();
         for (cluster, status) in unwell.iter().take(UNWELL) {
@@ -187,7 +182,7 @@ impl Page<'_> {
         change.effects.iter().for_each(|effect| self.line(6, NORMAL, effect));
         let size = size.filter(|_| change.verb != Verb::Delete).and_then(size::of_cluster);
         size.iter().for_each(|size| self.line(6, NORMAL, size));
-        // What is far from being done is told, not listed.
+        // A protected resource is far from being deleted, so its objects aren't listed.
         if !change.waiting.contains(&Waiting::Protected) {
             change.steps.iter().for_each(|step| self.step(change, step));
             let others = change.remarks.iter().filter(|remark| !is_of_a_step(change, remark));
@@ -195,7 +190,6 @@ impl Page<'_> {
         }
     }
 
-    /// A resource's line, with the place of its spec at the right.
     fn with_place(&mut self, name: &str, style: Style, detail: &str, place: &str) {
         const NAMES: usize = 18;
         let missing = |text: &str, width: usize| " ".repeat(width.saturating_sub(text.chars().count()));
@@ -216,7 +210,6 @@ impl Page<'_> {
     }
 }
 
-/// What a plan does, in one sentence.
 fn in_all(summary: Summary) -> String {
     let Summary { create, change, delete, waiting, unchanged, errors, warnings: _ } = summary;
     match (create + change + delete + waiting, unchanged) {
@@ -229,13 +222,12 @@ fn in_all(summary: Summary) -> String {
     }
 }
 
-/// Why a fleet's changes wait, where it can't be reached; none where none does.
 fn unreached(plan: &FleetPlan) -> Option<&Waiting> {
     let mut waits = plan.changes.iter().flat_map(|change| &change.waiting);
     waits.find(|waiting| matches!(waiting, Waiting::Unreachable { .. }))
 }
 
-/// Whether that is said before all changes: several wait for it, and none is the fleet's own.
+/// Whether that wait is printed once before all changes: several have it, and not first the fleet's own.
 fn says_once(plan: &FleetPlan) -> bool {
     let mut waiting = plan.changes.iter().filter(|change| waits_for_reach(change));
     let first = waiting.next();
@@ -250,13 +242,12 @@ fn not_reached(plan: &FleetPlan) -> String {
     format!("fleet {} can't be reached", plan.fleet)
 }
 
-/// Whether anything of a fleet has to be shown.
 fn has_news(plan: &FleetPlan) -> bool {
     let unwell = plan.status.as_ref().is_some_and(|status| status.status != Status::Healthy);
     !plan.changes.is_empty() || !plan.conditions.is_empty() || unwell || in_trouble(plan).next().is_some()
 }
 
-/// Whether a condition says what the fleet's status says already.
+/// Whether the fleet's status already says what a condition says.
 fn is_told(plan: &FleetPlan, condition: &Condition) -> bool {
     condition.kind == OPERATOR_MISSING && plan.status.as_ref().is_some_and(health::fleet::lacks_operator)
 }
@@ -277,7 +268,6 @@ fn kind_and_status(plan: &FleetPlan, infra_type: InfraType) -> String {
     }
 }
 
-/// How a fleet is, in one word; none where nothing says so.
 fn status_word(plan: &FleetPlan) -> Option<Status> {
     let judged = plan.status.as_ref().map(|status| status.status);
     let degraded = plan.conditions.iter().any(|condition| condition.degraded);
@@ -288,13 +278,12 @@ fn status_word(plan: &FleetPlan) -> Option<Status> {
     }
 }
 
-/// The clusters that a person has to see to, or that lose brokers without another change.
+/// Returns the clusters that need attention, or that lose brokers without another change.
 fn in_trouble(plan: &FleetPlan) -> impl Iterator<Item = (&ResourceKey, &ResourceStatus)> {
     let is_bad = |status: &ResourceStatus| [Status::Degraded, Status::Failed].contains(&status.status);
     plan.unwell.iter().filter(move |(_, status)| is_bad(status) || armed(status).next().is_some())
 }
 
-/// What the operator will destroy by itself, in words.
 fn armed(status: &ResourceStatus) -> impl Iterator<Item = &String> {
     let conditions = status.conditions.iter().filter(|condition| condition.kind == health::ARMED);
     conditions.map(|condition| &condition.message)
@@ -311,7 +300,6 @@ fn mark(change: &Change) -> (&'static str, Style) {
     }
 }
 
-/// What a person can do about what a change waits for, each thing once.
 fn ways_out(change: &Change, tree: &str) -> Vec<String> {
     let mut ways_out: Vec<String> = Vec::new();
     for way_out in change.waiting.iter().filter_map(|waiting| words::way_out(change, waiting, tree)) {
@@ -322,12 +310,12 @@ fn ways_out(change: &Change, tree: &str) -> Vec<String> {
     ways_out
 }
 
-/// Whether a remark stands with a step, and not by itself.
+/// Whether a remark is shown below a step.
 fn is_of_a_step(change: &Change, remark: &Remark) -> bool {
     change.steps.iter().any(|step| remark.object() == Some(&step.object))
 }
 
-/// What an organization uses of its limits. What is nothing but a number of documents is named where it is limited.
+/// Formats an organization's use of its limits. Plain counts of documents are shown only if they are limited.
 fn gauges(capacity: &OrganizationCapacity) -> Vec<String> {
     let OrganizationCapacity {
         fleets,

@@ -1,5 +1,5 @@
-//! At most one disruptive change a fleet at a time, and at most one cluster at a time for what a base domain's new
-//! certificate disrupts, on however many fleets.
+//! Allows at most one disruptive change per fleet at a time, and at most one cluster at a time per base
+//! domain for the disruption by its new certificate, across all fleets.
 
 mod certificate;
 
@@ -12,8 +12,7 @@ use crate::plan::{Cause, Change, FleetPlan, Remark, Verb, Verdict, Waiting, verd
 
 pub(super) use certificate::{one_after_another, tell};
 
-/// Lets only the first of the disruptive changes that this software itself causes ask for approval, so that what is
-/// approved is what runs.
+/// Lets only the first disruption by the software itself ask for approval, so that what is approved runs.
 pub(super) fn queue_software(changes: &mut [Change]) {
     let caused = |change: &Change| disrupts(change) && matches!(change.cause, Cause::Software { .. });
     let first = changes.iter().find(|change| caused(change)).map(|change| change.resource.clone());
@@ -23,18 +22,21 @@ pub(super) fn queue_software(changes: &mut [Change]) {
     }
 }
 
-/// What a cluster is called that works and may not bear another loss, or of which that isn't known.
+/// The status of a cluster that works but may not survive another loss, or whose health is unknown.
 const NOT_HEALTHY: [Status; 4] = [Status::Updating, Status::Upgrading, Status::Degraded, Status::Unreachable];
 
-/// Lets one disruptive change run: that of a cluster that is Degraded, since it can only get better, or else the first by
-/// name. Nothing gets better by brokers that go, or by an upgrade that nobody asked for now, so that these wait until their
-/// own cluster is Healthy. A cluster that is being changed, doesn't work or can't be seen holds up all others until it is
-/// Healthy; what is being changed may be changed further where it alone isn't Healthy. One that can't be seen waits itself:
-/// whether that repairs it isn't known. One that has never worked, or is being made, has nothing that could be disrupted: it
-/// holds up nobody, and nobody holds it up.
+/// Lets one disruptive change run: that of a Degraded cluster, since it can only improve, or else the first
+/// by name.
 ///
-/// One that is in trouble otherwise than by its certificates holds up no renewed certificate, without which clients of all
-/// others would be cut off one day. Nor does one of which that isn't known: [`one_after_another`] decides on it.
+/// Removing brokers, or an upgrade that continues by itself, improves nothing: these wait until their own
+/// cluster is Healthy. A cluster that is being changed, doesn't work or can't be seen holds up all others
+/// until it is Healthy. A cluster that is being changed may be changed further if no other is unhealthy. A
+/// change of a cluster that can't be seen waits, too, since it may not repair anything. A cluster that never
+/// worked or is being created has nothing to disrupt: it neither holds up others nor waits for them.
+///
+/// A cluster whose trouble has another cause than its certificate doesn't hold up a renewed certificate,
+/// without which the clients of all other clusters would be cut off eventually. Nor does one whose cause of
+/// trouble is unknown: the order of renewals (`disruption/certificate.rs`) decides about it.
 pub(super) fn one_at_a_time(
     changes: &mut [Change],
     unwell: &BTreeMap<ResourceKey, ResourceStatus>,
@@ -81,8 +83,8 @@ pub(super) fn one_at_a_time(
     }
 }
 
-/// Whether a repair may begin beside everything else that is done on its fleet: it disrupts nothing, or it is its turn. One
-/// that gives brokers another certificate takes turns with other fleets, too, and is left to the change that waits.
+/// Whether a repair may begin beside everything else on its fleet: it disrupts nothing, or it is its turn.
+/// One with another certificate would take turns with other fleets, so the waiting change keeps it.
 pub(super) fn may_begin(repair: &Change, plan: &FleetPlan, troubles: &Troubles) -> bool {
     if !disrupts(repair) {
         return true;
@@ -95,8 +97,8 @@ pub(super) fn may_begin(repair: &Change, plan: &FleetPlan, troubles: &Troubles) 
     alone.iter().all(|repair| repair.waiting.is_empty())
 }
 
-/// Whether a change would disrupt a cluster if nothing held it back. Disks that grow count: Strimzi restarts a broker
-/// whose file system has to be resized.
+/// Whether a change disrupts a cluster and doesn't wait. Growing disks count: Strimzi restarts a broker whose
+/// file system has to be resized.
 fn disrupts(change: &Change) -> bool {
     let verdict = disruption(change);
     let disrupts =
@@ -104,12 +106,12 @@ fn disrupts(change: &Change) -> bool {
     change.waiting.is_empty() && disrupts
 }
 
-/// The worst that a change does to brokers and clients. That a cluster which stays deletes records disrupts nobody, but what
-/// else changes with it may.
+/// Returns the worst effect on brokers and clients. Deleting records of a cluster disrupts nothing by itself,
+/// but what else changes with it may.
 fn disruption(change: &Change) -> Verdict {
     match (change.verdict, change.verb) {
         (Verdict::DataLoss, Verb::Update) => {
-            // What is written over something that can't be read may change more than is known.
+            // Overwriting an unreadable object may change more than is known.
             let is_unreadable = |remark: &Remark| matches!(remark, Remark::Unreadable { .. });
             let unreadable = change.remarks.iter().any(is_unreadable).then_some(Verdict::RollingRestart);
             verdict::disruption(&change.steps).max(unreadable.unwrap_or(Verdict::NoOp))

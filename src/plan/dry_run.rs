@@ -1,4 +1,4 @@
-//! What a target says of a plan's steps when it is asked beforehand, without anything being stored.
+//! A target's answers to dry runs of a plan's steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,50 +9,42 @@ use crate::plan::fleet::FleetPart;
 use crate::plan::repair::Repair;
 use crate::plan::{Change, Remark, Step, Verb, Waiting};
 
-/// What a target says of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DryRun {
-    /// It would take the object.
     Accepted {
-        /// What people's tools set otherwise, and what will be as the manifest says.
+        /// Fields set by other tools that will be as the manifest says.
         overwritten: Vec<Contest>,
-        /// What other controllers manage, and what stays as they have it.
+        /// Fields of other controllers that stay as they are.
         left: Vec<Contest>,
     },
-    /// It would take the object only where none of its name was before, since some of its fields never change.
+    /// The target would accept the object only as a new one, since the step changes an immutable field.
     Immutable,
-    /// It would not take the object.
     Refused {
-        /// Why, in the target's words.
         reason: String,
-        /// What to do next.
         hint: String,
     },
-    /// Nobody can say yet.
+    /// The step can't be checked yet.
     Unverified {
-        /// Why, as the end of a sentence: `until Namespace a exists`.
+        /// The reason, as the end of a sentence: `until Namespace a exists`.
         why: String,
     },
 }
 
-/// What targets say, by object.
 pub type DryRuns = BTreeMap<ObjectKey, DryRun>;
 
-/// What a fleet's target should be asked about its part of a plan.
+/// The dry runs that a fleet's part of a plan needs.
 #[derive(Debug, Default)]
 pub struct Questions<'a> {
-    /// The steps that it can be asked about now.
     pub steps: Vec<&'a Step>,
-    /// What it can't be asked about, with the reason.
+    /// Objects that can't be tried, with the reason.
     pub foregone: DryRuns,
-    /// The kinds of the foregone objects that it should have already: API version and kind.
+    /// The API version and kind of those objects of `foregone` whose kind should already exist on the target.
     pub kinds: BTreeSet<(&'a str, &'a str)>,
 }
 
 impl FleetPart {
-    /// What the fleet's target should be asked before this part of the plan is shown; nothing where nothing differs.
-    ///
-    /// A change that only waits for a person or for its turn is asked about too, since nobody may look again before it runs.
+    /// Returns the dry runs to make before this part of the plan is shown. Changes that wait only for
+    /// approval or for their turn are included, since nothing may be planned again before they run.
     pub fn questions(&self) -> Questions<'_> {
         let may_run = |waiting: &Waiting| {
             matches!(
@@ -71,7 +63,7 @@ impl FleetPart {
             self.repairs.iter().map(Repair::whole).filter(|it| waits(&it.resource)).collect();
         let written = || {
             let steps = || changes.iter().flat_map(|change| &change.steps);
-            // One answer an object. What a repair writes was taken before, so that the other change is what is asked about.
+            // One answer per object. A repair's manifest was accepted before, so the other change is tried.
             let is_asked = move |step: &Step| steps().any(|asked| asked.object == step.object);
             let repaired = repairs.iter().flat_map(|it| &it.steps).filter(move |step| !is_asked(step));
             steps().chain(repaired).filter(|step| step.after.is_some())
@@ -103,7 +95,6 @@ impl FleetPart {
     }
 }
 
-/// The group and kind that a step defines, with the definition.
 fn defined(step: &Step) -> Option<(String, String, &ObjectKey)> {
     if step.object.kind != "CustomResourceDefinition" || step.verb != Verb::Create {
         return None;
@@ -113,14 +104,13 @@ fn defined(step: &Step) -> Option<(String, String, &ObjectKey)> {
     Some((text("/spec/group")?, text("/spec/names/kind")?, &step.object))
 }
 
-/// What dry runs say of one resource's steps.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub waiting: Vec<Waiting>,
     pub remarks: Vec<Remark>,
 }
 
-/// Hears what was said of a resource's steps. What can only be made anew becomes so.
+/// Applies the answers to a resource's steps. Changes of immutable fields become [`Verb::Recreate`].
 pub(super) fn hear(runs: &DryRuns, found: &mut [Found]) -> Heard {
     let mut heard = Heard::default();
     let mut unverified: BTreeMap<&str, u32> = BTreeMap::new();

@@ -1,5 +1,3 @@
-//! What follows from a change, in sentences with real numbers.
-
 use serde_json::Value;
 
 use crate::names::Json;
@@ -7,8 +5,8 @@ use crate::plan::size::{NodePool, Nodes};
 use crate::plan::verdict::{Difference, GO_ON};
 use crate::plan::{Step, Verb};
 
-/// Fills a row's words in: `{object}`, `{before}`, `{after}`, `{brokers}` for how many come or go, `{disks}` for what becomes of
-/// the disks of those that go, `{operators}` for what becomes of the topic and user operators, and `{balancer}` for Cruise Control.
+/// Fills in placeholders: `{object}`, `{before}`, `{after}`, `{brokers}` (the number added or removed),
+/// `{disks}` (of removed nodes), `{operators}` (topic and user operators), `{balancer}` (Cruise Control).
 pub(super) fn fill(words: &str, step: &Step, difference: Option<&Difference>) -> String {
     let object = step.object.to_string();
     let [before, after] = [difference.map(|d| d.before), difference.map(|d| d.after)]
@@ -26,10 +24,9 @@ pub(super) fn fill(words: &str, step: &Step, difference: Option<&Difference>) ->
     words.replace("{before}", &before).replace("{after}", &after)
 }
 
-/// What is said of a restart where there is a single broker.
 const ONLY_BROKER: &str = "its only broker restarts";
 
-/// Drops what only says that brokers restart where another sentence says that as well, and what for.
+/// Drops sentences that only announce a restart if another one announces it with its reason.
 pub(super) fn drop_repeated_restarts(effects: &mut Vec<String>) {
     const BROKERS: &str = "brokers restart one by one";
     const ALL: &str = "brokers and controllers restart one by one";
@@ -49,7 +46,7 @@ pub(super) fn drop_repeated_restarts(effects: &mut Vec<String>) {
     *effects = all.iter().filter(|effect| !is_said_by_others(effect)).cloned().collect();
 }
 
-/// Says of a cluster with a single broker that it is away while that restarts: there is none to go on with.
+/// Rewords the effects for a cluster with a single broker: it is unavailable while that restarts.
 pub(super) fn of_a_single_broker(effects: &mut Vec<String>) {
     const IN_TURN: &str = " one by one";
     if !effects.iter().any(|effect| effect.contains(IN_TURN)) {
@@ -77,7 +74,6 @@ pub(super) fn of_a_single_broker(effects: &mut Vec<String>) {
     effects.push("the cluster has a single broker: while that restarts, nobody can read or write".to_owned());
 }
 
-/// What becomes of the disks of nodes that are removed.
 fn disks(step: &Step) -> &'static str {
     let pool = step.after.as_ref().map(|manifest| manifest.body.value()).unwrap_or_default();
     let volumes = pool.pointer("/spec/storage/volumes").and_then(Value::as_array).into_iter().flatten();
@@ -85,7 +81,7 @@ fn disks(step: &Step) -> &'static str {
     if deleted.any(|it| it) { "their disks are deleted with them" } else { "their disks stay" }
 }
 
-/// What becomes of the pod of the topic and user operators: it is one pod, and either may be absent.
+/// The topic and user operators share one pod, and the topic operator may be absent.
 fn operators(step: &Step) -> &'static str {
     let has_topics = |kafka: Option<&Json>| {
         kafka.is_some_and(|kafka| {
@@ -101,8 +97,7 @@ fn operators(step: &Step) -> &'static str {
     }
 }
 
-/// What becomes of Cruise Control when a pool's disks get another size, which is in the file that tells it what brokers can hold.
-/// A single broker has none.
+/// Cruise Control's configuration has the disk sizes of brokers. A single broker has no Cruise Control.
 fn balancer(step: &Step) -> &'static str {
     let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<NodePool>().ok());
     let Nodes { replicas, roles, .. } = pool.unwrap_or_default().spec;
@@ -124,7 +119,6 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// What a cluster that is made consists of: none where the steps make no nodes.
 pub(super) fn created<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<String> {
     let (mut brokers, mut controllers, mut both) = (0, 0, 0);
     for step in steps.filter(|step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool") {

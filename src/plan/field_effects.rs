@@ -1,8 +1,9 @@
-//! What a change of each field of a spec does: a table, for whoever asks about a field before there is a plan.
+//! A table of what a change of each field of a spec does, for questions about a field before there is a plan.
 //!
-//! What a plan does is decided by the objects that change (`verdict/table.rs`), whatever field asked for it. These rows
-//! say the same beforehand, and a test that plans a change for each of them holds the two together. Plans print what no
-//! object says as well: what is only recorded, and whom a change cuts off or lets in ([`FieldEffect::told`]).
+//! The effect of a real plan is decided by the objects that change (`verdict/table.rs`), whichever field
+//! caused it. These rows predict it, and a test that plans a change for each row keeps both consistent. Plans
+//! also print what no object shows: changes only to records, and who gains or loses access
+//! ([`FieldEffect::told`]).
 
 mod table;
 
@@ -15,51 +16,44 @@ use crate::spec::broker_option::{self, Effect};
 use crate::spec::certificate::{is_of_another_authority, is_the_same};
 pub use table::FIELD_EFFECTS;
 
-/// What a change of a field does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldEffect {
-    /// The kind of document that has the field.
     pub kind: Kind,
-    /// The field, as a path: `advanced_config.storage.size_gib`. For [`When::BrokerOption`] and [`When::KeepsLess`] it is the one
-    /// that holds the options.
+    /// Its path, such as `advanced_config.storage.size_gib`; for broker options the path that contains them.
     pub field: &'static str,
-    /// For which changes of it.
     pub when: When,
-    /// What it does to clients and data.
     pub verdict: Verdict,
-    /// Why, or what follows, as a sentence without a full stop. Of what is refused it says what to do instead.
+    /// The reason or the consequence without a full stop. For refused changes, what to do instead.
     pub why: &'static str,
-    /// Whether plans say it, beside what the objects that change say.
+    /// Whether plans print it, beside what the changed objects say.
     pub told: bool,
 }
 
-/// For which changes of a field a row holds.
+/// Which changes of a field a row covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// For all that no row before it is about.
+    /// All that no earlier row covers.
     Changes,
     /// A number, size or version grows.
     Up,
     /// A number, size or version shrinks.
     Down,
-    /// It becomes true, or is given where it was absent.
+    /// The field becomes true, or is added.
     On,
-    /// It becomes false, or is left out where it was given.
+    /// The field becomes false, or is removed.
     Off,
-    /// It becomes this value.
     Becomes(&'static str),
-    /// Only what is above a certificate in its chain changes.
+    /// Only the chain above a certificate changes.
     OtherChain,
-    /// A certificate is replaced by one that clients which trust only the old one's authority turn down.
+    /// A certificate is replaced by one that clients reject if they trust only the old one's authority.
     OtherAuthority,
-    /// An option of brokers changes so that they keep less than before.
+    /// A broker option changes so that brokers keep less than before.
     KeepsLess,
-    /// An option of brokers that this is the effect of changes.
     BrokerOption(Effect),
 }
 
 impl When {
-    /// The change in words: `raised`, `turned off or removed`.
+    /// Describes the change: `raised`, `turned off or removed`.
     pub fn words(self) -> String {
         match self {
             When::Changes | When::BrokerOption(_) => "changed".to_owned(),
@@ -98,7 +92,7 @@ impl When {
 }
 
 impl FieldEffect {
-    /// Whether the row is about a field. Of brokers' options, which are fields too, their own table says what they do.
+    /// Whether the row covers a field. Broker options are fields, too; their own table has their effects.
     fn is_of(&self, kind: Kind, field: &str) -> bool {
         let option = || option_of(field);
         let has =
@@ -111,14 +105,13 @@ impl FieldEffect {
             }
     }
 
-    /// Whether the row is about a field, or about one that it is part of.
+    /// Whether the row covers a field or one of its parents.
     fn covers(&self, kind: Kind, field: &str) -> bool {
         let is_around = |(end, _): (usize, &str)| self.is_of(kind, &field[..end]);
         self.is_of(kind, field) || field.match_indices('.').any(is_around)
     }
 }
 
-/// The option of brokers that a field is.
 fn option_of(field: &str) -> Option<&str> {
     field.strip_prefix("advanced_config.config.")
 }
@@ -132,23 +125,21 @@ fn is_off(value: &Value) -> bool {
     }
 }
 
-/// What changes of a field do: one row or several. None for a field that no document of the kind has, and for one that
-/// holds other fields.
+/// Returns the rows of a field. Empty for unknown fields, and for fields that contain other fields.
 pub fn field_effects(kind: Kind, field: &str) -> Vec<&'static FieldEffect> {
     FIELD_EFFECTS.iter().filter(|row| row.is_of(kind, field)).collect()
 }
 
-/// What a change of a field does; none where the table has no row for it.
 pub fn effect_of(kind: Kind, change: &FieldChange) -> Option<&'static FieldEffect> {
     let mut rows = FIELD_EFFECTS.iter().filter(|row| row.covers(kind, &change.field));
     rows.find(|row| row.when.fits(change))
 }
 
-/// What follows from changed fields that no object says, one sentence each. A cluster's own objects come to `verdict`: where
-/// that is less than a row's, the field has no effect on it, such as the load balancers of a cluster that has none.
+/// Returns the effects of changed fields that no object shows. If a cluster's objects come to less
+/// (`verdict`) than a row, the field doesn't affect this cluster, such as load balancers where it has none.
 pub(super) fn told(kind: Kind, changes: &[FieldChange], verdict: Verdict) -> Vec<&'static FieldEffect> {
     let mut told: Vec<&FieldEffect> = Vec::new();
-    // Who can't be reached from outside any more has no load balancers that could become anything.
+    // A cluster that becomes internal has no load balancers that could become private or public.
     let is_inside =
         changes.iter().any(|it| it.field == "advanced_config.cluster_access" && it.after == "Internal");
     let changes = changes.iter().filter(|it| !(is_inside && it.field == "advanced_config.private_access"));
@@ -261,7 +252,6 @@ mod tests {
         );
     }
 
-    /// What cuts clients off is never left to the general words of the objects.
     #[test]
     fn whoever_is_cut_off_is_told() {
         let rows = || FIELD_EFFECTS.iter().filter(|row| row.verdict == Verdict::ClientsReconnect);

@@ -1,4 +1,4 @@
-//! Which fields of a spec changed since it was last applied.
+//! The fields of a spec that changed since it was last applied.
 
 use serde_json::Value;
 
@@ -7,16 +7,15 @@ use crate::names::Json;
 use crate::plan::FieldChange;
 use crate::spec::{Spec, secret_pointer};
 
-/// The fields in which a resource differs from its record, by path. Empty when the cache was lost: what can't be
-/// compared isn't said to differ.
+/// Returns the fields that differ from the record. Without one, as after losing the cache, none is known.
 pub(super) fn changes(before: &RecordedResource, now: &Json, resource: &Resource) -> Vec<FieldChange> {
     let Some(last_good) = &before.last_good else {
         return Vec::new();
     };
     let mut changes = Vec::new();
     if last_good.spec != *now {
-        // A record of an older version lacks the fields that were added since. Reading it as a spec fills in their
-        // defaults, so that an upgrade of this software isn't mistaken for an edit.
+        // A record of an older version lacks fields that were added since. Parsing it as a spec fills in
+        // their defaults, so that a new version of Streamfleet isn't mistaken for an edit.
         let was = Spec::from_record(resource.key.kind, &last_good.spec)
             .map_or_else(|_| last_good.spec.value(), |spec| spec.redacted());
         compare(&mut String::new(), &was, &now.value(), &mut changes);
@@ -26,7 +25,7 @@ pub(super) fn changes(before: &RecordedResource, now: &Json, resource: &Resource
     changes
 }
 
-/// Walks two specs side by side. Null and absent are the same; lists are compared whole.
+/// Compares two specs recursively. Null and absent are equal; lists are compared as a whole.
 fn compare(path: &mut String, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {
     let (Value::Object(was), Value::Object(is)) = (before, after) else {
         if before != after {
@@ -60,9 +59,9 @@ fn compare_secrets(before: &RecordedResource, resource: &Resource, changes: &mut
     }
 }
 
-/// Whether two marks are of the same value, as far as is known. Sealing anew changes the sealed form and not the value, so that
-/// counts only where a value is unknown. Two values of which nothing is known count as the same: a difference would be applied
-/// again and again, and change nothing.
+/// Whether two marks belong to the same value, as far as is known. Sealing a value again changes its sealed
+/// form, so the sealed forms decide only if a value is unknown. Two entirely unknown values count as equal:
+/// otherwise the difference would be applied again and again without effect.
 fn same_secret(before: Option<&SecretMark>, after: Option<&SecretMark>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => match (&before.fingerprint, &after.fingerprint) {
@@ -75,12 +74,10 @@ fn same_secret(before: Option<&SecretMark>, after: Option<&SecretMark>) -> bool 
     }
 }
 
-/// Where in a spec the secret of this name stands.
 pub(super) fn secret_path(field: &str) -> String {
     secret_pointer(field).trim_start_matches('/').replace('/', ".")
 }
 
-/// A secret's mark for people: enough to see that it changed.
 fn trace(mark: Option<&SecretMark>) -> Value {
     let Some(mark) = mark else {
         return Value::Null;
@@ -92,7 +89,7 @@ fn trace(mark: Option<&SecretMark>) -> Value {
     }
 }
 
-/// The first eight characters of a fingerprint: `hmac:ab12cd34…`.
+/// `hmac:ab12cd34…`: the first eight characters of a fingerprint.
 pub(super) fn short_fingerprint(fingerprint: &str) -> String {
     let hash = fingerprint.strip_prefix("hmac:").unwrap_or(fingerprint);
     let short: String = hash.chars().take(8).collect();

@@ -1,5 +1,3 @@
-//! What happens on one fleet.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatus, Status};
@@ -20,44 +18,40 @@ use crate::plan::{
 use crate::problem::Problem;
 use crate::spec::{InfraType, Spec};
 
-/// What planning one fleet gives.
 #[derive(Debug)]
 pub struct FleetPart {
     pub(super) fleet: FleetKey,
-    /// None for a fleet that is gone.
+    /// `None` for a fleet that is gone.
     pub(super) plan: Option<FleetPlan>,
-    /// What refused changes are.
     pub(super) problems: Vec<Problem>,
-    /// What of the target was looked at, by hash.
+    /// The hash of what was observed on the target.
     pub(super) observed: Digest,
-    /// Whose changes are, or would be, here.
+    /// The resources with changes on this fleet, or that could have some.
     pub(super) owners: BTreeSet<ResourceKey>,
-    /// The Kubernetes cluster that the target is; none where that isn't known or was known before.
+    /// The Kubernetes cluster of the target; `None` if unknown or planned from a remembered comparison.
     pub(super) cluster: Option<String>,
-    /// What newer versions of Kafka its clusters could have.
     newer: Newer,
-    /// What is known of where its clusters' trouble comes from.
+    /// The known causes of its clusters' trouble.
     pub(super) troubles: Troubles,
-    /// The resources whose changes are approved, be it that they have to wait for their turn.
+    /// Resources with approved changes, including those that still wait for their turn.
     pub(super) approved: BTreeSet<ResourceKey>,
-    /// What can be put back of resources whose changes turn out to wait.
+    /// Possible repairs of resources, used if their changes turn out to wait.
     pub(super) repairs: Vec<Repair>,
-    /// What can be remembered of the look at the fleet.
     pub(super) quiet: Option<Quiet>,
 }
 
 impl FleetPart {
-    /// What can be remembered of the look at the fleet; none where it found something to do or to report.
+    /// Returns the comparison to remember; `None` if there was something to do or to report.
     pub fn quiet(&self) -> Option<&Quiet> {
         self.quiet.as_ref()
     }
 
-    /// What newer versions of Kafka the fleet's clusters could have, as far as its operator is known to run them.
+    /// Returns newer Kafka versions for the fleet's clusters that its operator is known to support.
     pub fn newer(&self) -> &Newer {
         &self.newer
     }
 
-    /// Whether it depends on what is known of the Kubernetes cluster: something is to change there, or is lacking.
+    /// Whether planning needs preflight facts: something is to change there, or was missing.
     pub fn needs_facts(&self) -> bool {
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);
         changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
@@ -66,38 +60,32 @@ impl FleetPart {
     }
 }
 
-/// What a look at a fleet gave that found every object as it should be: all that the rest of planning needs of it. It holds
-/// as long as what the fleet should hold, what is recorded of it and what it holds stay as they were.
+/// The result of a comparison that found every object as it should be: all that the rest of planning needs.
+/// Valid as long as the desired, the recorded and the observed objects of the fleet stay the same.
 #[derive(Debug, Clone)]
 pub struct Quiet {
-    /// What was looked at, by hash.
     observed: Digest,
-    /// Whose objects are there.
     owners: BTreeSet<ResourceKey>,
-    /// What its Kubernetes cluster lacks, by the facts that it was planned with.
+    /// The conditions of its Kubernetes cluster when it was planned.
     lacks: Vec<Condition>,
-    /// What newer versions of Kafka its clusters could have.
     newer: Newer,
-    /// Whether a cluster of it waits for an operator that runs a newer version of Kafka.
+    /// Whether one of its clusters waits for an operator that supports a newer version of Kafka.
     awaits_operator: bool,
 }
 
 impl Quiet {
-    /// Whether its Kubernetes cluster lacks something, so that facts may be outdated.
+    /// Whether something is missing on its Kubernetes cluster, so that the facts may be outdated.
     pub fn lacks_something(&self) -> bool {
         !self.lacks.is_empty() || self.awaits_operator
     }
 }
 
-/// What the objects of a fleet are found to be.
 struct Look {
     reach: Reach,
     differences: BTreeMap<ResourceKey, Differences>,
-    /// How the fleet is; none where that was not judged.
     status: Option<ResourceStatus>,
-    /// How those of its clusters are that are not Healthy.
+    /// The status of its clusters that aren't Healthy.
     unwell: BTreeMap<ResourceKey, ResourceStatus>,
-    /// What is known of where their trouble comes from.
     troubles: Troubles,
 }
 
@@ -113,13 +101,11 @@ impl Look {
         Self { reach: target.reach, differences, status, unwell, troubles }
     }
 
-    /// Every object is as it should be.
     fn quiet(health: Option<&FleetHealth>) -> Self {
         let (status, unwell, troubles) = split(health);
         Self { reach: Reach::Reached, differences: BTreeMap::new(), status, unwell, troubles }
     }
 
-    /// Whether anything of a resource isn't as it should be.
     fn differs(&self, resource: &ResourceKey) -> bool {
         self.differences.get(resource).is_some_and(|differences| !differences.found.is_empty())
     }
@@ -129,8 +115,8 @@ impl Look {
     }
 }
 
-/// Leaves out what stays where it is though nothing asks for it any more, while its resource stays: definitions, with which
-/// would go every Kafka of the whole Kubernetes cluster, and the namespaces of a fleet's operator and Gateway.
+/// Drops the deletions of objects that stay as long as their resource: definitions, whose deletion would
+/// delete every Kafka on the Kubernetes cluster, and the namespaces of a fleet's operator and Gateway.
 fn keep(world: &World, differences: &mut BTreeMap<ResourceKey, Differences>) {
     for (owner, differences) in differences.iter_mut().filter(|(owner, _)| world.absence(owner).is_none()) {
         let stays = |kind: &str| match kind {
@@ -145,12 +131,11 @@ fn keep(world: &World, differences: &mut BTreeMap<ResourceKey, Differences>) {
     });
 }
 
-/// Plans one fleet.
 pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPart {
     let rendered = site;
     let mut upgrades = Upgrades::of(world, rendered, facts);
     let mut look = Look::at(world, &upgrades.site(rendered));
-    // What can't be undone comes alone: no edit takes it along, be it one that no object shows.
+    // Irreversible changes are made alone: no edit may be combined with them, even one that no object shows.
     let is_edited = |owner: &ResourceKey| world.current.get(owner).is_some_and(|it| !it.fields.is_empty());
     if upgrades.raise(rendered, |owner| look.differs(owner) || is_edited(owner)) {
         look = Look::at(world, &upgrades.site(rendered));
@@ -177,8 +162,7 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
     FleetPart { fleet, plan, problems, observed, owners, cluster, newer, troubles, approved, repairs, quiet }
 }
 
-/// Plans one fleet that was found quiet before; none where it has to be looked at again, since a resource that has
-/// something there is no longer named.
+/// Plans one fleet from a remembered comparison; `None` if the spec of a resource with objects there is gone.
 pub(super) fn quiet_part(
     world: &World,
     fleet: &FleetKey,
@@ -211,7 +195,7 @@ pub(super) fn quiet_part(
     })
 }
 
-/// Everyone with something on the fleet, by specs and records or because it is there.
+/// Returns all owners on the fleet, by specs and records or because an object of theirs exists.
 fn known<'a>(
     world: &World,
     fleet: &FleetKey,
@@ -220,33 +204,28 @@ fn known<'a>(
     world.owners.get(fleet).into_iter().flatten().copied().cloned().chain(here.cloned()).collect()
 }
 
-/// Whether specs name all of these. What happens to the others depends on more of the target than its differences.
+/// Whether specs name all of these. The deletion of others depends on more than the differences.
 fn all_are_named(world: &World, owners: &BTreeSet<ResourceKey>) -> bool {
     let is_named =
         |owner: &ResourceKey| world.catalog.resources.contains_key(owner) && world.absence(owner).is_none();
     owners.iter().all(is_named)
 }
 
-/// How what is known of a fleet's target came to be known.
+/// The source of what is known about a fleet's target.
 #[derive(Clone, Copy)]
 enum Seen<'a> {
-    /// It was looked at, and something may be known of its Kubernetes cluster.
+    /// It was observed now, with preflight facts if there are any.
     Now(&'a Site<'a>, Option<&'a Facts>, &'a Upgrades),
-    /// It was looked at before; then its Kubernetes cluster lacked this.
+    /// It was observed before, with these conditions.
     Before(&'a [Condition]),
 }
 
-/// The plan of a fleet and the problems that refused changes are; no plan for a fleet that is gone.
 struct Planned {
     plan: Option<FleetPlan>,
     problems: Vec<Problem>,
-    /// What its Kubernetes cluster lacks.
     lacks: Vec<Condition>,
-    /// What is known of where its clusters' trouble comes from.
     troubles: Troubles,
-    /// The resources whose changes are approved.
     approved: BTreeSet<ResourceKey>,
-    /// What can be put back of resources whose changes turn out to wait.
     repairs: Vec<Repair>,
 }
 
@@ -276,7 +255,6 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
                 continue;
             };
             refusals.extend(site.map(|site| in_use::judge(world, site, &mut change)).unwrap_or_default());
-            // What else there is to do doesn't wait for it.
             change.effects.extend(in_use.map(|waiting| waiting.to_string()));
             given_up::tell(world, key, &mut change);
             problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
@@ -298,11 +276,11 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
     mention_unreachable(world, key, &reach, &mut changes);
     disruption::queue_software(&mut changes);
     if world.policy.mode == Mode::Approve {
-        // All of it asks, so that only what would be done at once may be in it.
+        // In this mode every change asks, so the approval may include only what would run at once.
         disruption::one_at_a_time(&mut changes, &unwell, &troubles);
     }
     let guarded = guard::apply(world, key, &mut changes);
-    // Of what isn't looked at, or was put off a moment ago, nobody knows what would be done.
+    // Without an observation, or after a recent failure, it is unknown what would be done.
     let is_known = reach == Reach::Reached && !pause::is_paused(world, key);
     let void_approvals = if is_known { guarded.void } else { Vec::new() };
     pause::of_repetition(world, &mut changes);
@@ -338,7 +316,7 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
     Planned { plan: Some(plan), problems, lacks, troubles, approved: guarded.approved, repairs }
 }
 
-/// How the fleet is, how those of its clusters are that are not Healthy, and what is known of where their trouble comes from.
+/// Splits health into the fleet's status, its unhealthy clusters, and the known causes of their trouble.
 fn split(
     health: Option<&FleetHealth>,
 ) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>, Troubles) {
@@ -348,7 +326,7 @@ fn split(
     (Some(health.status.clone()), statuses, Troubles::of(health))
 }
 
-/// Makes the record of a fleet that is applied name the Kubernetes cluster that it is on, where it doesn't yet.
+/// Adds the Kubernetes cluster to the record of an applied fleet, if it isn't recorded yet.
 fn bind(site: &Site, changes: &mut [Change]) {
     let Some(cluster) = site.observed.and_then(|observed| observed.cluster.as_ref()) else { return };
     let fleet = site.fleet.resource();
@@ -358,7 +336,7 @@ fn bind(site: &Site, changes: &mut [Change]) {
     }
 }
 
-/// Says of a fleet that can't be reached that it can't, where no change says so: that it is as it should be is not known.
+/// Mentions that a fleet is unreachable if no change says so: whether it is as it should be is unknown.
 fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &mut Vec<Change>) {
     let Some(waiting @ Waiting::Unreachable { .. }) = reach.waiting() else { return };
     let says_so = |change: &Change| change.waiting.iter().any(|it| matches!(it, Waiting::Unreachable { .. }));
@@ -377,8 +355,8 @@ fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &m
     changes.insert(0, Change { waiting: vec![waiting], record, ..mention });
 }
 
-/// Everyone with something on the fleet: the fleet itself, then its clusters by name. Whoever is neither wanted nor
-/// known to be gone is left alone.
+/// Returns the owners on the fleet: the fleet, then its clusters by name. Resources that are neither desired
+/// nor known to be absent are left alone.
 fn owners(
     known: &BTreeSet<ResourceKey>,
     differences: &BTreeMap<ResourceKey, Differences>,
@@ -391,7 +369,6 @@ fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names
     objects.into_iter().cloned().collect()
 }
 
-/// What kind of target a fleet is, or was.
 pub(super) fn infra_type(world: &World, key: &FleetKey) -> Option<InfraType> {
     let resource = key.resource();
     let resolved = world.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);

@@ -1,5 +1,4 @@
-//! What a plan would refuse, asked before an edit of the specs is made: by the rules of every plan, and by what was applied
-//! last. No target is looked at.
+//! Predicts what a plan would refuse before specs are edited, by all of its rules and the records alone.
 
 use std::collections::BTreeSet;
 
@@ -10,26 +9,24 @@ use crate::plan::world::{World, fields};
 use crate::plan::{FieldChange, Policy, Site, Verdict, fleet};
 use crate::problem::Problem;
 
-/// What a plan may refuse of what a resource says now.
+/// The refusals that a resource's current spec may cause.
 #[derive(Debug, Default)]
 pub struct Suspect {
-    /// The fleets on which it would do so.
     pub fleets: BTreeSet<FleetKey>,
-    /// The only resource there that changes; none where all of a fleet's may.
     pub only: Option<ResourceKey>,
-    /// The field that it would be about, as a JSON pointer; none where that could be several.
+    /// The field that would be refused, as a JSON pointer; `None` if there could be several.
     pub pointer: Option<String>,
 }
 
-/// Whether a plan may refuse anything of what a resource says now, beside what is refused of every tree. Nothing is for one
-/// that was never made. While one `is_changing`, some of its objects may be others already than its record says.
+/// Returns what a plan may refuse about a resource's current spec, beside what it refuses in any tree. While
+/// `is_changing`, some of its objects may already differ from its record.
 pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey, is_changing: bool) -> Suspect {
     let (Some(resource), Some(record)) = (catalog.resources.get(key), recorded.resources.get(key)) else {
         return Suspect::default();
     };
     let changes = fields(resource, recorded);
     let changes: Vec<&FieldChange> = changes.iter().filter(|it| may_be_refused(key.kind, it)).collect();
-    // What it said when it was begun to be made is nowhere recorded but in its objects.
+    // The spec with which its creation began is recorded only in its objects.
     if changes.is_empty() && !record.creating && !is_changing {
         return Suspect::default();
     }
@@ -50,7 +47,6 @@ pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey, is_cha
     Suspect { fleets, only, pointer }
 }
 
-/// Whether the objects of a fleet that change with a field may be such that a plan refuses it.
 fn may_be_refused(kind: Kind, change: &FieldChange) -> bool {
     match kind {
         Kind::Cluster | Kind::Fleet => effect_of(kind, change).is_none_or(|row| row.verdict != Verdict::NoOp),
@@ -64,7 +60,7 @@ fn is_refused(kind: Kind, change: &FieldChange) -> bool {
     effect_of(kind, change).is_some_and(|row| is_refused(row.verdict))
 }
 
-/// What a plan of one fleet refuses, or what it refuses of one resource there, where the site has no other's objects.
+/// Returns what a plan of one fleet refuses, or of one resource if `site` has only that resource's objects.
 pub fn refused(
     catalog: &Catalog,
     recorded: &Recorded,

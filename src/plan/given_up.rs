@@ -1,4 +1,4 @@
-//! Secrets that the settings keep out of a folder that has them.
+//! Secrets in a folder that the settings no longer allow there.
 
 use crate::names::FleetKey;
 use crate::plan::fleet::infra_type;
@@ -6,8 +6,8 @@ use crate::plan::world::World;
 use crate::plan::{Change, Step, Verb};
 use crate::spec::InfraType;
 
-/// Says what follows where Secrets leave a folder though their cluster stays, and lets a person say so first: whoever applies
-/// the folder and removes what is no longer in it takes them away from running brokers.
+/// Requires approval if Secrets leave a folder though their cluster stays: a tool that prunes what is no
+/// longer in the folder would take them away from running brokers.
 pub(super) fn tell(world: &World, fleet: &FleetKey, change: &mut Change) {
     let names: Vec<String> = secrets(world, fleet, change).map(|step| step.object.to_string()).collect();
     if names.is_empty() {
@@ -24,7 +24,6 @@ pub(super) fn tell(world: &World, fleet: &FleetKey, change: &mut Change) {
     change.guarded = true;
 }
 
-/// Whether Secrets leave a folder though their cluster stays.
 pub(super) fn leave(world: &World, fleet: &FleetKey, change: &Change) -> bool {
     secrets(world, fleet, change).next().is_some()
 }

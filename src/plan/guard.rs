@@ -1,4 +1,4 @@
-//! What a person has to approve, and what the policy lets run without.
+//! Decides which changes need approval, and which the policy allows without.
 
 use std::collections::BTreeSet;
 
@@ -11,20 +11,20 @@ use crate::plan::fleet::FleetPart;
 use crate::plan::world::World;
 use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, given_up};
 
-/// How long a deletion counts against what a fleet may lose.
+/// How long a deletion counts towards a fleet's limit.
 pub const DELETIONS_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
-/// How far from now an approval may lie in the future: clocks differ a little, and one that was set back by more would let it
-/// hold for longer than it should.
+/// How far in the future an approval may be. Clocks differ a little; a clock that was set back by more would
+/// extend the approval's lifetime.
 const SLACK: SignedDuration = SignedDuration::from_mins(5);
 
-/// How much of a digest names a guard: 48 bits, for a person to copy.
+/// The length of a guard's id in hex digits: 48 bits, short enough to copy.
 const ID_LENGTH: usize = 12;
 
-/// Makes the guarded changes that are more than the policy allows wait for approval, and says which.
+/// Makes guarded changes beyond what the policy allows wait for approval, and returns the guard.
 ///
-/// Changes that wait for something else are no part of it: an approval covers exactly what then runs. One for anything else
-/// is void: what a person said of a deletion must not hold for the next, after the resource was put back.
+/// Changes that wait for something else are not included: an approval covers exactly what then runs. An
+/// approval for anything else is void: it must not approve the next deletion after the resource was restored.
 pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> Guarded {
     if world.policy.mode == Mode::Approve {
         changes.iter_mut().filter(|change| change.is_ready()).for_each(|change| change.guarded = true);
@@ -44,7 +44,7 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
         return Guarded { guard: None, approved: BTreeSet::new(), void: void(world, fleet, &[all]) };
     }
     let needed = id(guarded.iter().map(|(change, _)| &**change));
-    // With time the policy allows more, and fewer changes need approval. A word given for all of them still holds.
+    // With time the policy allows more. An approval of all changes stays valid when fewer need it.
     let valid = [&needed, &all];
     let approval = valid.into_iter().find_map(|id| approval(world, fleet, id));
     let early = valid.into_iter().find_map(|id| early(world, fleet, id));
@@ -70,9 +70,9 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
     Guarded { guard: Some(guard), approved, void: void(world, fleet, &[needed, all]) }
 }
 
-/// Makes a change of a fleet that would be done at once wait for approval of it alone. While others of the fleet ask, or are
-/// approved, it holds as if nobody could say so: an approval covers exactly what was shown with it. What is approved
-/// already, as all is that runs with `approve`, is told why it might not be.
+/// Makes a ready change wait for approval of it alone. While other changes of the fleet need or have an
+/// approval, the change waits with `hold` instead: an approval covers exactly what was shown with it. If the
+/// change is approved already, as everything that runs with `approve` is, `why` is added to its effects.
 pub(super) fn ask(world: &World, part: &mut FleetPart, resource: &ResourceKey, why: &str, hold: &Waiting) {
     let Some(plan) = part.plan.as_mut() else { return };
     let ready = |change: &&mut Change| change.resource == *resource && change.waiting.is_empty();
@@ -95,7 +95,7 @@ pub(super) fn ask(world: &World, part: &mut FleetPart, resource: &ResourceKey, w
     plan.guard = Some(Guard { id, approved_by, rest: None });
 }
 
-/// Lets what is approved and has to wait for its turn stay approved when the others use the approval.
+/// Keeps approved changes that still wait for their turn approved after the others have used the approval.
 pub(super) fn keep_word(parts: &mut [FleetPart]) {
     for part in parts {
         let Some(plan) = part.plan.as_mut() else { continue };
@@ -108,13 +108,10 @@ pub(super) fn keep_word(parts: &mut [FleetPart]) {
     }
 }
 
-/// What becomes of a fleet's approvals.
 pub(super) struct Guarded {
-    /// The approval that is needed or given.
     pub guard: Option<Guard>,
-    /// The resources whose changes are approved.
     pub approved: BTreeSet<ResourceKey>,
-    /// Those that were given for something else than what would be done now.
+    /// Approvals for something else than what would be done now.
     pub void: Vec<String>,
 }
 
@@ -125,9 +122,9 @@ fn void(world: &World, fleet: &FleetKey, valid: &[String]) -> Vec<String> {
     given.filter(is_void).map(|approval| approval.id.clone()).collect()
 }
 
-/// How many clusters the fleet may still lose within the hour, and when it may lose another one each, as far as that is known.
-/// A deletion that seems to lie in the future counts: a clock that was set back allows nothing more. One that was set ahead neither,
-/// where somebody knows how long ago it really was.
+/// Returns how many clusters the fleet may still lose within the hour, and when it may lose each further one,
+/// if known. A deletion in the future counts, so a clock that was set back allows nothing more; nor does one
+/// that was set ahead, if a running process counted the deletions (`Pauses::lost`).
 fn deletions_left(world: &World, fleet: &FleetKey) -> (u32, impl Iterator<Item = Timestamp> + use<>) {
     let now = world.policy.now;
     let recent = world.recorded.deletions.iter();
@@ -147,13 +144,13 @@ fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
     now.duration_since(then)
 }
 
-/// Why each change needs a person, as the end of a sentence; none where not each does.
+/// Returns why every change needs approval, as the end of a sentence.
 fn asked_for_all(world: &World) -> Option<String> {
     let asked = world.policy.mode == Mode::Approve;
     asked.then(|| "the settings want each plan approved: `policy.mode` is `approve`".to_owned())
 }
 
-/// Why a guarded change needs a person, as the end of a sentence; none where the policy allows it.
+/// Returns why a guarded change needs approval, as the end of a sentence.
 fn needs_approval(
     world: &World,
     fleet: &FleetKey,
@@ -204,7 +201,7 @@ fn needs_approval(
     }
     let was_made = change.resource.kind == Kind::Cluster && record.is_some_and(|record| !record.creating);
     if was_made && change.steps.is_empty() {
-        // What a lost inventory doesn't know may still be there, and would be nobody's.
+        // Objects that a lost inventory doesn't have may still exist, and would be orphaned.
         return Some("its fleet's target knows nothing of it, so that it would only be forgotten".to_owned());
     }
     if *free > 0 {
@@ -213,7 +210,7 @@ fn needs_approval(
     }
     let allowed = world.policy.cluster_deletions_per_hour;
     let clusters = crate::plan::effects::count(allowed.into(), "cluster");
-    // To the minute, and never before it is so.
+    // Rounded up to the minute, so that the time is never too early.
     let minute = |at: Timestamp| {
         at.checked_add(SignedDuration::from_secs(59)).unwrap_or(at).strftime("%H:%M UTC").to_string()
     };
@@ -229,8 +226,8 @@ fn needs_approval(
     Some(format!("a fleet may lose {clusters} an hour without it{until}"))
 }
 
-/// Whether another implementation takes a Gateway over, which nobody can make up for by restarting one thing after another.
-/// To put a class back that somebody changed by hand is what the spec says already.
+/// Whether a Gateway changes to another implementation, which cuts off clients in whatever order it is done.
+/// Restoring a class that somebody changed by hand doesn't count: the spec says so already.
 pub(super) fn cuts_off(cause: &Cause, steps: &[Step]) -> bool {
     let class = |gateway: &Json| gateway.value().pointer("/spec/gatewayClassName").cloned();
     let changes = |step: &Step| {
@@ -241,8 +238,8 @@ pub(super) fn cuts_off(cause: &Cause, steps: &[Step]) -> bool {
     !drifted && steps.iter().any(|step| step.object.kind == "Gateway" && changes(step))
 }
 
-/// Whether brokers look for what they moved to a bucket in another place, which nobody here can see into.
-/// To put back what somebody changed by hand is what the spec says already.
+/// Whether brokers will look in another place for the data that they moved to a bucket, whose contents are
+/// unknown here. Restoring what somebody changed by hand doesn't count: the spec says so already.
 pub(super) fn moves_the_log(cause: &Cause, steps: &[Step]) -> bool {
     let place = |kafka: &Json| {
         let config =
@@ -260,7 +257,7 @@ pub(super) fn moves_the_log(cause: &Cause, steps: &[Step]) -> bool {
     !drifted && steps.iter().any(|step| step.object.kind == "Kafka" && changes(step))
 }
 
-/// Whether this software by itself asks for another load balancer of a Gateway, by which every cluster behind it is found.
+/// Whether the software itself requests another load balancer for a Gateway that clusters share.
 pub(super) fn asks_otherwise(cause: &Cause, steps: &[Step]) -> bool {
     let balancer = |gateway: &Json| gateway.value().pointer("/spec/infrastructure").cloned();
     let changes = |step: &Step| {
@@ -271,7 +268,7 @@ pub(super) fn asks_otherwise(cause: &Cause, steps: &[Step]) -> bool {
     by_itself && steps.iter().any(|step| step.object.kind == "Gateway" && changes(step))
 }
 
-/// An approval that still holds. One from the future was given before the clock was set back, and ends, too.
+/// Finds a valid approval. One too far in the future was given before the clock was set back.
 fn approval<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
     let holds = |approval: &&Approval| {
         let age = age(world.policy.now, approval.at);
@@ -280,7 +277,7 @@ fn approval<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a App
     given(world, fleet, id).find(holds)
 }
 
-/// An approval that seems to have been given in the future. It is void.
+/// Finds an approval that seems to be from the future. It is void.
 fn early<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
     given(world, fleet, id).find(|approval| age(world.policy.now, approval.at) < -SLACK)
 }
@@ -290,8 +287,8 @@ fn given<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> impl Iterator<Ite
     approvals.filter(move |approval| approval.fleet == *fleet && approval.id == id)
 }
 
-/// The hash of what is approved: whose objects, what is done to them, which very objects, and what becomes of them; and what
-/// else the specs say of the resource, some of which no object shows.
+/// Returns the hash of what is approved: the resources, what is done to which objects by UID, and what they
+/// become; also the rest of their specs, some of which no object shows.
 fn id<'a>(changes: impl Iterator<Item = &'a Change>) -> String {
     let step = |step: &Step| {
         let before = step.before.as_ref().map(Json::digest);
@@ -301,7 +298,7 @@ fn id<'a>(changes: impl Iterator<Item = &'a Change>) -> String {
     let change = |change: &Change| {
         let steps: Vec<_> = change.steps.iter().map(step).collect();
         let spec = change.record.as_ref().and_then(|record| Some(record.last_good.as_ref()?.spec.digest()));
-        // What became of secrets that were recorded is among the fields.
+        // Changes of recorded secrets are among the fields.
         let new = change.record.as_ref().filter(|_| change.verb == Verb::Create);
         let sealed: Vec<_> =
             new.iter().flat_map(|new| new.secrets.values()).map(|mark| &mark.sealed).collect();

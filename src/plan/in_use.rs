@@ -1,9 +1,10 @@
-//! What is in use on a target whatever specs say by now, told by what is there, so that a lost cache changes nothing of it.
+//! Existing objects in use, which changes must not take away whatever the specs say now. A lost cache changes
+//! nothing, since use is derived from the objects themselves.
 //!
-//! A fleet's Gateway outlives what asks for it until no cluster is reached through it any more: clusters change how they are
-//! reached one at a time, and one whose document is gone still runs until its deletion is approved. Nor does it turn public
-//! over a cluster of which nobody knows what it said. Clients know a cluster by its host name, which stays as long as it is
-//! reached by it, and so does the domain of the Gateway. And disks that were kept are somebody's data.
+//! A fleet's Gateway stays until no cluster is reached through it: clusters change how they are reached one
+//! at a time, and a cluster whose document is gone runs until its deletion is approved. A Gateway doesn't
+//! become public while a cluster behind it has an unknown spec. Host names stay while clients use them, and
+//! so does the domain of the Gateway. And kept disks contain somebody's data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +20,7 @@ use crate::plan::{Cause, Change, ObservedObject, Remark, Step, Verb, Verdict, Wa
 use crate::render::{is_private, is_routed};
 use crate::spec::InfraType;
 
-/// Takes the deletion of a Gateway out of what is to be done for a fleet as long as something needs it, and gives what it
-/// waits for.
+/// Removes the deletion of a Gateway from a fleet's differences while clusters need it, and returns the wait.
 pub(super) fn keep(site: &Site, owner: &ResourceKey, differences: &mut Differences) -> Option<Waiting> {
     let is_deletion = |step: &crate::plan::Step| step.verb == Verb::Delete && step.object.kind == "Gateway";
     let found = differences.found.iter().find(|found| is_deletion(&found.step));
@@ -31,7 +31,7 @@ pub(super) fn keep(site: &Site, owner: &ResourceKey, differences: &mut Differenc
     Some(Waiting::InUse { object, count: u32::try_from(users.len()).unwrap_or(u32::MAX), example })
 }
 
-/// The clusters that are reached through a Gateway as they stand, or that nobody knows of how they are reached.
+/// Returns the clusters that are reached through a Gateway by their objects, or may be.
 fn users<'a>(site: &Site<'a>) -> BTreeSet<&'a ResourceKey> {
     let observed = site.observed;
     let stands =
@@ -46,11 +46,10 @@ fn users<'a>(site: &Site<'a>) -> BTreeSet<&'a ResourceKey> {
     used.map(|(_, known)| &known.owner).collect()
 }
 
-/// Looks at what a change would take from those who use what is there: says what it is refused for, and lets a person decide
-/// on what was kept.
+/// Refuses changes that would cut off users of existing objects, and requires approval if disks were kept.
 pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refusal> {
     tell_disks(world, site, change);
-    // What somebody else changed on the target is put back.
+    // Drift is restored without a check.
     if matches!(change.cause, Cause::Drift { .. }) {
         return Vec::new();
     }
@@ -64,8 +63,8 @@ pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refu
     refusals
 }
 
-/// Says of a cluster that is made whether there are disks of an earlier one of its name. Where they are seen, a person decides. Where
-/// only its Kafka object is made anew, they are its own.
+/// Adds remarks about disks of an earlier cluster to the creation of one of its name, which then needs
+/// approval. If only the Kafka object is recreated, the disks are the cluster's own.
 fn tell_disks(world: &World, site: &Site, change: &mut Change) {
     let is_made = |step: &&Step| step.verb == Verb::Create && step.object.kind == "Kafka";
     let Some(kafka) = change.steps.iter().find(is_made).map(|step| step.object.clone()) else { return };
@@ -84,7 +83,7 @@ fn tell_disks(world: &World, site: &Site, change: &mut Change) {
     }
 }
 
-/// Whether a cluster whose Kafka object is made anew keeps its id: its node pools are there, in whose status the operator finds it.
+/// A recreated Kafka keeps its id if its node pools exist: the operator finds the id in their status.
 fn knows_its_id(world: &World, site: &Site, change: &Change, kafka: &ObjectKey) -> bool {
     let is_made = |step: &Step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool";
     let is_its = |(key, there): (&ObjectKey, &ObservedObject)| {
@@ -95,8 +94,8 @@ fn knows_its_id(world: &World, site: &Site, change: &Change, kafka: &ObjectKey) 
         && site.observed.is_some_and(|observed| observed.objects.iter().any(is_its))
 }
 
-/// Whether a cluster that is made in a folder may find disks of an earlier one: its namespace, which is deleted only when no
-/// disk is to be kept, was there before it was begun to be made.
+/// Whether a cluster that is created in a folder may find disks of an earlier one: its namespace, which is
+/// deleted only if no disk is kept, is older than the creation.
 fn may_have_disks(world: &World, site: &Site, change: &Change, kafka: &ObjectKey) -> bool {
     let is_begun = world.recorded(&change.resource).is_some_and(|record| record.creating);
     let was_deleted = world.recorded.generations.contains_key(&change.resource);
@@ -107,7 +106,7 @@ fn may_have_disks(world: &World, site: &Site, change: &Change, kafka: &ObjectKey
     is_there && (!is_begun || was_deleted)
 }
 
-/// A cluster that would get another host name while clients find it by the one that it has.
+/// Refuses to change a cluster's host name while clients use it.
 fn moved(change: &Change) -> Option<Refusal> {
     let kafkas = change.steps.iter().filter(|step| step.object.kind == "Kafka");
     let (from, to) = kafkas.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
@@ -128,8 +127,7 @@ fn moved(change: &Change) -> Option<Refusal> {
     })
 }
 
-/// A Gateway that would take in clients under another domain while clusters are reached through it: their own hosts stay, so
-/// that nobody would get through any more.
+/// Refuses to change a Gateway's domain while clients use it, since they keep asking for the old host names.
 fn redirected(site: &Site, change: &Change) -> Option<Refusal> {
     let gateways = change.steps.iter().filter(|step| step.object.kind == "Gateway");
     let (from, to) = gateways.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
@@ -147,12 +145,11 @@ fn redirected(site: &Site, change: &Change) -> Option<Refusal> {
     })
 }
 
-/// The host names that a Gateway takes in.
 fn hostname(gateway: &Json) -> Option<String> {
     Some(gateway.value().pointer("/spec/listeners/0/hostname")?.as_str()?.to_owned())
 }
 
-/// The host at which clients begin, by the listener's name; empty where it isn't named.
+/// Returns the bootstrap host by listener name; empty if there is none.
 fn hosts(kafka: &Json) -> BTreeMap<String, String> {
     let body = kafka.value();
     let listeners = body.pointer("/spec/kafka/listeners").and_then(Value::as_array).into_iter().flatten();
@@ -164,7 +161,7 @@ fn hosts(kafka: &Json) -> BTreeMap<String, String> {
     listeners.filter_map(host).collect()
 }
 
-/// A private Gateway that would become public while a cluster behind it may have said that it is private, and nobody knows.
+/// Refuses to make a Gateway public while a cluster behind it may be private, since its spec is unknown.
 fn opened(world: &World, site: &Site, change: &Change) -> Option<Refusal> {
     let opens = |step: &&Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());

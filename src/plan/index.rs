@@ -1,16 +1,13 @@
-//! Where in a plan everything is, for whoever asks for one among many.
-
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Plan};
 
-/// The places of a plan's changes and fleets, each in the order of their keys.
+/// The positions of a plan's changes and fleets, each sorted by key.
 #[derive(Debug)]
 pub struct Index {
     changes: Box<[Place]>,
     fleets: Box<[usize]>,
 }
 
-/// Where a change is.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Organization { part: usize, change: usize },
@@ -18,7 +15,7 @@ enum Place {
 }
 
 impl Index {
-    /// Of a plan. It says nothing of any other.
+    /// Indexes a plan. The index is invalid for any other plan.
     pub fn of(plan: &Plan) -> Index {
         let organizations = plan.organizations.iter().enumerate().flat_map(|(part, organization)| {
             (0..organization.changes.len()).map(move |change| Place::Organization { part, change })
@@ -33,14 +30,12 @@ impl Index {
         Index { changes: changes.into(), fleets: fleets.into() }
     }
 
-    /// What happens to one resource, if anything. What waits comes before its repair.
+    /// Returns the change of a resource, if there is one: the waiting change rather than its repair.
     pub fn change<'p>(&self, plan: &'p Plan, resource: &ResourceKey) -> Option<&'p Change> {
-        // Where there is a repair beside it, the change that waits comes first.
         let place = self.changes.partition_point(|place| place.resource(plan) < Some(resource));
         self.changes.get(place)?.change(plan).filter(|change| change.resource == *resource)
     }
 
-    /// What happens on one fleet, if it was planned.
     pub fn fleet<'p>(&self, plan: &'p Plan, fleet: &FleetKey) -> Option<&'p FleetPlan> {
         let of = |&place: &usize| plan.fleets.get(place).map(|plan| &plan.fleet);
         let place = self.fleets.binary_search_by(|place| of(place).cmp(&Some(fleet))).ok()?;

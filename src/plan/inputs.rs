@@ -1,4 +1,4 @@
-//! What a plan was made from, by hash, and what has changed since.
+//! The inputs of a plan by hash, and what has changed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::plan::world::World;
 use crate::plan::{Change, Inputs, Plan, Reach, Step};
 use crate::render::Manifest;
 
-/// The hashes of everything that a plan is made from, without times and status.
+/// Returns the hashes of everything that a plan is made from, without times and status.
 pub(super) fn of(world: &World, observed: BTreeMap<FleetKey, Digest>) -> Inputs {
     Inputs {
         source: world.catalog.source.clone(),
@@ -51,8 +51,7 @@ fn settings(world: &World) -> Digest {
     hash.finish()
 }
 
-/// What a target holds, as far as a plan depends on it: not whether it works, and not the manifests that are as we
-/// applied them.
+/// Hashes what a plan depends on of a target: not its health, and not the manifests that are as applied.
 pub(super) fn target(site: &Site) -> Digest {
     let mut hash = Hash::default();
     let recorded = site.recorded.map(|target| &target.objects);
@@ -70,10 +69,10 @@ pub(super) fn target(site: &Site) -> Digest {
     hash.finish()
 }
 
-/// The short hash by which people name a plan: of everything that it does, without times and the problems' texts.
+/// Returns the short id that names a plan: a hash of everything that it does, without times and problems.
 ///
-/// The ids and keys of an installation are made with its first apply, and a plan that writes nothing has others each time. So
-/// that a person can compare the first plan with what is applied then, it goes by what they follow from instead: the specs.
+/// The ids and keys of an installation are created by its first apply, so every plan before it has different
+/// ones. Its id hashes the specs instead, so that the first plan can be compared with what is then applied.
 pub(super) fn id(plan: &Plan, is_new: bool) -> String {
     let hash = if is_new { of_specs(plan) } else { of_everything(plan) };
     hash.as_str().chars().take(12).collect()
@@ -111,7 +110,7 @@ fn of_everything(plan: &Plan) -> Digest {
 }
 
 impl Change {
-    /// The hash of what it does, by which it is known again when the same is to be done once more.
+    /// Returns the hash of what the change does, to recognize it when the same would be done again.
     pub fn done(&self) -> Digest {
         let mut hash = Hash::default();
         hash.add(&(&self.resource, self.verb, &self.fields));
@@ -123,7 +122,6 @@ impl Change {
     }
 }
 
-/// A record without its times.
 fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
     let RecordedResource {
         id,
@@ -145,9 +143,9 @@ fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
     (known, creating, deleting, suspicion)
 }
 
-/// A value as JSON on a line, as it is hashed.
+/// Serializes a value to one line of JSON for hashing.
 fn written(value: &impl Serialize) -> Vec<u8> {
-    // The maps with text keys that are hashed here can't fail to be written.
+    // The maps hashed here have text keys, so serialization can't fail.
     let written = serde_json::to_vec(value);
     debug_assert!(written.is_ok(), "{written:?}");
     let mut line = written.unwrap_or_default();
@@ -155,7 +153,7 @@ fn written(value: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// A hash that is fed with values as JSON, a whole value at a time: word by word takes much longer.
+/// A hash of values as JSON, each serialized whole first: hashing small pieces takes much longer.
 #[derive(Default)]
 struct Hash(sha2::Sha256);
 
@@ -182,7 +180,7 @@ impl Hash {
         } = change;
         self.add(&(resource, verb, origin, cause, fields, verdict, effects, waiting, guarded, remarks));
         for Step { verb, object, stage, uid, before, after } in steps {
-            // A digest says as much as the object, and is shorter to hash.
+            // A digest identifies the object and is shorter to hash.
             let after =
                 after.as_ref().map(|Manifest { key, owner, stage, body }| (key, owner, stage, body.digest()));
             self.add(&(verb, object, stage, uid, before.as_ref().map(Json::digest), after));
@@ -199,9 +197,8 @@ impl Hash {
 }
 
 impl Plan {
-    /// What has changed since this plan was made, by a plan made now; empty when this one still holds.
-    ///
-    /// Time alone changes nothing, but what it brings about does: an approval that has ended, an hour that is over.
+    /// Returns what has changed since this plan, compared with one made now; empty if this one is valid. Time
+    /// alone changes nothing, but its consequences do, such as an expired approval.
     pub fn staleness(&self, fresh: &Plan) -> Vec<String> {
         let mut changed = self.changed_inputs(fresh);
         if changed.is_empty() && self.id != fresh.id {
@@ -211,7 +208,7 @@ impl Plan {
             changed.push(format!("time has passed or a cluster's health changed{what}"));
         }
         if changed.is_empty() {
-            // The first plan's id says nothing of them.
+            // The id of the first plan doesn't include secrets.
             let secrets = with_other_secrets(self, fresh);
             changed.extend(secrets.map(|resource| format!("a secret of {resource} changed")));
         }
@@ -245,10 +242,9 @@ impl Plan {
     }
 }
 
-/// The resources that have other secrets in two plans.
 fn with_other_secrets<'a>(was: &Plan, is: &'a Plan) -> impl Iterator<Item = &'a ResourceKey> {
     let secrets = |change: &Change| change.record.as_ref().map(|record| record.secrets.clone());
-    // A repair changes nothing of what is recorded.
+    // A repair doesn't change the record.
     fn whole(plan: &Plan) -> impl Iterator<Item = &Change> {
         plan.changes().filter(|change| !change.repair)
     }
@@ -258,7 +254,6 @@ fn with_other_secrets<'a>(was: &Plan, is: &'a Plan) -> impl Iterator<Item = &'a 
     whole(is).filter(differs).map(|change| &change.resource)
 }
 
-/// Says that a target changed, with the first object for which something else would be done now.
 fn target_changed(was: &Plan, is: &Plan, fleet: &FleetKey) -> String {
     let steps = |plan: &Plan| -> BTreeMap<String, String> {
         let plans = plan.fleets.iter().filter(|plan| plan.fleet == *fleet);
@@ -271,7 +266,6 @@ fn target_changed(was: &Plan, is: &Plan, fleet: &FleetKey) -> String {
     format!("what fleet {fleet} holds changed{object}")
 }
 
-/// The resources for which two plans do different things.
 fn differing<'a>(was: &'a Plan, is: &'a Plan) -> impl Iterator<Item = &'a ResourceKey> {
     let hashes = |plan: &'a Plan| -> BTreeMap<(&'a ResourceKey, bool), Digest> {
         let hash = |change: &Change| {

@@ -1,4 +1,4 @@
-//! What objects follow from beside the spec of their own resource, as it is now.
+//! The inputs of a resource's objects beside its own spec.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::names::{Digest, Kind, ResourceKey};
 use crate::plan::cause::references;
 use crate::plan::world::World;
 
-/// The digests of everything that objects may follow from, worked out once for all resources.
+/// The digests of everything that objects may be made from, computed once for all resources.
 pub(super) struct Origins<'a> {
     settings: Digest,
     resources: BTreeMap<&'a ResourceKey, Digest>,
@@ -24,7 +24,7 @@ impl<'a> Origins<'a> {
         Self { settings: settings(&catalog.config), resources }
     }
 
-    /// What the objects of a resource follow from; none for what lives on no fleet and has no objects.
+    /// Returns what the objects of a resource are made from; `None` for resources without objects.
     pub fn made_from(&self, world: &World, key: &ResourceKey) -> Option<MadeFrom> {
         if !matches!(key.kind, Kind::Fleet | Kind::Cluster) {
             return None;
@@ -39,7 +39,7 @@ impl<'a> Origins<'a> {
     }
 }
 
-/// The digest of a spec with its secrets. Sealing a secret anew doesn't change it as long as its value is known.
+/// Returns the digest of a spec with its secrets. Resealing a known secret doesn't change it.
 fn digest(resource: &Resource) -> Digest {
     let secret = |mark: &crate::catalog::SecretMark| match &mark.fingerprint {
         Some(fingerprint) => json!(fingerprint),
@@ -50,12 +50,12 @@ fn digest(resource: &Resource) -> Digest {
     Digest::of_json(&json!([resource.spec.redacted(), secrets]))
 }
 
-/// The digest of the settings that rendering looks at.
+/// Returns the digest of the settings that rendering reads.
 fn settings(config: &Config) -> Digest {
     let tiered_storage = config.tiered_storage != TieredStorageConfig::default();
     let mut looked_at =
         vec![json!(config.units), json!(config.secrets.write_to_output), json!(config.operators)];
-    // What was recorded before there was such a setting still holds.
+    // Digests recorded before this setting existed stay valid.
     looked_at.extend(tiered_storage.then(|| json!(config.tiered_storage)));
     Digest::of_json(&json!(looked_at))
 }

@@ -1,4 +1,4 @@
-//! Who may act for an organization from now on, and who may no more: whoever reviews a change has to see it.
+//! Changes of an organization's members, which reviewers have to see.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::names::Kind;
 use crate::plan::FieldChange;
 
-/// What changes of an organization's members, one sentence each, by address.
 pub(super) fn changes(kind: Kind, fields: &[FieldChange]) -> Vec<String> {
     let members = fields.iter().find(|field| kind == Kind::Organization && field.field == "members");
     let Some(FieldChange { before, after, .. }) = members else { return Vec::new() };

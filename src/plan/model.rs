@@ -1,4 +1,4 @@
-//! The plan as a value: printed, served, saved and executed as it stands here.
+//! The plan as a value. It is printed, served, saved and executed in this form.
 
 mod waiting;
 
@@ -22,144 +22,143 @@ pub use waiting::Waiting;
 /// The version of the plan's JSON form.
 pub const FORMAT: u32 = 1;
 
-/// What may be done without asking, and what time it is.
+/// The policy of approvals, and the current time.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// The time of planning.
     pub now: Timestamp,
-    /// What is done without anybody saying so.
     pub mode: Mode,
     /// How many Kafka clusters a fleet may lose in an hour without approval.
     pub cluster_deletions_per_hour: u32,
-    /// How long an approval holds.
+    /// How long an approval is valid.
     pub approval_lifetime: SignedDuration,
-    /// The version of this software, as it marks what it renders.
+    /// The version of Streamfleet, as recorded with what it renders.
     pub software: String,
-    /// What a running process puts off.
+    /// Postponements of a running process.
     pub pauses: Pauses,
-    /// The resources that somebody was told are made or changed though that isn't recorded yet.
+    /// Resources whose creation or change was reported to a user before it was recorded.
     pub announced: BTreeMap<ResourceKey, Announced>,
 }
 
-/// When somebody was told that a resource is made, or changed to what its document says.
+/// When a user was told that a resource is created, or changed to what its document says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Announced {
-    /// When it was made; none where nobody was told that, or it is recorded.
+    /// When it was created; `None` if that was not reported, or is recorded.
     pub made: Option<Timestamp>,
-    /// When it was changed; none where nobody was told that, its document says something else by now, or it is recorded.
+    /// When it was changed; `None` if that was not reported, is recorded, or the document has changed since.
     pub changed: Option<Timestamp>,
 }
 
-/// Everything that will be done, and everything that waits and for what.
+/// Everything that will be done, and everything that waits, with the reasons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The version of this form.
     pub format: u32,
-    /// The hash of everything below but the time, the problems' texts and how things are, shortened for people.
+    /// The shortened hash of everything below except times, texts of problems, and health.
     pub id: String,
-    /// When it was made.
+    /// The time of planning.
     pub created_at: Timestamp,
-    /// What it was made from; a plan whose inputs have changed is refused.
+    /// The inputs of the plan. A plan whose inputs have changed is refused.
     pub inputs: Inputs,
-    /// What happens to resources that live on no fleet, organization by organization.
+    /// Changes of resources without a fleet, by organization.
     pub organizations: Vec<OrganizationPlan>,
-    /// What happens on each fleet.
+    /// The plan of each fleet.
     pub fleets: Vec<FleetPlan>,
-    /// Resources whose record is out of date though nothing changes: a lost cache is filled again from here.
+    /// Resources whose record is out of date though nothing changes. A lost cache is refilled from here.
     pub remember: BTreeMap<ResourceKey, RecordedResource>,
-    /// Everything that is wrong.
+    /// All problems found in the specs.
     pub problems: Vec<Problem>,
-    /// How many resources change.
+    /// The number of resources by what happens to them.
     pub summary: Summary,
 }
 
-/// What a plan was made from, each by its hash, so that a stale plan can say what changed.
+/// The inputs of a plan, each by its hash, so that a stale plan can say what changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inputs {
     /// The spec tree.
     pub source: SourceId,
-    /// Its content.
+    /// The hash of the spec tree's content.
     pub revision: String,
-    /// The commit that it is, where it comes from a git repository.
+    /// The commit, if the specs come from a git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
-    /// This software's version.
+    /// The version of Streamfleet.
     pub software: String,
-    /// The record, without status: resources, protection, approvals.
+    /// The hash of the records without status: resources, protection, approvals.
     pub recorded: Digest,
-    /// The size catalogue and the policy.
+    /// The hash of the sizes of a Kafka unit, the other settings that plans depend on, and the policy.
     pub settings: Digest,
-    /// What each target held, by fleet: the inventory and the fields that we own.
+    /// The hash of each target's inventory and of the fields that Streamfleet manages, by fleet.
     pub observed: BTreeMap<FleetKey, Digest>,
 }
 
-/// How many resources change.
+/// The number of resources by what happens to them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// Resources that are made.
+    /// Resources to create.
     pub create: u32,
-    /// Resources that change.
+    /// Resources to change.
     pub change: u32,
-    /// Resources that are deleted.
+    /// Resources to delete.
     pub delete: u32,
     /// Resources that wait.
     pub waiting: u32,
     /// Resources that are as their specs say.
     pub unchanged: u32,
-    /// Problems that stop something.
+    /// Problems that block something.
     pub errors: u32,
-    /// Problems that stop nothing.
+    /// Problems that block nothing.
     pub warnings: u32,
 }
 
-/// What happens to an organization and to its resources that live on no fleet.
+/// The plan of an organization and of its resources without a fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrganizationPlan {
     /// The organization.
     pub organization: Identifier,
-    /// Its limits and use.
+    /// Its limits and usage.
     pub capacity: OrganizationCapacity,
-    /// The resources, those that others refer to first. Unchanged ones are left out.
+    /// The changed resources by kind and name, the organization first. Unchanged ones are left out.
     pub changes: Vec<Change>,
 }
 
-/// What happens on one fleet.
+/// The plan of one fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FleetPlan {
     /// The fleet.
     pub fleet: FleetKey,
-    /// What kind of target it is; none where no such fleet is described or was ever applied.
+    /// The kind of target; null if no such fleet is described or was ever applied.
     pub infra_type: Option<InfraType>,
-    /// Whether the target could be looked at.
+    /// Whether the target could be observed.
     pub reach: Reach,
-    /// Its clusters against its limit.
+    /// Its number of clusters and the limit.
     pub clusters: Gauge,
-    /// Its units against its limit.
+    /// Its Kafka units and the limit.
     pub kafka_units: Gauge,
-    /// What a person should know about the fleet as a whole.
+    /// Lasting facts about the fleet as a whole.
     pub conditions: Vec<Condition>,
-    /// How it is; none where that was not judged. Plans that differ in nothing else are the same plan.
+    /// The health of the fleet; null if it was not judged. It doesn't affect the plan's id.
     #[serde(default)]
     pub status: Option<ResourceStatus>,
-    /// How those of its clusters are that are not Healthy.
+    /// The status of its clusters that aren't Healthy.
     #[serde(default)]
     pub unwell: BTreeMap<ResourceKey, ResourceStatus>,
-    /// How large its clusters become; none where no size changes.
+    /// How the size of its clusters changes; null if it doesn't.
     #[serde(default)]
     pub sizes: Option<Sizes>,
-    /// The fleet itself, then its clusters by name. Unchanged ones are left out. A repair stands after the change that waits.
+    /// The changes of the fleet itself, then of its clusters by name. Unchanged ones are left out. A repair
+    /// follows the change that waits.
     pub changes: Vec<Change>,
-    /// The approval that its guarded steps need or have; none when nothing is guarded.
+    /// The approval that its guarded steps need or have; null if nothing is guarded.
     pub guard: Option<Guard>,
-    /// Approvals that were given for something else than what would be done now. They are taken away.
+    /// Ids of approvals that were given for something else than what would be done now. They are revoked.
     #[serde(default)]
     pub void_approvals: Vec<String>,
-    /// Objects that stand where ours should be and are not ours: left alone and reported.
+    /// Foreign objects in the place of ours. They are left alone and reported.
     pub foreign: Vec<ObjectKey>,
 }
 
@@ -167,101 +166,99 @@ pub struct FleetPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Guard {
-    /// The hash of the guarded steps: verb, uid, digests before and after. This is what a person approves.
+    /// The hash of the guarded steps: verb, UID, digests before and after. This is what is approved.
     pub id: String,
-    /// Who approved it; none while nobody has.
+    /// The person who approved it; null if it isn't approved.
     pub approved_by: Option<String>,
-    /// What the approval becomes when it is used: the hash of those steps of it that have to wait for their turn. None
-    /// where none has to.
+    /// The id that stays approved after use, for steps that still wait for their turn. Null if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<String>,
 }
 
-/// What happens to one resource.
+/// The change of one resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// The resource.
     pub resource: ResourceKey,
-    /// What is done to it.
+    /// The kind of change.
     pub verb: Verb,
-    /// Where its spec stands; for a deletion, where it stood.
+    /// The position of its spec; for a deletion, the last known one.
     pub origin: Option<Origin>,
-    /// Why.
+    /// The cause of the change.
     pub cause: Cause,
     /// The fields of the spec that changed.
     pub fields: Vec<FieldChange>,
-    /// The worst that the change does to the cluster's clients and data.
+    /// The worst effect on the cluster's clients and data.
     pub verdict: Verdict,
-    /// What follows from it, one sentence each: `adds 3 brokers and rebalances`.
+    /// The consequences, one sentence each: `adds 3 brokers and rebalances`.
     pub effects: Vec<String>,
-    /// What it waits for. Nothing of it is done while this is not empty.
+    /// The reasons why the change waits. No step runs until this is empty.
     pub waiting: Vec<Waiting>,
-    /// Whether it destroys or disrupts so much that a person has to approve it, or would have if it were not within
-    /// what the policy allows.
+    /// Whether it destroys or disrupts enough to need approval, unless the policy allows it.
     pub guarded: bool,
-    /// What is done on the target, in order.
+    /// The steps on the target, in order.
     pub steps: Vec<Step>,
-    /// What the target says of the steps, and of fields that it was asked to change and does not.
+    /// The target's answers to dry runs of the steps, and fields that are left as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
-    /// What is remembered of the resource when all steps are done; none when it is forgotten then.
+    /// The record to keep when all steps are done; null if the record is then deleted.
     pub record: Option<RecordedResource>,
-    /// Whether it only puts objects back as they were applied last, while another change of the resource waits.
+    /// Whether it only restores what was applied last, while another change of the resource waits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repair: bool,
 }
 
 impl Change {
-    /// Whether it is done now: it does something, and waits for nothing.
+    /// Whether the change runs now: it does something, and waits for nothing.
     pub fn is_ready(&self) -> bool {
         self.waiting.is_empty() && self.verb != Verb::Keep
     }
 }
 
-/// What is done to a resource or an object.
+/// The kind of change of a resource or an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// It is made.
+    /// It is created.
     Create,
-    /// It changes.
+    /// It is changed.
     Update,
     /// It is deleted.
     Delete,
-    /// It stays: it is only mentioned because it waits.
+    /// It stays as it is, and is listed only because something waits.
     Keep,
-    /// An object is deleted and made again, since some of its fields never change.
+    /// An object is deleted and created again, since an immutable field changes.
     Recreate,
 }
 
-/// Why something is done.
+/// The cause of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Cause {
-    /// The spec says something else than what was applied.
+    /// The spec differs from what was applied.
     Spec,
-    /// Something it refers to changed: a base domain's certificate, a fleet's setting.
+    /// A resource that it refers to changed, such as a base domain's certificate or a fleet's setting.
     Reference {
-        /// What changed.
+        /// The resource that changed.
         to: ResourceKey,
     },
-    /// The settings of the installation changed: what a Kafka unit is, which Secrets are written. Whoever runs the
-    /// installation did that on purpose, so like an edit of a spec it needs no approval.
+    /// The settings of the installation changed: the size of a Kafka unit, or which Secrets are written. The
+    /// operator of the installation did that on purpose, so like an edit of a spec it needs no approval.
     Settings,
-    /// An upgrade of Kafka that its spec asked for goes on: its second stage, or a patch release that it follows by itself.
+    /// An upgrade of Kafka goes on: its second stage, or a patch release that it follows by itself.
     Upgrade {
         /// The version of Kafka.
         version: String,
-        /// Whether the second stage begins without anybody seeing from here what brokers run.
+        /// Whether the second stage begins although the version that brokers run can't be observed.
         unseen: bool,
     },
-    /// The target is no longer as it was applied.
+    /// The target differs from what was applied.
     Drift {
-        /// Who changed it, where that is known.
+        /// The field manager that changed it, if known.
         by: Option<String>,
     },
-    /// This version of the software renders it differently.
+    /// This version of Streamfleet renders it differently.
     Software {
         /// This version.
         version: String,
@@ -272,21 +269,21 @@ pub enum Cause {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FieldChange {
-    /// The field, as a path: `advanced_config.version`.
+    /// The field's path: `advanced_config.version`.
     pub field: String,
-    /// What it was; null when it was absent. Secrets are fingerprints.
+    /// The old value; null if absent. Secrets are shown as fingerprints.
     pub before: Value,
-    /// What it is; null when it is absent.
+    /// The new value; null if absent.
     pub after: Value,
 }
 
-/// What a change does to a cluster's clients and data, from harmless to never.
+/// The effect of a change on a cluster's clients and data, from harmless to never done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Nothing that anybody notices.
+    /// Nothing noticeable.
     NoOp,
-    /// It changes while it runs.
+    /// It changes without a restart.
     InPlace,
     /// Disks grow; brokers may restart one by one.
     StorageGrowth,
@@ -294,32 +291,31 @@ pub enum Verdict {
     RollingRestart,
     /// Brokers are emptied and then removed; clients go on with the others.
     BrokerRemoval,
-    /// Brokers restart one by one, and some clients have to connect otherwise than before: with another address, port or
-    /// way to log in.
+    /// Brokers restart one by one, and some clients need another address, port or login to connect.
     ClientsReconnect,
-    /// The cluster goes; its data stays.
+    /// The cluster is deleted; its data stays.
     ServiceLoss,
-    /// Data goes.
+    /// Data is deleted.
     DataLoss,
-    /// Not done at all.
+    /// The change is never made.
     Refused,
 }
 
-/// One thing that is done on a target.
+/// One object to create, update or delete on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What is done.
+    /// The kind of change.
     pub verb: Verb,
-    /// To what.
+    /// The object.
     pub object: ObjectKey,
-    /// When, relative to others.
+    /// The stage in which it runs, relative to other steps.
     pub stage: Stage,
-    /// The target's own name for the object that is meant; the step is refused when it is another one by then.
+    /// The target's UID of the object. The step is refused if the object has another one by then.
     pub uid: Option<String>,
-    /// The object as it is, secrets reduced to a trace, or as it was applied last where it has gone missing; none when it
-    /// was never there.
+    /// The existing object or, if it is missing, the one applied last, with secrets reduced to fingerprints;
+    /// null if it never existed.
     pub before: Option<Json>,
-    /// The object as it will be, whole, secrets as slots; none when it is deleted.
+    /// The complete object afterwards, with secrets as slots; null if it is deleted.
     pub after: Option<Manifest>,
 }

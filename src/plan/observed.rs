@@ -1,4 +1,4 @@
-//! What a target really holds, as plain data.
+//! Observations of targets, as plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,42 +12,37 @@ use crate::health::FleetHealth;
 use crate::names::{FleetKey, Json, ObjectKey, ResourceKey};
 use crate::plan::{Contest, Waiting};
 
-/// What all targets hold.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
-    /// By fleet.
     pub fleets: BTreeMap<FleetKey, ObservedFleet>,
 }
 
 impl Observed {
-    /// The resources that any target remembers as protected.
     pub fn protected(&self) -> BTreeSet<ResourceKey> {
         let marks = self.fleets.values().flat_map(|fleet| &fleet.marks);
         marks.filter(|(_, mark)| mark.protected).map(|(key, _)| key.clone()).collect()
     }
 }
 
-/// What one target holds.
 #[derive(Debug, Clone)]
 pub struct ObservedFleet {
-    /// Whether it could be looked at.
     pub reach: Reach,
-    /// The Kubernetes cluster that it is, by the uid of its `kube-system`; none where it is none, or wasn't reached.
+    /// The UID of the `kube-system` namespace; `None` for a folder, or if the target wasn't reached.
     pub cluster: Option<String>,
-    /// The inventory that the target itself keeps of our objects. It outlives the state store.
+    /// The inventory of our objects that the target itself keeps. It outlives the state store.
     pub inventory: BTreeMap<ObjectKey, RecordedObject>,
-    /// What the target itself remembers of resources. It outlives the state folder, and is newer than one that was restored.
+    /// The target's own memory of resources. It outlives the state folder, and is newer than a restored one.
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
-    /// The objects that are there, ours and those that stand where ours should be.
+    /// The existing objects: ours, and foreign ones in the place of ours.
     pub objects: BTreeMap<ObjectKey, ObservedObject>,
-    /// The disks of earlier clusters, by the cluster of the same name that is to be made and would take them up.
+    /// Disks of earlier clusters, by the cluster of the same name that would take them over.
     pub kept: BTreeMap<ResourceKey, BTreeSet<String>>,
-    /// How the fleet and its clusters are; none where that was not judged.
+    /// The health of the fleet and its clusters; `None` if it was not judged.
     pub health: Option<FleetHealth>,
 }
 
 impl ObservedFleet {
-    /// A target that nothing is known of. It is not the same as one that holds nothing.
+    /// Returns an observation of a target about which nothing is known. It differs from an empty target.
     pub fn unknown(reach: Reach) -> Self {
         Self {
             reach,
@@ -61,41 +56,40 @@ impl ObservedFleet {
     }
 }
 
-/// What a target itself remembers of a resource, so that it outlives the state folder.
+/// The target's own memory of a resource, which outlives the state folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceMark {
-    /// Its id.
     pub id: Uuid,
-    /// Whether it may not be deleted.
+    /// Whether deletion protection is on.
     pub protected: bool,
 }
 
-/// Whether a target could be looked at.
+/// Whether a target could be observed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Reach {
-    /// It could.
+    /// It was observed.
     Reached,
-    /// It could not; the plan is made against the last known state.
+    /// It can't be reached. The plan is made against the last known state.
     Unreachable {
-        /// What was tried and why it failed.
+        /// The attempt and why it failed.
         reason: String,
-        /// What to do next; empty where nothing is known to help.
+        /// A hint; empty if nothing is known to help.
         #[serde(default)]
         hint: String,
-        /// Whether it may not be used at all, so that trying again won't help.
+        /// Whether the target may not be used at all, so that retries won't help.
         #[serde(default)]
         refused: bool,
         /// Whether it may be gone for good: nothing answers, or something else does.
         #[serde(default)]
         lost: bool,
-        /// Whether `reason` and `hint` tell of the network, which is for those to know who run this.
+        /// Whether `reason` and `hint` describe the network, and so are only for administrators.
         #[serde(default)]
         concealed: bool,
-        /// When it was last seen; none when it never was.
+        /// When it was last observed; null if never.
         last_seen: Option<Timestamp>,
     },
-    /// Nobody looks while an earlier plan is being carried out there; this one is made against what is recorded.
+    /// An earlier plan is being carried out there. The plan is made against the records.
     UnderWay {
         /// Since when.
         since: Timestamp,
@@ -103,7 +97,6 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// What a change waits for where the target couldn't be looked at.
     pub fn waiting(&self) -> Option<Waiting> {
         match self {
             Reach::Reached => None,
@@ -117,23 +110,20 @@ impl Reach {
     }
 }
 
-/// One object on a target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedObject {
-    /// The target's own name for this very object. For a file, the digest of its bytes: a file that changed is not the
-    /// file that was planned for.
+    /// The UID on the target. For a file, the digest of its bytes: a changed file is not the one planned for.
     pub uid: String,
-    /// Whether we made it.
+    /// Whether Streamfleet made it.
     pub ours: bool,
-    /// Whether it is as we applied it. The manifest need not be compared then.
+    /// Whether it is as applied. Its manifest need not be compared then.
     pub unchanged: bool,
-    /// The object as it is, in the form that plans have: secret bytes are reduced to a trace. None where it can't be
-    /// parsed, which is drift too.
+    /// The existing object with fingerprints as secrets. `None` if it can't be parsed, which is drift.
     pub manifest: Option<Json>,
-    /// Who changed it, where the target knows.
+    /// The field manager that changed it, if known.
     pub changed_by: Option<String>,
-    /// The fields that we would set and that another controller has. It was applied without them.
+    /// Fields that we would set and another controller owns. The object was applied without them.
     pub contested: Vec<Contest>,
-    /// Where it should be, below the fleet's folder, if something stands there that is no file: a folder, a link.
+    /// The path within the fleet's folder where it should be, if a folder or a link is there instead.
     pub obstacle: Option<String>,
 }

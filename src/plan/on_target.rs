@@ -1,4 +1,4 @@
-//! What targets themselves remember that decides over deletions.
+//! The targets' own memory, which affects deletions.
 
 use crate::catalog::RecordedObject;
 use crate::names::{Kind, ObjectKey, ResourceKey};
@@ -6,13 +6,13 @@ use crate::plan::site::Site;
 use crate::plan::world::World;
 use crate::plan::{ObservedFleet, Waiting};
 
-/// Whether a target remembers that a resource may not be deleted. The record may be older, as after a restored backup.
+/// Whether a target remembers protection. The record may be older, as after restoring a backup.
 pub(super) fn is_protected(world: &World, site: Option<&Site>, key: &ResourceKey) -> bool {
     let here = site.and_then(|site| site.observed?.marks.get(key));
     here.is_some_and(|mark| mark.protected) || world.protected.contains(key)
 }
 
-/// What of ours a fleet still holds that belongs to no recorded cluster: a namespace that was kept for its disks.
+/// Returns a wait for objects of no recorded cluster on a fleet, such as a namespace kept for its disks.
 pub(super) fn leftovers(world: &World, site: &Site, key: &ResourceKey) -> Option<Waiting> {
     if key.kind != Kind::Fleet || site.fleet.resource() != *key {
         return None;

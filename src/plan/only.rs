@@ -1,4 +1,4 @@
-//! A plan as somebody sees it who may see some organizations only.
+//! A plan restricted to some organizations.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use crate::problem::{Location, Problem};
 use crate::spec::SourceId;
 
 impl Plan {
-    /// What a plan says of some organizations, with numbers that count nothing else. `unchanged` is how many resources of
-    /// theirs there should be. Mistakes in files outside of their folders are nobody's but the administrators'.
+    /// Returns the part of a plan about some organizations, with counts of nothing else. `resources` is the
+    /// number of their resources. Problems outside of their folders are only for administrators.
     pub fn only(&self, sees: impl Fn(&Identifier) -> bool, resources: usize) -> Plan {
         let Plan { format, id, created_at, inputs, organizations, fleets, remember, problems, summary: _ } =
             self;
@@ -23,7 +23,7 @@ impl Plan {
         let Inputs { source: _, revision, commit: _, software, recorded, settings, observed } = inputs;
         let observed = observed.iter().filter(|(fleet, _)| sees(&fleet.organization));
         let inputs = Inputs {
-            // Others may have committed, and where the specs are is for those to know who run this.
+            // Others may have made the commit, and the location of the specs is only for administrators.
             commit: None,
             source: SourceId("the specs of this installation".to_owned()),
             revision: revision.clone(),

@@ -1,4 +1,4 @@
-//! What happens to the resources that live on no fleet. They have no objects: they are remembered, and others use them.
+//! Plans the resources without a fleet. They have no objects and are only recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::plan::diff::Differences;
 use crate::plan::world::World;
 use crate::plan::{Change, OrganizationPlan, change, deletion, pause};
 
-/// The plans of all organizations, by name. Those of `on_fleets` are planned with their fleet.
+/// Returns the plans of all organizations, by name. Resources in `on_fleets` are planned with their fleet.
 pub(super) fn plan(world: &World, on_fleets: &BTreeSet<ResourceKey>) -> Vec<OrganizationPlan> {
     let mut changes: BTreeMap<&Identifier, Vec<Change>> =
         world.catalog.capacity.keys().map(|organization| (organization, Vec::new())).collect();

@@ -1,7 +1,7 @@
-//! Whether a fleet's Kubernetes cluster has what its Kafka clusters need, judged before anything of them is made.
+//! Checks whether a fleet's Kubernetes cluster has what its Kafka clusters need, before any of it is created.
 //!
-//! A finding becomes a condition of the fleet. Where going on would leave something half made or never working, the changes
-//! that it concerns wait; what is as it should be is left alone in any case.
+//! A finding becomes a condition of the fleet. If going on would leave something half made or never working,
+//! the changes concerned wait. What is as it should be is left alone in any case.
 
 mod checks;
 mod facts;
@@ -30,19 +30,14 @@ pub use requests::{PodRequest, Requests};
 pub(super) use requests::{amount, requested, requested_by_pod};
 pub use role::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Role, SYSTEM_NAMESPACE};
 
-/// Something that a Kubernetes cluster lacks.
 struct Finding {
-    /// The name of the condition.
     kind: &'static str,
-    /// What is lacking, in one sentence.
     why: String,
-    /// What to do about it.
     remedy: String,
-    /// The resources whose changes would go wrong.
+    /// Resources whose changes would fail.
     stops: BTreeSet<ResourceKey>,
 }
 
-/// What a judgement looks at.
 struct Look<'a> {
     world: &'a World<'a>,
     site: &'a Site<'a>,
@@ -50,7 +45,7 @@ struct Look<'a> {
     changes: &'a [Change],
 }
 
-/// Judges what is known of a fleet's Kubernetes cluster: gives the conditions, and makes wait what would go wrong.
+/// Evaluates a fleet's facts: returns conditions, and makes changes wait that would fail.
 pub(super) fn judge(
     world: &World,
     site: &Site,
@@ -58,11 +53,11 @@ pub(super) fn judge(
     reach: &Reach,
     changes: &mut [Change],
 ) -> Vec<Condition> {
-    // Of a cluster that may not be the fleet's nothing is told but what its own user may do there.
+    // A Kubernetes cluster that may not be the fleet's is only checked for the permissions of our own user.
     let checks = if *reach == Reach::Reached { checks::ALL } else { &checks::ALL[..1] };
     let mut conditions = Vec::new();
     for check in checks {
-        // Each sees what waits for the ones before.
+        // Each check sees the waits added by earlier ones.
         for finding in check(&Look { world, site, facts, changes }) {
             finding.hold_up(changes);
             conditions.push(finding.condition());
@@ -72,7 +67,7 @@ pub(super) fn judge(
 }
 
 impl Finding {
-    /// Something that a person should know and that stops nothing.
+    /// Returns a finding that blocks nothing.
     fn warning(kind: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> Finding {
         Finding { kind, why: why.into(), remedy: remedy.into(), stops: BTreeSet::new() }
     }
@@ -95,26 +90,22 @@ impl Finding {
 }
 
 impl<'a> Look<'a> {
-    /// The changes that something is done for, with the steps that make or change an object.
     fn writing(&self) -> impl Iterator<Item = (&'a ResourceKey, impl Iterator<Item = &'a Manifest>)> {
         let writes = |change: &'a Change| change.steps.iter().filter_map(|step: &Step| step.after.as_ref());
         let going = self.changes.iter().filter(|change| change.verb != Verb::Keep);
         going.filter(move |change| writes(change).next().is_some()).map(move |it| (&it.resource, writes(it)))
     }
 
-    /// The objects of a kind that are made or changed, each with its resource.
     fn written(&self, kind: &str) -> impl Iterator<Item = (&'a ResourceKey, &'a Manifest)> {
         let all = self.writing().flat_map(|(resource, writes)| writes.map(move |write| (resource, write)));
         all.filter(move |(_, write)| write.key.kind == kind)
     }
 
-    /// The objects of a kind that the fleet should hold.
     fn desired(&self, kind: &str) -> impl Iterator<Item = &'a Manifest> {
         let objects = self.site.desired.into_iter().flat_map(|objects| objects.values());
         objects.filter(move |object| object.key.kind == kind)
     }
 
-    /// What the objects that the fleet should hold request of its nodes.
     fn desired_sizes(&self) -> impl Iterator<Item = Size> {
         let objects = self.site.desired.into_iter().flat_map(|objects| objects.values());
         objects.map(|object| match object.key.kind.as_str() {
@@ -123,7 +114,6 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// Those whose objects of a kind are made or changed, of these.
     fn writers(&self, kind: &str, of: &BTreeSet<&'a ResourceKey>) -> BTreeSet<&'a ResourceKey> {
         self.written(kind).map(|(resource, _)| resource).filter(|resource| of.contains(resource)).collect()
     }

@@ -1,5 +1,3 @@
-//! What is remembered of a resource once it is as its spec says.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Absence, Hold, LastGood, RecordedResource, Resource};
@@ -8,11 +6,11 @@ use crate::plan::world::{Current, World};
 use crate::plan::{FleetPlan, OrganizationPlan};
 use crate::spec::Safeguards;
 
-/// The record that a resource gets. Its id, its birth and the fields that can't change are kept from the one before.
+/// Returns the new record, with the id, the time of creation and the immutable fields of the one before.
 pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> RecordedResource {
     let (now, before) = (world.policy.now, world.recorded(&resource.key));
     let changed = !current.fields.is_empty();
-    // Whoever made it was told so, and nobody may find another time later.
+    // The time was reported when it was created, so later reads must return the same one.
     let announced = world.policy.announced.get(&resource.key).copied().unwrap_or_default();
     let born = announced.made.unwrap_or(now);
     let changed_at = match before {
@@ -20,10 +18,10 @@ pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> Recor
         Some(_) => now,
         None => born,
     };
-    // A call that wrote what was there already changed nothing.
+    // A write that didn't change the document is no update.
     let is_as_before = || before.is_some_and(|before| is_current(world, resource, current, before));
     let told = announced.changed.filter(|_| !is_as_before());
-    // What was first applied stays; a field that an older version didn't know as one of them is added.
+    // The values applied first stay. A field that became immutable in a later version is added.
     let mut immutable = BTreeMap::clone(&current.immutable);
     immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
     RecordedResource {
@@ -47,7 +45,7 @@ pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> Recor
     }
 }
 
-/// Whether a record is what [`of`] gives, told without making one: nearly all records are.
+/// Whether a record equals the result of [`of`], without building one: nearly all records do.
 fn is_current(world: &World, resource: &Resource, current: &Current, before: &RecordedResource) -> bool {
     let RecordedResource {
         id: _,
@@ -79,8 +77,8 @@ fn is_current(world: &World, resource: &Resource, current: &Current, before: &Re
         && *made_from == world.made_from(&resource.key)
 }
 
-/// The records that are out of date though nothing visible changes: the cache was lost, a document moved in its file, a
-/// document that waits asks not to be deleted, or one went that may be missing by mistake.
+/// Returns the records that are out of date though nothing visible changes: the cache was lost, a document
+/// moved, the document of a waiting change turned on protection, or one may be missing by mistake.
 pub(super) fn stale(
     world: &World,
     organizations: &[OrganizationPlan],
@@ -107,11 +105,11 @@ pub(super) fn stale(
     stale.filter(|(key, record)| world.recorded(key) != Some(record)).collect()
 }
 
-/// The record of what waits: with where it stands now, and with what guards against deletion turned on, which can't wait. It
-/// is turned off when all of the document is applied.
+/// Returns the record of a resource that waits: with the current position of its document, and with
+/// protection and suspension turned on at once. They are turned off only when the whole document is applied.
 fn waiting(before: &RecordedResource, resource: &Resource) -> RecordedResource {
-    // It is named, so nothing of an earlier absence counts any more: neither what was suspected nor what was decided. A
-    // document with mistakes may yet turn out to be another.
+    // The resource is named, so decisions about its absence are void. An earlier suspicion stays only if its
+    // document is invalid, since that may yet turn out to be another resource.
     let invalid = matches!(resource.hold, Some(Hold::Invalid { .. }));
     RecordedResource {
         protected: before.protected || resource.safeguards.protected,
@@ -123,8 +121,8 @@ fn waiting(before: &RecordedResource, resource: &Resource) -> RecordedResource {
     }
 }
 
-/// The record of what looks missing by mistake, which remembers why for the rounds in which that can't be seen any more.
-/// Nothing is lost with what lives on no fleet, and nobody could approve its deletion.
+/// Records why a resource may be missing by mistake, since later rounds may no longer see the reason.
+/// Resources without a fleet lose nothing, and their deletion can't be approved.
 fn suspected(world: &World, key: &ResourceKey, absence: &Absence) -> Option<RecordedResource> {
     let before = world.recorded(key).filter(|_| matches!(key.kind, Kind::Fleet | Kind::Cluster))?;
     let why = match absence {
@@ -133,7 +131,7 @@ fn suspected(world: &World, key: &ResourceKey, absence: &Absence) -> Option<Reco
         Absence::Unknown { unreadable } => format!("{unreadable}, which could not be read, may have held it"),
         Absence::Removed => return None,
     };
-    // The first reason stays: the later ones follow from it, or from what was done about it.
+    // The first reason is kept: later ones are consequences of it or of what was done about it.
     let suspicion = before.suspicion.clone().or(Some(why));
     Some(RecordedResource { suspicion, ..before.clone() })
 }

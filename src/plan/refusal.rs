@@ -1,4 +1,4 @@
-//! Changes that are never made, as problems with the place in the spec and the way out.
+//! Refused changes as problems with their position in the spec and a hint.
 
 use crate::names::{Json, Kind, ResourceKey};
 use crate::plan::verdict::{Refusal, differences};
@@ -7,15 +7,14 @@ use crate::plan::{Cause, Change, FieldChange};
 use crate::problem::{Location, Problem};
 use crate::spec::Spec;
 
-/// The way out where the spec is as it was and somebody changed the target.
+/// The hint if the spec is unchanged and somebody changed the target.
 pub const UNDO_BY_HAND: &str =
     "the target was changed by hand: change it back there, or make the spec say the same";
 
-/// The way out where the installation's settings would have it otherwise.
+/// The hint if the installation's settings cause the change.
 const UNDO_SETTINGS: &str = "the settings of the installation changed what a Kafka unit is, and clusters that are there \
                              can't follow: put `units` back";
 
-/// The problem that a refused change of a resource is.
 pub(super) fn problem(world: &World, change: &Change, refusal: &Refusal) -> Problem {
     let key = &change.resource;
     let fields = world.current.get(key).map(|current| current.fields.as_slice()).unwrap_or_default();
@@ -54,12 +53,12 @@ pub(super) fn problem(world: &World, change: &Change, refusal: &Refusal) -> Prob
 /// The class of a cluster's disks that comes from its fleet.
 struct Inherited {
     fleet: ResourceKey,
-    /// The class that they have; none where it is the default of their Kubernetes cluster.
+    /// The class of the existing disks; `None` if it is the default of their Kubernetes cluster.
     class: Option<String>,
 }
 
-/// Where the disks of a cluster that names no class of its own would get another one: what they have, by the pools as they
-/// are, since whatever the fleet said when they were made may be forgotten.
+/// Returns the present class if the disks of a cluster that names no class would get another one. It is read
+/// from the existing pools, since the fleet's spec at their creation may be forgotten.
 fn inherited(world: &World, change: &Change) -> Option<Inherited> {
     let Spec::Cluster(cluster) = &world.catalog.resources.get(&change.resource)?.spec else { return None };
     if cluster.advanced_config.storage.class.is_some() {
@@ -91,9 +90,9 @@ impl Inherited {
     }
 }
 
-/// Where a changed field stands; none where the document leaves it out.
+/// Returns the position of a changed field; `None` if the document leaves it out.
 pub(super) fn locate(world: &World, key: &ResourceKey, field: &FieldChange) -> Option<Location> {
-    // The names of brokers' options have dots of their own.
+    // The names of broker options contain dots.
     let pointer = match field.field.strip_prefix("advanced_config.config.") {
         Some(option) => format!("/advanced_config/config/{option}"),
         None => format!("/{}", field.field.replace('.', "/")),

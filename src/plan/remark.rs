@@ -1,4 +1,4 @@
-//! What a person should know of a plan's steps.
+//! Remarks about a plan's steps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,49 +6,49 @@ use serde::{Deserialize, Serialize};
 use crate::names::ObjectKey;
 use crate::plan::Contest;
 
-/// What a person should know of a step, or of an object that stays.
+/// A remark about a step, or about an object that stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Remark {
-    /// A person changed a field by hand, and it is changed back.
+    /// Somebody changed a field by hand, and it is changed back.
     Overwrites {
         /// The object.
         object: ObjectKey,
         /// The field, and the tool that set it.
         contest: Contest,
     },
-    /// Another controller manages a field: it stays as it is, and the rest of the object changes.
+    /// Another controller manages a field. The field stays as it is, and the rest of the object changes.
     Leaves {
         /// The object.
         object: ObjectKey,
-        /// The field, and the controller that has it.
+        /// The field, and the controller that owns it.
         contest: Contest,
     },
-    /// What is there can't be read, and is written anew.
+    /// The existing object can't be read and is overwritten.
     Unreadable {
         /// The object.
         object: ObjectKey,
-        /// Whether what was applied last is still known, by which it is judged then.
+        /// Whether what was applied last is still known. The change is then judged by that.
         known: bool,
     },
-    /// A cluster is made over the disks of an earlier one of its name, which were kept.
+    /// A cluster is created over the kept disks of an earlier one of its name.
     KeptDisks {
-        /// How many there are.
+        /// How many disks there are.
         disks: u32,
         /// One of them.
         example: String,
     },
-    /// A cluster is made where one of its name was, whose disks may have been kept. Nobody sees from here whether they are.
+    /// A cluster may be created over disks that an earlier one left, which can't be observed.
     UnseenDisks,
-    /// The object of a cluster is made anew while its node pools are there: it keeps its id and its data, and gets other certificate
-    /// authorities.
+    /// The Kafka object is recreated while its node pools exist. The cluster keeps its id and its data, and
+    /// gets new certificate authorities.
     NewAuthorities {
-        /// Whether the target was seen to lack the object, and not only the file that it is applied from.
+        /// Whether the object itself is missing on the target, and not only the file that it is applied from.
         is_seen: bool,
     },
-    /// The target could not be asked beforehand.
+    /// The step could not be checked by a dry run.
     Unverified {
-        /// How many objects this is about.
+        /// The number of objects concerned.
         objects: u32,
         /// Why, as the end of a sentence: `until Namespace a exists`.
         why: String,
@@ -56,7 +56,7 @@ pub enum Remark {
 }
 
 impl Remark {
-    /// The object that it is about; none where it is about several.
+    /// Returns the object that the remark is about; `None` if it is about several.
     pub fn object(&self) -> Option<&ObjectKey> {
         match self {
             Remark::Overwrites { object, .. }
@@ -69,7 +69,7 @@ impl Remark {
         }
     }
 
-    /// The object that holds a cluster's data and is written over something that nobody knows.
+    /// Returns the object if it holds a cluster's data and its previous contents are entirely unknown.
     pub(super) fn unknown(&self) -> Option<&ObjectKey> {
         match self {
             Remark::Unreadable { object, known: false } if object.kind.starts_with("Kafka") => Some(object),
@@ -77,7 +77,7 @@ impl Remark {
         }
     }
 
-    /// The field that is left as another controller has it.
+    /// Returns the field that is left to another controller.
     pub fn left(&self) -> Option<&Contest> {
         match self {
             Remark::Leaves { contest, .. } => Some(contest),

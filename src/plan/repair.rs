@@ -1,11 +1,13 @@
-//! Repairs: what of a resource is no longer as it was applied last is put back, though another change of the resource waits.
+//! Repairs: drift is restored to what was applied last, though another change of the resource waits.
 //!
-//! A change is done as a whole or waits as a whole, so that what somebody broke on the target would wait with an edit of the
-//! spec. What was applied last is recorded, object by object, and needs no new decision. So while a change waits, for whatever,
-//! a second one stands beside it that puts back what was applied. It does only what needs no person: what would be refused, would
-//! delete something or needs an approval stays with the change that waits. What disrupts clients waits for its turn.
+//! A change runs or waits as a whole, so drift would have to wait together with an edit of the spec. What was
+//! applied last is recorded object by object and needs no new decision. So while a change waits, for whatever
+//! reason, a second change beside it restores what was applied. Whatever would be refused, would delete
+//! something or needs an approval stays with the change that waits. Repairs that disrupt clients wait for
+//! their turn.
 //!
-//! With `policy.mode = "approve"` nothing is done without a person, and with `plan-only` nothing at all: there are no repairs then.
+//! There are no repairs with `policy.mode = "approve"`, where nothing runs without approval, and with
+//! `plan-only`.
 
 use std::collections::BTreeMap;
 
@@ -26,36 +28,32 @@ use crate::plan::{
 use crate::render::{Manifest, SecretSlot};
 use crate::spec::InfraType;
 
-/// What a repair says of itself.
+/// The first effect of every repair.
 const WHILE_IT_WAITS: &str = "puts back what was applied last, while the other change waits";
 
-/// What can be put back of one resource while its change waits.
+/// The possible repair of one resource while its change waits.
 #[derive(Debug)]
 pub(super) struct Repair {
-    /// All that can be put back.
     whole: Change,
-    /// What of it disrupts nothing; none where that is all or nothing of it.
+    /// The part of it that disrupts nothing; `None` if that is all or nothing.
     calm: Option<Change>,
-    /// What can't be put back, one sentence each.
     left: Vec<String>,
 }
 
 impl Repair {
-    /// All that can be put back.
     pub fn whole(&self) -> &Change {
         &self.whole
     }
 }
 
-/// What can be put back of each resource that changes on a fleet, and which objects are left as they are because somebody else
-/// keeps changing them.
+/// Returns the possible repairs, and conditions for objects that something else keeps changing.
 pub(super) fn of_fleet(
     world: &World,
     site: &Site,
     facts: Option<&Facts>,
     changes: &[Change],
 ) -> (Vec<Repair>, Vec<Condition>) {
-    // What is half made was never applied as a whole, and what is being deleted isn't put back.
+    // A half-made resource was never applied as a whole, and one that is being deleted isn't restored.
     let is_applied =
         |key: &ResourceKey| world.recorded(key).is_some_and(|record| !record.creating && !record.deleting);
     let changes = changes.iter().filter(|change| is_applied(&change.resource));
@@ -84,7 +82,7 @@ pub(super) fn of_fleet(
     (repairs, conditions)
 }
 
-/// Puts the repair of each resource whose change waits beside that change.
+/// Inserts the repair of each resource whose change waits after that change.
 pub(super) fn begin(parts: &mut [FleetPart]) {
     for part in parts {
         let repairs = std::mem::take(&mut part.repairs);
@@ -100,12 +98,12 @@ pub(super) fn begin(parts: &mut [FleetPart]) {
             let whole = Some(whole).filter(|whole| may_begin(whole, plan, &part.troubles));
             let Some(repair) = whole.or(calm).filter(|repair| !repair.steps.is_empty()) else { continue };
             if let Some(waits) = plan.changes.get_mut(at) {
-                // Each is told once, where it is done.
+                // Each remark appears once, at the change that applies it.
                 waits.remarks.retain(|remark| !repair.remarks.contains(remark));
             }
             let asks = |waits: &Change| waits.waiting.iter().any(|it| matches!(it, Waiting::Approval { .. }));
             if plan.changes.get(at).is_some_and(asks) {
-                // What was approved is compared with what is there, which is about to be as it was again.
+                // Approvals hash the existing objects, which the repair is about to restore.
                 plan.void_approvals.clear();
             }
             plan.changes.insert(at + 1, repair);
@@ -113,7 +111,7 @@ pub(super) fn begin(parts: &mut [FleetPart]) {
     }
 }
 
-/// Lets repairs change nothing of what is recorded of their resources.
+/// Makes repairs keep the records of their resources.
 pub(super) fn keep_records(
     world: &World,
     remember: &BTreeMap<ResourceKey, RecordedResource>,
@@ -125,12 +123,11 @@ pub(super) fn keep_records(
     }
 }
 
-/// Somebody asked that nothing is done to it, or it was just done and had no effect: a repair would be the same once more.
+/// Whether no repair should run: the resource is suspended, or the same was just done without effect.
 fn is_left_alone(waiting: &Waiting) -> bool {
     matches!(waiting, Waiting::Held(Hold::Suspended { .. }) | Waiting::Repeated { .. })
 }
 
-/// One resource with the change of it that may wait.
 struct Work<'a> {
     world: &'a World<'a>,
     site: &'a Site<'a>,
@@ -148,7 +145,7 @@ impl Work<'_> {
         let [Change { steps, waiting, .. }] = &flapping;
         found.retain(|it| waiting.is_empty() && steps.iter().any(|step| step.object == it.step.object));
         if self.with(found.clone()).guarded || self.may_find_disks() {
-            // A person decides whether a cluster is made over disks that were kept.
+            // Creating a cluster over kept disks needs approval.
             found.retain(|it| !["Kafka", "KafkaNodePool"].contains(&it.step.object.kind.as_str()));
         }
         let calm: Vec<Found> = found.iter().filter(|it| verdict(it) <= Verdict::InPlace).cloned().collect();
@@ -156,7 +153,6 @@ impl Work<'_> {
         (Repair { whole: self.with(found), calm, left }, conditions)
     }
 
-    /// The change that does this.
     fn with(&self, mut found: Vec<Found>) -> Change {
         let Work { world, site, change } = *self;
         let by = found.iter().filter_map(|found| found.drift.as_ref()).find_map(|drift| drift.by.clone());
@@ -187,7 +183,7 @@ impl Work<'_> {
         repair
     }
 
-    /// Whether a secret that was in an object is another one by now, or can't be opened: then what was applied can't be written.
+    /// Whether a secret changed or can't be opened, so that what was applied can't be written again.
     fn lacks_secret(&self, found: &Found) -> bool {
         let known = |slot: &SecretSlot| {
             let resource = self.world.catalog.resources.get(&slot.reference.resource)?;
@@ -200,8 +196,8 @@ impl Work<'_> {
         found.step.after.as_ref().is_some_and(body)
     }
 
-    /// Whether a Kafka that is made anew may find disks of which nothing is known: nobody looks for them where a cluster is to
-    /// go, and without a node pool nothing says which they are.
+    /// Whether a recreated Kafka may find unknown disks: they aren't observed for a cluster that is to be
+    /// deleted, and can't be identified without a node pool.
     fn may_find_disks(&self) -> bool {
         let is_seen = infra_type(self.world, self.site.fleet) == Some(InfraType::Byok);
         let objects = self.site.observed.into_iter().flat_map(|observed| observed.objects.keys());
@@ -213,12 +209,11 @@ impl Work<'_> {
         is_seen && self.change.verb == Verb::Delete && pools.next().is_none()
     }
 
-    /// Whether the target, asked beforehand, would not take it.
     fn is_refused(&self, found: &Found) -> bool {
         matches!(self.said(&found.step), Some(DryRun::Refused { .. }))
     }
 
-    /// What the target said of a step; nothing where it was asked about what the other change does to the same object.
+    /// Returns the dry run of a step, unless it was made for another change of the same object.
     fn said(&self, step: &Step) -> Option<&DryRun> {
         let other = self.change.steps.iter().find(|other| other.object == step.object);
         let body = |step: &Step| step.after.as_ref().map(|after| after.body.clone());
@@ -233,7 +228,6 @@ fn object(found: Found) -> ObjectKey {
     found.step.object
 }
 
-/// What is said of objects that stay as they are until the change is done.
 fn left(objects: &[ObjectKey], why: &str) -> impl Iterator<Item = String> {
     let told = objects.first().map(|object| match objects.len() - 1 {
         0 => format!("{object} is no longer as it was applied, and {why}, so that it waits, too"),
@@ -255,7 +249,7 @@ fn verdict(found: &Found) -> Verdict {
     judgement(std::slice::from_ref(found)).verdict.unwrap_or(Verdict::NoOp)
 }
 
-/// Whether a person has to decide on it: it is refused, or something may be lost by it, be it when the cluster is deleted.
+/// Whether it needs approval: it is refused, or data may be lost by it, now or when the cluster is deleted.
 fn is_for_a_person(found: &Found) -> bool {
     let harmless = [
         Verdict::NoOp,
@@ -267,7 +261,7 @@ fn is_for_a_person(found: &Found) -> bool {
     !harmless.contains(&verdict(found)) || gives_up_data(&found.step)
 }
 
-/// Whether disks would go with the cluster from then on.
+/// Whether deleting the cluster would delete its disks from then on.
 fn gives_up_data(step: &Step) -> bool {
     let both = step.before.as_ref().zip(step.after.as_ref());
     both.is_some_and(|(before, after)| {

@@ -1,4 +1,4 @@
-//! Fleets that lead to one and the same Kubernetes cluster, and none of which has it yet.
+//! Refuses fleets that share a Kubernetes cluster that none of them has yet.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use crate::names::FleetKey;
 use crate::plan::fleet::FleetPart;
 use crate::plan::{Reach, waiting};
 
-/// Refuses all fleets that lead to one Kubernetes cluster: which of them it belongs to, nobody has said. Where one was
-/// applied there before, its target refuses the others by itself.
+/// Refuses all fleets whose kubeconfigs lead to one Kubernetes cluster, since it is unknown which of them
+/// should have it. If one was applied there before, its target refuses the others itself.
 pub(super) fn refuse(parts: &mut [FleetPart]) {
     let mut fleets: BTreeMap<String, Vec<FleetKey>> = BTreeMap::new();
     for part in parts.iter() {
@@ -18,7 +18,7 @@ pub(super) fn refuse(parts: &mut [FleetPart]) {
     for part in parts {
         let Some(sharing) = part.cluster.as_ref().and_then(|cluster| fleets.get(cluster)) else { continue };
         let others = sharing.iter().filter(|fleet| **fleet != part.fleet);
-        // By name only within its organization: others are none of its business.
+        // Fleets of other organizations aren't named.
         let told = |fleet: &FleetKey| match fleet.organization == part.fleet.organization {
             true => format!("fleet {fleet}"),
             false => "a fleet of another organization".to_owned(),

@@ -1,4 +1,4 @@
-//! How large clusters are and become, by what all their pods request: what nodes have to have for them.
+//! Sizes of clusters by the requests of all their pods, which nodes have to satisfy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use crate::plan::site::Site;
 use crate::plan::{Change, Step, Verb};
 use crate::render::Resources;
 
-/// What the pods of a cluster, or of a fleet's clusters, request from Kubernetes: brokers, controllers, the topic and user
+/// The requests of the pods of a cluster or of a fleet's clusters: brokers, controllers, the topic and user
 /// operators, Cruise Control and Kafka Exporter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
-    /// How many nodes are brokers, be they controllers, too, or not.
+    /// The number of nodes that are brokers, including those that are controllers, too.
     pub brokers: u64,
-    /// How many nodes are controllers and nothing else.
+    /// The number of nodes that are only controllers.
     pub controllers: u64,
     /// The processors that all pods request, in millicores.
     pub cpu_millis: u64,
@@ -29,13 +29,13 @@ pub struct Size {
     pub disk_gib: u64,
 }
 
-/// A size that changes.
+/// A change of size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SizeChange {
-    /// As it is.
+    /// The current size.
     pub before: Size,
-    /// As it will be.
+    /// The new size.
     pub after: Size,
 }
 
@@ -43,22 +43,21 @@ pub struct SizeChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sizes {
-    /// All clusters together, when everything that doesn't wait is done.
+    /// All clusters together, once everything that doesn't wait is done.
     pub fleet: SizeChange,
-    /// The clusters that change, each as its spec asks for, whether it waits or not.
+    /// The changed clusters with the sizes that their specs ask for, whether they wait or not.
     pub clusters: BTreeMap<ResourceKey, SizeChange>,
-    /// What the fleet's nodes have for its clusters, beside what other pods request there; none where that isn't known.
+    /// The capacity of the fleet's nodes for its clusters, less the requests of other pods; null if unknown.
     pub room: Option<Room>,
 }
 
-/// What a KafkaNodePool says of the size of its nodes.
+/// The fields of a KafkaNodePool that determine its size.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct NodePool {
     pub spec: Nodes,
 }
 
-/// The nodes of a pool.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Nodes {
@@ -79,7 +78,7 @@ struct Volume {
     size: Value,
 }
 
-/// The parts of a Kafka object that have a container of their own, beside brokers and controllers.
+/// The parts of a Kafka object with a container of their own, beside brokers and controllers.
 const OPERATORS: [&str; 4] = [
     "/spec/entityOperator/topicOperator",
     "/spec/entityOperator/userOperator",
@@ -87,11 +86,10 @@ const OPERATORS: [&str; 4] = [
     "/spec/kafkaExporter",
 ];
 
-/// The sizes on a fleet; none where no size changes.
 pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Option<Sizes> {
     let size = |step: &Step, body: Option<&Json>| body.map(|body| Size::of_object(&step.object.kind, body));
     let (deletions, others): (Vec<_>, Vec<_>) = changes.iter().partition(|it| it.verb == Verb::Delete);
-    // Nothing goes while a deletion waits. Of a resource that is repaired while its change waits, the change tells.
+    // Nothing is deleted while a deletion waits. Of a waiting change and its repair, only the change counts.
     let (going, staying): (Vec<_>, Vec<_>) = deletions.into_iter().partition(|it| it.waiting.is_empty());
     let mut counted = BTreeSet::new();
     let once = going.iter().chain(&others).copied().filter(|change| counted.insert(&change.resource));
@@ -106,7 +104,7 @@ pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Opti
         return None;
     }
     let mut desired = by_owner(site);
-    // What goes may be rendered still, as it was last applied, and what stays though nothing names it may not be.
+    // A deleted resource may still be rendered, and one that stays without a spec may not be.
     for change in staying {
         let there = || change.steps.iter().filter_map(|step| size(step, step.before.as_ref())).sum();
         desired.entry(&change.resource).or_insert_with(there);
@@ -114,7 +112,7 @@ pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Opti
     for change in going {
         desired.remove(&change.resource);
     }
-    // What a step doesn't touch is as it should be already.
+    // Objects without a step are already as they should be.
     let cluster = |(change, part): &(&Change, SizeChange)| {
         let wanted = desired.get(&change.resource).copied().unwrap_or_default();
         let before = wanted.less(part.after).plus(part.before);
@@ -130,7 +128,6 @@ pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Opti
     Some(Sizes { fleet, clusters, room: facts.and_then(|facts| facts.room_beside(&namespaces(site))) })
 }
 
-/// The size of each resource that has pods.
 fn by_owner<'a>(site: &Site<'a>) -> BTreeMap<&'a ResourceKey, Size> {
     let mut sizes: BTreeMap<&ResourceKey, Size> = BTreeMap::new();
     for object in site.desired.into_iter().flat_map(|objects| objects.values()) {
@@ -143,14 +140,14 @@ fn by_owner<'a>(site: &Site<'a>) -> BTreeMap<&'a ResourceKey, Size> {
     sizes
 }
 
-/// The namespaces in which the fleet's own pods run: their requests are in the sizes already.
+/// Returns the namespaces of the fleet's own pods, whose requests are part of the sizes already.
 pub(super) fn namespaces<'a>(site: &Site<'a>) -> BTreeSet<&'a str> {
     let objects = site.desired.into_iter().flat_map(|objects| objects.keys());
     objects.filter_map(|key| key.namespace.as_deref()).collect()
 }
 
 impl Size {
-    /// What the pods request that are made of an object. What can't be read counts nothing.
+    /// Returns the requests of the pods of an object. An unreadable object counts as nothing.
     pub(super) fn of_object(kind: &str, body: &Json) -> Size {
         match kind {
             "KafkaNodePool" => Size::of_pool(body),
@@ -171,7 +168,7 @@ impl Size {
             controllers,
             cpu_millis: each(node.cpu_millis),
             memory_mib: each(node.memory_mib),
-            // What is read as a floating-point number is whole GiB, far from what it can't hold.
+            // The value is whole GiB, far below the limit of exact floating-point integers.
             disk_gib: each((disk / f64::from(1 << 30)).round() as u64),
         }
     }
@@ -181,7 +178,6 @@ impl Size {
         OPERATORS.iter().filter_map(|part| kafka.pointer(part)).map(|part| Size::from(requested(part))).sum()
     }
 
-    /// What the pods of a Deployment request.
     pub(super) fn of_deployment(deployment: &Json) -> Size {
         let deployment = deployment.value();
         let replicas = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);

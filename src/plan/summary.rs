@@ -1,5 +1,3 @@
-//! How much a plan does, in numbers.
-
 use std::collections::BTreeSet;
 
 use crate::names::FleetKey;
@@ -7,7 +5,6 @@ use crate::plan::world::World;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb};
 use crate::problem::Problem;
 
-/// Counts resources and problems.
 pub(super) fn of(
     world: &World,
     organizations: &[OrganizationPlan],
@@ -22,7 +19,6 @@ pub(super) fn of(
     Summary { unchanged, ..counted(organizations, fleets, problems) }
 }
 
-/// Counts what changes and what is wrong.
 pub(super) fn counted(
     organizations: &[OrganizationPlan],
     fleets: &[FleetPlan],
@@ -52,12 +48,12 @@ pub(super) fn number(count: usize) -> u32 {
 }
 
 impl Plan {
-    /// The changes of all organizations, then of all fleets.
+    /// Returns the changes of all organizations, then those of all fleets.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.placed_changes().map(|(_, change)| change)
     }
 
-    /// The same, each with the fleet that it is on; none for what lives on no fleet.
+    /// Returns the same changes, each with its fleet; `None` for resources without a fleet.
     pub fn placed_changes(&self) -> impl Iterator<Item = (Option<&FleetKey>, &Change)> {
         let organizations = self.organizations.iter().flat_map(|plan| &plan.changes);
         let fleets = self.fleets.iter();
@@ -65,12 +61,10 @@ impl Plan {
         organizations.map(|change| (None, change)).chain(fleets)
     }
 
-    /// Whether anything can be done now: a change that waits for nothing.
     pub fn has_work(&self) -> bool {
         self.changes().any(|change| change.waiting.is_empty())
     }
 
-    /// How many steps on targets can be taken now.
     pub fn step_count(&self) -> usize {
         self.fleets.iter().map(|fleet| fleet.ordered_steps().count()).sum()
     }
@@ -80,8 +74,7 @@ impl Plan {
         self.changes().next().is_none()
     }
 
-    /// What a command that only plans ends with: 1 for a problem that stops something, else 3 when something waits, else
-    /// 2 when something changes, else 0.
+    /// Returns the exit code of a plan: 1 for errors, else 3 if something waits, else 2 for changes, else 0.
     pub fn exit_code(&self) -> u8 {
         let Summary { create, change, delete, waiting, errors, warnings: _, unchanged: _ } = self.summary;
         match (errors, waiting, create + change + delete) {

@@ -1,4 +1,4 @@
-//! A small installation made by hand, on which plans are made and carried out in memory.
+//! A small installation in memory, on which plans are made and carried out.
 
 mod approval;
 mod certificate;
@@ -44,19 +44,19 @@ use crate::spec::{Safeguards, SourceId, Spec};
 /// An installation with one directory fleet, `acme/eu`.
 struct Lab {
     resources: BTreeMap<ResourceKey, Resource>,
-    /// Why the resources that no spec names are absent; by default they were removed.
+    /// Why resources without a spec are absent; by default they were removed.
     absences: BTreeMap<ResourceKey, Absence>,
     recorded: Recorded,
     observed: Observed,
     policy: Policy,
     revision: u32,
-    /// What this version of the software puts into every Kafka's configuration.
+    /// Written by this version of the software into every Kafka's configuration.
     rendering: u32,
-    /// What kind of targets the fleets are that have a base domain.
+    /// The kind of the fleets with a base domain.
     infra_type: &'static str,
     /// The certificate of clusters with a base domain.
     chain: String,
-    /// Under which domain clusters behind the Gateway have their hosts; none where they name none.
+    /// The domain in the host names of clusters behind the Gateway; `None` if they have no host names.
     hosts: Option<&'static str>,
 }
 
@@ -116,7 +116,6 @@ impl Lab {
         lab
     }
 
-    /// With these clusters of one unit, applied.
     fn with(clusters: &[&str]) -> Self {
         let mut lab = Self::new();
         clusters.iter().for_each(|name| lab.cluster(name, json!({})));
@@ -137,7 +136,6 @@ impl Lab {
         self.set(&format!("Cluster/acme/{name}"), spec);
     }
 
-    /// Another fleet, with clusters of one unit.
     fn fleet(&mut self, fleet: &str, clusters: &[&str]) {
         let spec = json!({"organization": "acme", "identifier": fleet, "infra_type": self.infra_type,
             "domain": "k.example.com", "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40,
@@ -195,7 +193,6 @@ impl Lab {
         (self.infra_type == "byok").then(|| json!({"redacted": true})).into()
     }
 
-    /// Lets clients into the fleet by a Gateway, or by load balancers.
     fn exposed(&mut self, exposure: Value, gateway: Value) {
         let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": "directory",
             "advanced_config": {"exposure": exposure, "gateway": gateway}, "domain": "k.example.com",
@@ -203,7 +200,6 @@ impl Lab {
         self.set("Fleet/acme/eu", fleet);
     }
 
-    /// The fleet's Gateway as it should be; none where clients come in another way.
     fn gateway(&self) -> Option<Manifest> {
         let fleet = self.resources.get(&key("Fleet/acme/eu"))?;
         let Spec::Fleet(spec) = &fleet.spec else { return None };
@@ -242,7 +238,7 @@ impl Lab {
             }),
             _ => None,
         });
-        // What may only be missing is kept, held, and is absent all the same.
+        // A resource that may be missing by mistake is kept as held, and is absent, too.
         let is_named =
             |resource: &Resource| !matches!(resource.hold, Some(Hold::Absent | Hold::Unreadable { .. }));
         let recorded = self.recorded.resources.keys();
@@ -290,7 +286,6 @@ impl Lab {
         self.policy.now += SignedDuration::from_hours(hours);
     }
 
-    /// Does in memory what executing a plan does.
     fn execute(&mut self, plan: &Plan) {
         for fleet in &plan.fleets {
             for (change, step) in fleet.ordered_steps() {
@@ -346,7 +341,7 @@ impl Lab {
         }
     }
 
-    /// Plans and executes until nothing is left to do. Every round ends one disruption and one level of parents.
+    /// Plans and executes until nothing is left. Each round ends one disruption and one level of parents.
     fn settle(&mut self) {
         for _ in 0..12 {
             let plan = self.plan();
@@ -365,7 +360,7 @@ impl Lab {
         );
     }
 
-    /// The plan as a person sees it, without its id, which changes with every record's form.
+    /// Formats the plan without its id, which changes with the form of every record.
     fn look(&self) -> String {
         self.shown(false)
     }
@@ -378,7 +373,6 @@ impl Lab {
 }
 
 impl Lab {
-    /// Says how a cluster is found to be, while its fleet is well.
     fn judged(&mut self, name: &str, status: Status) {
         let since = self.policy.now;
         let is = |status| ResourceStatus { status, reason: None, conditions: vec![], since };
@@ -423,7 +417,6 @@ fn three_removed() -> Lab {
     lab
 }
 
-/// The change of a resource in a plan.
 fn change<'a>(plan: &'a Plan, text: &str) -> &'a Change {
     plan.changes()
         .find(|change| change.resource == key(text))
@@ -434,12 +427,10 @@ fn resources(changes: impl Iterator<Item = Change>) -> Vec<String> {
     changes.map(|change| change.resource.path()).collect()
 }
 
-/// Whose changes run.
 fn running(plan: &Plan) -> Vec<String> {
     resources(plan.changes().filter(|change| change.waiting.is_empty()).cloned())
 }
 
-/// Whose changes wait.
 fn waiting(plan: &Plan) -> Vec<String> {
     resources(plan.changes().filter(|change| !change.waiting.is_empty()).cloned())
 }

@@ -1,4 +1,4 @@
-//! Where the trouble of clusters comes from, as far as it matters for a base domain's new certificate.
+//! The causes of clusters' trouble, as far as they matter for a base domain's new certificate.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,17 @@ use crate::catalog::Status;
 use crate::health::{FleetHealth, Judgement};
 use crate::names::ResourceKey;
 
-/// What is known of where the trouble of a fleet's clusters comes from.
 #[derive(Debug, Default)]
 pub(super) struct Troubles {
-    /// Those that are in trouble, and not by their certificates.
+    /// Clusters in trouble that isn't from their certificates.
     pub otherwise: BTreeSet<ResourceKey>,
-    /// Those that are in trouble of which nobody knows whether it is from their certificates, as after the state was lost.
+    /// Clusters whose trouble may be from their certificates, for example because the state was lost.
     pub doubtful: BTreeSet<ResourceKey>,
-    /// Those that are Healthy, with the certificates that they have.
     pub healthy: BTreeSet<ResourceKey>,
 }
 
 impl Troubles {
-    /// Tells clusters apart. One that changes is in no trouble, and may be on its way to take its certificates.
+    /// A cluster that is being changed is in no trouble, and may be about to take its certificates.
     pub fn of(health: &FleetHealth) -> Self {
         let is_troubled = |it: &Judgement| matches!(it.status.status, Status::Degraded | Status::Unreachable);
         let all = |is_it: &dyn Fn(&Judgement) -> bool| {
@@ -32,7 +30,7 @@ impl Troubles {
         }
     }
 
-    /// Whether a cluster's trouble isn't known to come from its certificates.
+    /// Whether a cluster's trouble isn't known to be from its certificates.
     pub fn may_be_otherwise(&self, cluster: &ResourceKey) -> bool {
         self.otherwise.contains(cluster) || self.doubtful.contains(cluster)
     }

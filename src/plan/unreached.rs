@@ -1,21 +1,21 @@
-//! What tenants are told of a target that can't be reached. A kubeconfig leads wherever a tenant wants: whoever read why no
-//! connection came about could search a network with it, from a host that is let in where the tenant isn't.
+//! Hides connection errors from tenants. A kubeconfig leads wherever a tenant wants, so their details would
+//! let a tenant scan a network from this host, which may reach more than the tenant can.
 
 use std::borrow::Cow;
 
 use crate::plan::{FleetPlan, Reach, Remark, Waiting};
 
-/// The same for whatever went wrong on the way to an API server.
+/// The reason shown for any failure to reach an API server.
 pub const UNREACHED: &str = "the cluster's API server can't be reached";
 
-/// Why nothing is known beforehand of what a server would say. The server's part of it follows after a colon.
+/// Why there was no dry run. The server's error follows after a colon.
 pub const UNASKED: &str = "since the server could not be asked";
 
 const HINT: &str =
     "see to the `kubeconfig`, the API server and the way to it; nothing is deleted because it is away";
 
 impl Waiting {
-    /// The same as tenants are told it.
+    /// Returns the wait without details that are only for administrators.
     pub fn for_tenants(&self) -> Cow<'_, Waiting> {
         match self {
             Waiting::Unreachable { concealed: true, refused, .. } => Cow::Owned(Waiting::Unreachable {
@@ -31,7 +31,7 @@ impl Waiting {
 }
 
 impl FleetPlan {
-    /// The same as tenants are told it.
+    /// Returns the plan without details that are only for administrators.
     pub(super) fn for_tenants(mut self) -> FleetPlan {
         if let Reach::Unreachable { reason, hint, lost, concealed: true, .. } = &mut self.reach {
             (*reason, *hint, *lost) = (UNREACHED.to_owned(), HINT.to_owned(), false);

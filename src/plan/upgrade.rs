@@ -1,8 +1,9 @@
-//! Upgrades of Kafka, in two stages: first the version that brokers run, which can be taken back, and then the version of
-//! their metadata, which can't. Rendering says where a cluster is to end; here is decided how far it goes now, by what
-//! was told to the operator last and by what the operator says that brokers run.
+//! Upgrades of Kafka in two stages: first the version of the brokers, which can be taken back, and then the
+//! version of their metadata, which can't. Rendering sets the final versions. This module decides how far a
+//! cluster goes now, by the versions last set in its Kafka object and by the brokers' versions that the
+//! operator reports.
 //!
-//! Where nobody can see what brokers run, as on a fleet of files, a person says when the second stage may begin.
+//! If the brokers' versions can't be observed, as on a directory fleet, the second stage needs approval.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -25,57 +26,50 @@ use crate::spec::{Cluster, InfraType, Spec};
 const VERSION: &str = "/spec/kafka/version";
 const METADATA: &str = "/spec/kafka/metadataVersion";
 
-/// The newest version of Kafka that clusters could have, where that is newer than theirs.
+/// The newest version of Kafka that each cluster could have, if newer than its own.
 pub type Newer = BTreeMap<ResourceKey, &'static str>;
 
-/// How far each cluster of a fleet goes now.
 #[derive(Default)]
 pub(super) struct Upgrades {
-    /// What the fleet should hold now, where that isn't what was rendered.
+    /// The objects that the fleet should have now, if they differ from the rendered ones.
     objects: Option<Objects>,
-    /// The clusters whose upgrade isn't over, or that go further than their specs say.
+    /// Clusters whose upgrade isn't complete, or that go further than their specs say.
     stages: BTreeMap<ResourceKey, Stage>,
-    /// The newest version that each cluster could have, where that is newer than the one it goes to.
+    /// The newest version that each cluster could have, if newer than its final one.
     pub newer: Newer,
-    /// Whether a cluster would follow a newer patch release if the fleet's operator ran it.
+    /// Whether a cluster would follow a newer patch release if the fleet's operator supported it.
     pub awaits_operator: bool,
 }
 
 /// How far one cluster goes now.
 pub(super) struct Stage {
-    /// The version that its brokers are to run.
     version: String,
-    /// The metadata that it has, and is to have in the end.
+    /// The current and the final metadata version.
     metadata: (String, String),
-    /// Whether the metadata may be raised.
     ready: Ready,
-    /// Whether it is raised now.
     raises: bool,
 }
 
-/// Whether all brokers run the version that metadata is to be raised to.
+/// Whether all brokers run the version that the metadata is to be raised to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ready {
-    /// There is nothing to raise.
     Nothing,
-    /// They don't, or nobody has seen it yet.
+    /// They don't, or it hasn't been observed yet.
     NotYet,
-    /// They do.
     Seen,
-    /// It can't be seen from here.
+    /// It can't be observed.
     Unseen,
-    /// What metadata the cluster has isn't known, so that whatever is written might raise it.
+    /// The metadata version is unknown, so whatever is written might raise it.
     Unknown,
 }
 
-/// The versions that a Kafka object says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pins {
     version: String,
     metadata: String,
 }
 
-/// What an object says of them. Somebody may have taken one out of it.
+/// The versions in a Kafka object, either of which somebody may have removed.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Said {
     version: Option<String>,
@@ -83,13 +77,12 @@ struct Said {
     metadata: Option<String>,
 }
 
-/// What the operator was told last.
+/// The versions that the operator was last asked to run.
 enum Told {
-    /// Nothing: the cluster is still to be made.
+    /// The cluster doesn't exist yet.
     Nothing,
-    /// What its metadata is can't be told, though it was made.
+    /// The cluster exists, but its metadata version is unknown.
     Unknown,
-    /// This.
     Pins(Pins),
 }
 
@@ -106,14 +99,14 @@ impl Said {
         body.read::<Kafka>().map(|kafka| kafka.spec.kafka).unwrap_or_default()
     }
 
-    /// With what is known otherwise of what it doesn't say.
+    /// Fills in missing versions from another source.
     fn or(self, other: Said) -> Said {
         Said { version: self.version.or(other.version), metadata: self.metadata.or(other.metadata) }
     }
 }
 
 impl Pins {
-    /// What an object says; none where it isn't one that pins both.
+    /// Returns the versions of an object; `None` unless it has both.
     fn of(body: &Json) -> Option<Pins> {
         let Said { version, metadata } = Said::of(body);
         Some(Pins { version: version?, metadata: metadata? })
@@ -130,7 +123,6 @@ impl Pins {
     }
 }
 
-/// What is looked at to decide.
 struct Scene<'a> {
     world: &'a World<'a>,
     site: &'a Site<'a>,
@@ -163,7 +155,7 @@ impl Upgrades {
         self.awaits_operator |= cluster.advanced_config.auto_upgrade && !is_newest(&end.version);
         let told = match told {
             Told::Pins(told) => told,
-            // It is made as it is to be in the end.
+            // A new cluster is created with its final versions.
             Told::Nothing => return self.hold(scene.site, kafka, &end),
             Told::Unknown => {
                 self.hold(scene.site, kafka, &end);
@@ -187,7 +179,7 @@ impl Upgrades {
         self.stages.insert(kafka.owner.clone(), stage);
     }
 
-    /// Lets an object say these versions instead of those that were rendered.
+    /// Replaces the rendered versions of an object by these.
     fn hold(&mut self, site: &Site, kafka: &Manifest, pins: &Pins) {
         if Pins::of(&kafka.body).as_ref() == Some(pins) {
             return;
@@ -198,8 +190,7 @@ impl Upgrades {
         }
     }
 
-    /// Raises the metadata of those clusters whose turn that is: they run what they should, and nothing else of them
-    /// differs. Says whether there are any.
+    /// Raises the metadata of clusters that are ready and don't differ otherwise. Returns whether any are.
     pub fn raise(&mut self, site: &Site, differs: impl Fn(&ResourceKey) -> bool) -> bool {
         let mut any = false;
         for kafka in kafkas(site) {
@@ -216,24 +207,23 @@ impl Upgrades {
         any
     }
 
-    /// A fleet that was rendered, with what it should hold now.
+    /// Returns a fleet's inputs with the objects that it should have now.
     pub fn site<'a>(&'a self, rendered: &Site<'a>) -> Site<'a> {
         Site { desired: self.objects.as_ref().or(rendered.desired), ..*rendered }
     }
 
-    /// How far a cluster goes now; none where it is simply as its spec says.
+    /// Returns how far a cluster goes now; `None` if it is as its spec says.
     pub fn stage(&self, cluster: &ResourceKey) -> Option<&Stage> {
         self.stages.get(cluster)
     }
 
-    /// Whether all upgrades are over, so that nothing has to be looked at until something else changes.
+    /// Whether all upgrades are complete, so that nothing has to be observed until something else changes.
     pub fn are_over(&self) -> bool {
         self.stages.values().all(|stage| stage.ready == Ready::Nothing)
     }
 }
 
 impl Stage {
-    /// What is said beforehand of what comes later.
     pub fn foresees(&self) -> Option<String> {
         let waits = !matches!(self.ready, Ready::Nothing | Ready::Unknown) && !self.raises;
         let Stage { version, metadata: (from, to), .. } = self;
@@ -242,7 +232,7 @@ impl Stage {
         })
     }
 
-    /// What the cluster waits for where nothing else of it is to be done.
+    /// Returns what the cluster waits for if there is nothing else to do.
     pub fn waiting(&self) -> Option<Waiting> {
         let Stage { version, metadata: (from, to), .. } = self;
         (self.ready == Ready::NotYet).then(|| Waiting::Upgrade {
@@ -252,13 +242,13 @@ impl Stage {
         })
     }
 
-    /// What every change of the cluster waits for where its metadata might be raised by it unseen.
+    /// Returns what every change of the cluster waits for if it might raise an unknown metadata version.
     pub fn unknown(&self) -> Option<Waiting> {
         let to = self.metadata.1.clone();
         (self.ready == Ready::Unknown).then_some(Waiting::MetadataUnknown { to })
     }
 
-    /// Why a change is made that consists of this alone.
+    /// Returns the cause of a change that consists only of the upgrade.
     pub fn cause(&self, found: &[Found]) -> Option<Cause> {
         let [Found { step, drift: None, .. }] = found else { return None };
         let (before, after) = (step.before.as_ref()?.value(), step.after.as_ref()?.body.value());
@@ -268,7 +258,6 @@ impl Stage {
         alone.then(|| Cause::Upgrade { version: self.version.clone(), unseen })
     }
 
-    /// The refusal of a version whose metadata is older than what the cluster has.
     pub fn refusal(&self) -> Option<Refusal> {
         let Stage { version, metadata: (has, end), .. } = self;
         (versions::compare(has, end) == Ordering::Greater).then(|| Refusal {
@@ -282,7 +271,7 @@ impl Stage {
 }
 
 impl Scene<'_> {
-    /// The spec of a cluster that is to be as its document says.
+    /// Returns the spec of a cluster that is to be as its document says.
     fn cluster(&self, key: &ResourceKey) -> Option<&Cluster> {
         let resource = self.world.catalog.resources.get(key).filter(|resource| resource.hold.is_none())?;
         match &resource.spec {
@@ -291,15 +280,14 @@ impl Scene<'_> {
         }
     }
 
-    /// What the operator was told last: by the object that is there, by the record of it where it isn't or doesn't say, or
-    /// else by what the operator says of the cluster.
+    /// Returns the versions in the existing object, or else in its record, or else in the operator's report.
     fn told(&self, kafka: &Manifest, rendered: &Pins) -> Told {
         let reached = self.site.observed.filter(|observed| observed.reach == Reach::Reached);
         let there = reached.and_then(|it| it.objects.get(&kafka.key)).filter(|object| object.ours);
         let says = there.and_then(|there| there.manifest.as_ref()).map(Said::of).unwrap_or_default();
         let said = says.or(self.applied(kafka, rendered)).or(self.seen(&kafka.owner));
         match said {
-            // A version can be taken back, so that it may be written for one that isn't known.
+            // A version can be taken back, so an unknown one may be overwritten.
             Said { version, metadata: Some(metadata) } => {
                 Told::Pins(Pins { version: version.unwrap_or_default(), metadata })
             }
@@ -311,7 +299,6 @@ impl Scene<'_> {
         }
     }
 
-    /// What was applied last, as far as that is remembered.
     fn applied(&self, kafka: &Manifest, rendered: &Pins) -> Said {
         let reached = self.site.observed.filter(|observed| observed.reach == Reach::Reached);
         let recorded = self.site.recorded.and_then(|recorded| recorded.objects.get(&kafka.key));
@@ -329,7 +316,6 @@ impl Scene<'_> {
         }
     }
 
-    /// What the operator says that brokers run.
     fn seen(&self, cluster: &ResourceKey) -> Said {
         let outputs = self.judgement(cluster).map(|seen| &seen.outputs);
         outputs.map_or_else(Said::default, |seen| Said {
@@ -338,8 +324,8 @@ impl Scene<'_> {
         })
     }
 
-    /// Where a cluster is to end: as its spec says, or at the newest patch release of it that everyone knows. What was told
-    /// to the operator is never taken back for want of knowledge.
+    /// Returns a cluster's final versions: those of its spec, or the newest patch release that Streamfleet
+    /// and the operators support. Requested versions are never taken back because of missing knowledge.
     fn end(&self, kafka: &Manifest, cluster: &Cluster, rendered: &Pins, told: Option<&Pins>) -> Pins {
         if !cluster.advanced_config.auto_upgrade {
             return rendered.clone();
@@ -348,7 +334,7 @@ impl Scene<'_> {
         let is_run = |version: &&str| self.running.is_run(namespace, version);
         let newest = versions::patches_from(&rendered.version).filter(is_run).last();
         let version = newest.unwrap_or(&rendered.version);
-        // A later version of this software may have gone further than this one knows.
+        // A later version of Streamfleet may have gone further than this one knows.
         let kept = told.filter(|told| versions::is_patch_from(&told.version, version));
         let version = kept.map_or(version, |told| &told.version);
         let metadata = versions::metadata_version(version);
@@ -357,14 +343,13 @@ impl Scene<'_> {
         Pins { version: version.to_owned(), metadata: metadata.to_owned() }
     }
 
-    /// The metadata that a cluster has: what was told to the operator, or what it says itself where that is newer.
+    /// Returns a cluster's metadata version: the requested one, or the reported one if that is newer.
     fn metadata(&self, cluster: &ResourceKey, told: &Pins) -> String {
         let runs = self.judgement(cluster).and_then(|seen| seen.outputs.metadata_version.as_ref());
         let newer = runs.filter(|runs| versions::compare(runs, &told.metadata) == Ordering::Greater);
         newer.unwrap_or(&told.metadata).clone()
     }
 
-    /// Whether all brokers run the version that the metadata is to be raised to.
     fn ready(&self, cluster: &ResourceKey, told: &Pins, end: &Pins) -> Ready {
         let fleet = self.world.catalog.fleets.get(self.site.fleet);
         let runs_it = |seen: &Judgement| {
@@ -386,7 +371,6 @@ impl Scene<'_> {
     }
 }
 
-/// The Kafkas that a fleet should hold.
 fn kafkas<'a>(site: &Site<'a>) -> impl Iterator<Item = &'a Manifest> {
     let objects = site.desired.into_iter().flat_map(|objects| objects.values());
     objects.filter(|object| object.key.kind == "Kafka")

@@ -1,6 +1,5 @@
-//! What a change of an object does to a cluster's clients and data: a table, read from the top.
-//!
-//! The rows say what Strimzi 1.2 does, whatever the cause of the change.
+//! Judges what a change of an object does to a cluster's clients and data, by a table whose first matching
+//! row decides. The rows describe the behaviour of Strimzi 1.2, whatever the cause of the change.
 
 mod certificate;
 mod difference;
@@ -18,7 +17,7 @@ pub(super) use table::{Direction, GO_ON, PUT_VERSION_BACK};
 use table::{FEWER_BROKERS, OTHER_BALANCERS, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
 
 impl Verdict {
-    /// The verdict in a few words: `rolling restart`.
+    /// Formats the verdict in a few words: `rolling restart`.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::NoOp => "nothing",
@@ -33,49 +32,42 @@ impl Verdict {
         }
     }
 
-    /// Whether brokers restart or clients are cut off, though all data stays where it is.
+    /// Whether brokers restart or clients are cut off, though all data stays.
     pub(super) fn restarts_brokers(self) -> bool {
         matches!(self, Verdict::RollingRestart | Verdict::ClientsReconnect)
     }
 }
 
-/// A change that is never made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// A stable name for programs.
+    /// A stable code for programs.
     pub code: &'static str,
-    /// What is refused, in one sentence.
     pub why: String,
-    /// What to do instead.
     pub hint: &'static str,
 }
 
-/// What a resource's steps come to.
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
-    /// The worst of them; none where nothing is done.
+    /// The worst effect; `None` if nothing is done.
     pub verdict: Option<Verdict>,
-    /// What follows, one sentence each.
     pub effects: Vec<String>,
-    /// What of it is never done.
     pub refusals: Vec<Refusal>,
-    /// The worst of them but for records that are deleted, which disrupts nobody by itself.
+    /// The worst effect except for deleted records, which disrupt nothing by themselves.
     disruption: Option<Verdict>,
     permits: Permits,
-    /// Whether brokers turn clients away that they took before, so that not all go on.
+    /// Whether brokers reject clients that they accepted before, so that not all clients go on.
     turns_away: bool,
 }
 
-/// What is refused otherwise and was confirmed by a person.
+/// Changes that are refused unless the spec confirms them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Permits {
-    /// Brokers may go.
     pub fewer_brokers: bool,
 }
 
 impl Permits {
-    /// Whether a pool may lose these nodes: the quota of its namespace has room for twice those that stay, and with a
-    /// single one there is no Cruise Control that would empty the others.
+    /// Whether a pool may lose these nodes. The quota of its namespace has room for twice the remaining
+    /// nodes, and with a single broker there is no Cruise Control to empty the removed ones.
     fn allow(self, difference: Option<&Difference>) -> bool {
         let [before, after] = [difference.map(|it| it.before), difference.map(|it| it.after)]
             .map(|number| number.and_then(Value::as_u64).unwrap_or(0));
@@ -83,7 +75,6 @@ impl Permits {
     }
 }
 
-/// Judges the steps of one resource that stays.
 pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits) -> Judgement {
     let mut judgement = Judgement { permits, ..Judgement::default() };
     for step in steps {
@@ -104,9 +95,9 @@ pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits)
     judgement
 }
 
-/// What the steps of a change that also deletes records do to brokers and clients.
+/// Returns the effect on brokers and clients of a change that also deletes records.
 pub(super) fn disruption(steps: &[Step]) -> Verdict {
-    // Whether brokers may go was decided when the change was judged.
+    // Whether brokers may be removed was decided when the change was judged.
     let judgement = judge(steps.iter(), Permits { fewer_brokers: true });
     judgement.disruption.unwrap_or(Verdict::NoOp)
 }
@@ -127,7 +118,7 @@ fn judge_update(judgement: &mut Judgement, step: &Step) {
         }
         None => judgement.add(step, Direction::Rewritten, None),
     }
-    // Only its form differs: another file, the same content.
+    // Only the form differs: another file with the same content.
     judgement.verdict = judgement.verdict.max(Some(Verdict::NoOp));
 }
 
@@ -159,13 +150,13 @@ impl Judgement {
         }
     }
 
-    /// Adds what may come of writing an object anew over something that can't be read, whatever was applied last.
+    /// Adds the possible effects of overwriting an object that can't be read, whatever was applied last.
     pub(super) fn rewritten(&mut self, step: &Step) {
         self.add(step, Direction::Rewritten, None);
     }
 
-    /// Adds what the changed fields themselves say. Where that names the clients that are cut off, general words would only
-    /// raise doubts: those about listeners, which fit all such changes, and that clients go on after a restart.
+    /// Adds the effects of changed fields. If they name the clients that are cut off, general sentences about
+    /// listeners and about clients that go on would only raise doubts, and are removed.
     pub(super) fn tell(&mut self, told: &[&FieldEffect]) {
         if told.iter().any(|row| row.verdict == Verdict::ClientsReconnect) {
             self.effects.retain(|effect| effect != OTHER_LISTENERS && effect != OTHER_BALANCERS);
@@ -184,7 +175,6 @@ impl Judgement {
         }
     }
 
-    /// Whether anything of it is never done.
     pub(super) fn refuses(&self) -> bool {
         !self.refusals.is_empty()
     }
@@ -198,7 +188,6 @@ impl Judgement {
         self.refuse(Refusal { code, why: effects::fill(why, step, difference), hint });
     }
 
-    /// Adds what is never done.
     pub(super) fn refuse(&mut self, refusal: Refusal) {
         if !self.refusals.contains(&refusal) {
             self.refusals.push(refusal);
@@ -244,7 +233,7 @@ impl Of {
     }
 }
 
-/// Whether a JSON pointer fits a pattern, in which `*` is one part and a last `**` is any number of them.
+/// Whether a JSON pointer matches a pattern, in which `*` is one part and a final `**` any number of parts.
 fn matches_pattern(pattern: &str, pointer: &str) -> bool {
     let mut pointer = pointer.split('/');
     for part in pattern.split('/') {

@@ -1,4 +1,4 @@
-//! What keeps a change from being done now.
+//! The waits that don't depend on a guard, a pause or another change's turn.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::plan::world::World;
 use crate::plan::{Change, Reach, Step, Verb, Waiting};
 use crate::render::SecretSlot;
 
-/// The secrets that the steps would write and that can't be opened here.
+/// Returns a wait for each secret that the steps would write and that can't be opened here.
 pub(super) fn for_secrets(world: &World, steps: &[Step]) -> Vec<Waiting> {
     let manifests = steps.iter().filter_map(|step| step.after.as_ref());
     let slots = manifests.flat_map(|manifest| SecretSlot::all_in(&manifest.body));
@@ -20,8 +20,8 @@ pub(super) fn for_secrets(world: &World, steps: &[Step]) -> Vec<Waiting> {
     needed.iter().filter_map(|reference| Some(unavailable(reference, &missing(reference)?))).collect()
 }
 
-/// The resource's own secrets of which nothing is known here. Nothing is applied before they are there: the record would say
-/// that it is, and nothing would tell when they change.
+/// Returns a wait for each own secret of the resource that is entirely unknown here. Applying without it
+/// would record it as applied, and a later change of it would go unnoticed.
 pub(super) fn for_own_secrets(resource: &Resource) -> Vec<Waiting> {
     let unknown =
         |secret: &&ResolvedSecret| secret.mark.fingerprint.is_none() && secret.mark.sealed.is_none();
@@ -34,15 +34,14 @@ fn unavailable(secret: &SecretRef, reason: &str) -> Waiting {
     Waiting::SecretUnavailable { secret, reason: reason.to_owned() }
 }
 
-/// Makes everything that would be done wait where the target can't be reached.
+/// Makes all changes wait if the target can't be reached.
 pub(super) fn for_target(reach: &Reach, changes: &mut [Change]) {
     for change in changes.iter_mut().filter(|change| change.verb != Verb::Keep) {
         change.waiting.extend(reach.waiting());
     }
 }
 
-/// Makes everything wait that would be done on a fleet that isn't made itself yet and waits: which Kubernetes cluster it is
-/// on is recorded with it.
+/// Makes all changes on a fleet wait while its own creation waits, which records its Kubernetes cluster.
 pub(super) fn for_fleet(fleet: &FleetKey, changes: &mut [Change]) {
     let on = fleet.resource();
     let waits =

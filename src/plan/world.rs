@@ -1,5 +1,3 @@
-//! Everything that planning looks at, with what more than one part of it needs worked out once.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,27 +10,25 @@ use crate::plan::made_from::Origins;
 use crate::plan::{FieldChange, Policy, fields};
 use crate::spec::Spec;
 
-/// What planning looks at whatever the fleet, and what follows from it for every resource.
+/// The inputs of planning that all fleets share, and what follows from them for every resource.
 pub(super) struct World<'a> {
     pub catalog: &'a Catalog,
     pub recorded: &'a Recorded,
     pub policy: &'a Policy,
-    /// What targets themselves remember as protected. The record may be older, as after a restored backup.
+    /// The targets' own memory of protection. The record may be older, as after restoring a backup.
     pub protected: BTreeSet<ResourceKey>,
-    /// Every resource that should exist, compared with its record.
     pub current: BTreeMap<&'a ResourceKey, Current>,
-    /// Who has something on each fleet by its spec, or had by its record. Fleets and clusters only.
+    /// The fleets and clusters that are on each fleet by their spec, or were by their record.
     pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
     origins: Origins<'a>,
 }
 
 /// A resource that should exist, compared with its record.
 pub(super) struct Current {
-    /// What of its spec changed since it was made; empty while it is still being made.
+    /// The fields that changed since it was created; empty while its creation is incomplete.
     pub fields: Vec<FieldChange>,
-    /// Its spec as a record has it.
+    /// Its spec in the form of a record.
     pub spec: Json,
-    /// What it says in the fields that can't change.
     pub immutable: Arc<BTreeMap<String, Value>>,
 }
 
@@ -50,7 +46,7 @@ impl<'a> World<'a> {
         Self { catalog, recorded, policy, protected, current, owners, origins }
     }
 
-    /// The same, with what is on one fleet alone, or with one resource of it.
+    /// Like [`Self::new`], restricted to one fleet or one resource on it.
     pub fn of_fleet(
         catalog: &'a Catalog,
         recorded: &'a Recorded,
@@ -71,22 +67,21 @@ impl<'a> World<'a> {
         Self { catalog, recorded, policy, protected, current, owners, origins }
     }
 
-    /// What the objects of a resource follow from beside its own spec, as it is now.
+    /// Returns what the objects of a resource are made from now, beside its own spec.
     pub fn made_from(&self, key: &ResourceKey) -> Option<MadeFrom> {
         self.origins.made_from(self, key)
     }
 
-    /// What was last applied of a resource.
     pub fn recorded(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
         self.recorded.resources.get(key)
     }
 
-    /// Whether a resource was ever made as a whole.
+    /// Whether a resource's creation was ever completed.
     pub fn is_made(&self, key: &ResourceKey) -> bool {
         self.recorded(key).is_some_and(|record| !record.creating)
     }
 
-    /// What the resource says now or, where the specs no longer name it, what it said when it was last applied.
+    /// Returns the resource's current spec, or the one applied last if no document names it any more.
     pub fn spec(&self, key: &ResourceKey) -> Option<Spec> {
         match self.catalog.resources.get(key) {
             Some(resource) => Some(resource.spec.clone()),
@@ -94,13 +89,14 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The recorded resources that no spec names any more, with what is known of why.
+    /// Returns the recorded resources that no spec names any more, each with the known reason.
     pub fn absent(&self) -> impl Iterator<Item = (&'a ResourceKey, &'a Absence)> {
         self.catalog.absent.keys().filter_map(|key| Some((key, self.absence(key)?)))
     }
 
-    /// Why no spec names a resource any more; none for one that is named. One that may be missing by mistake is in the
-    /// catalog too, so that what refers to it goes on, but what happens to it is a matter of its absence.
+    /// Returns why no spec names a resource any more; `None` if one does. A resource that may be missing by
+    /// mistake is in the catalog, too, so that references to it still resolve, but its own change follows
+    /// from its absence.
     pub fn absence(&self, key: &ResourceKey) -> Option<&'a Absence> {
         let named =
             |resource: &Resource| !matches!(resource.hold, Some(Hold::Absent | Hold::Unreadable { .. }));
@@ -109,7 +105,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// What of a resource's spec changed since it was made; nothing while it is still being made.
+/// Returns the fields that changed since a resource was created; empty while its creation is incomplete.
 pub(super) fn fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChange> {
     compare(resource, recorded).fields
 }
@@ -122,7 +118,7 @@ fn compare(resource: &Resource, recorded: &Recorded) -> Current {
     Current { fields, spec, immutable }
 }
 
-/// Who has, or had, something on each fleet, by their specs and by their records.
+/// Returns the resources on each fleet, by specs and by records.
 fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>> {
     let mut owners: BTreeMap<FleetKey, BTreeSet<&ResourceKey>> = BTreeMap::new();
     for (key, resource) in &catalog.resources {
@@ -138,15 +134,14 @@ fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey
     owners
 }
 
-/// The spec that a record holds; none when the cache was lost or this version can't read it.
+/// Returns the spec in a record; `None` if the cache was lost or this version can't read it.
 pub(super) fn recorded_spec(record: &RecordedResource, kind: Kind) -> Option<Spec> {
     Spec::from_record(kind, &record.last_good.as_ref()?.spec).ok()
 }
 
-/// What identifies an object whatever version of its API it was written in: group, kind, namespace, name.
+/// The identity of an object in any version of its API: group, kind, namespace, name.
 pub(super) type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
 
-/// The identity of an object.
 pub(super) fn identity(key: &ObjectKey) -> Identity<'_> {
     (key.group(), &key.kind, key.namespace.as_deref(), &key.name)
 }

@@ -1,4 +1,4 @@
-//! The plan as a comment on a pull request: Markdown that GitHub, GitLab and Gitea show alike, of a bounded size.
+//! The plan as a comment on a pull request, in Markdown that GitHub, GitLab and Gitea render alike.
 
 mod escape;
 
@@ -10,19 +10,19 @@ use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Summary, Ver
 use crate::problem::{Problem, Severity};
 use escape::{code, text};
 
-/// The longest comment, in bytes. GitHub takes 65,536 characters, and the others more.
+/// The longest comment, in bytes. GitHub takes 65,536 characters, the others more.
 const MAX: usize = 65_000;
-/// What problems may take of it, in bytes.
+/// The part of it that problems may take, in bytes.
 const MAX_PROBLEMS: usize = 16_000;
-/// What changes may take of it, in bytes.
+/// The part of it that changes may take, in bytes.
 const MAX_CHANGES: usize = 32_000;
-/// How wide the folded text is, in columns.
+/// The width of the folded text, in columns.
 const WIDTH: usize = 100;
 
-/// Writes a plan with its problems as Markdown, of at most 65,000 bytes: what is too long is cut, the details first, and that
-/// is said. `tree` is how a person names the spec tree in commands.
+/// Formats a plan with its problems as Markdown of at most 65,000 bytes. If it is too long, the details are
+/// cut first, and a note says so. `tree` is the spec tree as the user names it in commands.
 ///
-/// What people wrote is never taken for Markdown or HTML, and notifies nobody.
+/// Text from users is never interpreted as Markdown or HTML, and triggers no notifications.
 pub fn markdown(plan: &Plan, tree: &str) -> String {
     let mut page = format!("### Streamfleet: {}\n\n", title(plan.summary));
     page.push_str(&origin(plan));
@@ -38,7 +38,7 @@ pub fn markdown(plan: &Plan, tree: &str) -> String {
     page
 }
 
-/// What the plan comes to. Errors are the first thing to know of a proposal.
+/// Summarizes the plan. Errors come first, since they matter most in a proposal.
 fn title(summary: Summary) -> String {
     let Summary { create, change, delete, waiting, errors, .. } = summary;
     let told = in_all(summary);
@@ -50,7 +50,6 @@ fn title(summary: Summary) -> String {
     }
 }
 
-/// Which plan of which commit it is.
 fn origin(plan: &Plan) -> String {
     let of = plan.inputs.commit.as_ref();
     let of = of.map(|commit| {
@@ -60,7 +59,6 @@ fn origin(plan: &Plan) -> String {
     format!("Plan {}{}\n", code(&plan.id), of.unwrap_or_default())
 }
 
-/// As many blocks as fit, and how many don't.
 fn section(title: &str, blocks: Vec<String>, what: &str, most: usize) -> String {
     if blocks.is_empty() {
         return String::new();
@@ -77,7 +75,6 @@ fn section(title: &str, blocks: Vec<String>, what: &str, most: usize) -> String 
     section
 }
 
-/// One problem: where, what, the line itself, and what to do.
 fn problem(problem: &Problem) -> String {
     let severity = match problem.severity {
         Severity::Error => "error",
@@ -130,7 +127,6 @@ fn heading(name: &str, rest: &str) -> String {
     format!("\n#### {}\n\n{}\n\n", text(name), text(rest))
 }
 
-/// One resource: what is done or waited for, where its spec stands, its fields, and what follows.
 fn change(change: &Change, size: Option<String>, tree: &str) -> String {
     let place = words::place(change);
     let place = if place.is_empty() { String::new() } else { format!(" ({})", code(&place)) };
@@ -140,7 +136,7 @@ fn change(change: &Change, size: Option<String>, tree: &str) -> String {
     change.fields.iter().for_each(|field| item(code(&field.to_string())));
     change.waiting.iter().for_each(|waiting| item(format!("**waits**: {}", text(&waiting.to_string()))));
     ways_out(change, tree).iter().for_each(|way_out| item(text(way_out)));
-    // What is approved is a plan of the specs as they are applied, and a proposal isn't that yet.
+    // Approvals are for a plan of the applied specs, and a proposal isn't applied yet.
     if change.waiting.iter().any(|waiting| matches!(waiting, Waiting::Approval { .. })) {
         item("the approval works once this is merged".to_owned());
     }
@@ -169,7 +165,6 @@ fn what(change: &Change) -> &'static str {
     }
 }
 
-/// Everything that the plan does, as `plan` prints it, folded away; as much of it as there is room for.
 fn details(plan: &Plan, tree: &str, room: usize) -> String {
     let all = display(plan, Reader { color: false, width: WIDTH, tree });
     let lines: Vec<String> = all.lines().map(with_mark_first).collect();
@@ -200,7 +195,7 @@ fn details(plan: &Plan, tree: &str, room: usize) -> String {
     folded(kept)
 }
 
-/// A line as a difference has it, its mark first, so that it is coloured. Marks are no further in than ten columns.
+/// Moves a diff mark that is indented by at most eight columns to the start of the line, for colouring.
 fn with_mark_first(line: &str) -> String {
     const DEEPEST: usize = 8;
     let rest = line.trim_start_matches(' ');

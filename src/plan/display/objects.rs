@@ -1,5 +1,3 @@
-//! The objects of a change: one line each, and for those that change the lines that differ.
-
 use crate::render::yaml::to_yaml;
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
@@ -29,7 +27,7 @@ impl Page<'_> {
         self.line(6, style, &format!("{mark} {}{anew}", step.object));
         let about = change.remarks.iter().filter(|remark| remark.object() == Some(&step.object));
         about.clone().for_each(|remark| self.line(10, WAITS, &remarks::remark(change, remark)));
-        // Nobody reads the thousands of lines of a schema.
+        // The thousands of lines of a schema are not worth showing.
         let is_read = step.object.kind != "CustomResourceDefinition";
         if is_read && matches!(step.verb, Verb::Update | Verb::Recreate) {
             let left = about.filter_map(Remark::left).map(|contest| contest.field.as_str());
@@ -37,7 +35,6 @@ impl Page<'_> {
         }
     }
 
-    /// What differs but for the fields that are left as they are.
     fn difference(&mut self, step: &Step, left: &[&str]) {
         let (Some(before), Some(after)) = (&step.before, &step.after) else {
             return self.line(10, FAINT, "what is there isn't known");
@@ -67,7 +64,7 @@ impl Page<'_> {
     }
 }
 
-/// Both forms of an object with every secret replaced by its trace.
+/// Returns both forms of an object with every secret replaced by its fingerprint.
 fn masked(kind: &str, before: &Value, after: &Value) -> [Value; 2] {
     let sides = [(before, after), (after, before)];
     let masked = sides.map(|(value, _)| slots(value));
@@ -82,7 +79,6 @@ fn masked(kind: &str, before: &Value, after: &Value) -> [Value; 2] {
     [was, is]
 }
 
-/// Replaces the slots of secrets by words.
 fn slots(value: &Value) -> Value {
     if let Some(slot) = SecretSlot::from_value(value) {
         let fingerprint = short_fingerprint(&slot.fingerprint);
@@ -99,7 +95,7 @@ fn slots(value: &Value) -> Value {
     }
 }
 
-/// Hides what a Secret holds beside slots: only whether it changed is said. A fingerprint is shown as it is.
+/// Hides the contents of a Secret except for slots and fingerprints; only whether they changed is shown.
 fn hide(section: &str, shown: &mut Value, this: &Value, other: &Value, changed: &str) {
     let Some(content) = shown.get_mut(section) else {
         return;

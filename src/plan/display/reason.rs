@@ -1,4 +1,4 @@
-//! Why something is done, as one sentence for logs and records.
+//! The cause of a change as one sentence, for logs and records.
 
 use super::words;
 use crate::plan::{Cause, Change, FieldChange, Verb};
@@ -6,7 +6,7 @@ use crate::plan::{Cause, Change, FieldChange, Verb};
 /// How many fields of a spec are named; the plan has all of them.
 const MOST: usize = 3;
 
-/// Why a change is made, and where that stands: `kafka_units 1 → 2 (acme/clusters/orders.yaml:9)`.
+/// Returns why a change is made, with its position: `kafka_units 1 → 2 (acme/clusters/orders.yaml:9)`.
 pub fn reason(change: &Change) -> String {
     match &change.cause {
         Cause::Spec => match words::place(change) {

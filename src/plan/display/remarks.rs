@@ -1,12 +1,9 @@
-//! What a person should know of a plan's steps, in words.
-
 use crate::plan::effects;
 use crate::plan::{Cause, Change, Contest, Remark};
 
-/// What a person should know of a step, as a sentence.
 pub(super) fn remark(change: &Change, remark: &Remark) -> String {
     match remark {
-        // The spec may say something else by now than what was there before.
+        // The spec may ask for something else now than what was there before.
         Remark::Overwrites { contest: Contest { manager, field }, .. } if change.cause == Cause::Spec => {
             format!("{manager} changed `{field}`: it becomes what the spec says")
         }
@@ -50,7 +47,7 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
     }
 }
 
-/// A remark that stands with no step, and so names its object.
+/// Formats a remark that isn't shown below a step, and so names its object.
 pub(super) fn remark_alone(change: &Change, alone: &Remark) -> String {
     match alone.object() {
         Some(object) => format!("{object}: {}", remark(change, alone)),
@@ -58,7 +55,6 @@ pub(super) fn remark_alone(change: &Change, alone: &Remark) -> String {
     }
 }
 
-/// A cluster that is made.
 struct Made<'a> {
     namespace: &'a str,
     cluster: &'a str,
@@ -72,8 +68,8 @@ impl<'a> Made<'a> {
     }
 }
 
-/// What follows where only the Kafka object of a cluster is made anew. The operator finds the id in the status of the node pools, and
-/// the Secrets of the certificate authorities went with the object.
+/// Describes what follows if only the Kafka object is recreated. The operator finds the cluster id in the
+/// status of the node pools, but the Secrets of the certificate authorities were deleted with the object.
 fn new_authorities(Made { namespace, cluster }: &Made) -> String {
     format!(
         "the cluster keeps its id and its data; its certificate authorities went with its Kafka object, and the operator makes \
@@ -83,8 +79,8 @@ fn new_authorities(Made { namespace, cluster }: &Made) -> String {
     )
 }
 
-/// What to do for a cluster that is made over disks which have data of an earlier one. The operator gives it a new id, and takes
-/// another one only while it is paused.
+/// Describes how to recover a cluster that is created over disks with data of an earlier one. The operator
+/// gives it a new id, and accepts another one only while it is paused.
 fn resume(Made { namespace, cluster }: &Made) -> String {
     let (kafka, pods) =
         (format!("-n {namespace} {cluster}"), format!("-n {namespace} -l strimzi.io/name={cluster}-kafka"));

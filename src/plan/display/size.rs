@@ -1,15 +1,13 @@
-//! Sizes, in words.
-
 use crate::plan::preflight::Room;
 use crate::plan::{SizeChange, Sizes, effects};
 
-/// How large a cluster becomes; none where its nodes ask for nothing. Of a new one its effects say how many nodes it has.
+/// Formats a cluster's change of size. The node count of a new cluster is among its effects already.
 pub(super) fn of_cluster(change: &SizeChange) -> Option<String> {
     let nodes = if change.before.brokers > 0 { format!("{}: ", nodes(change)) } else { "takes ".to_owned() };
     Some(nodes + &taken(change)?)
 }
 
-/// How large a fleet's clusters become together, and what its nodes have; none where that stays as it is.
+/// Formats how the size of a fleet's clusters changes, and what its nodes have; `None` if it doesn't.
 pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
     if sizes.fleet.before == sizes.fleet.after {
         return None;
@@ -21,13 +19,12 @@ pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
     Some(format!("{} {verb} {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
 }
 
-/// What nodes have for the fleet's clusters.
 pub(in crate::plan) fn left(room: &Room, and: &str) -> String {
     let &Room { nodes, cpu_millis, memory_mib } = room;
     if nodes == 0 {
         return "no node takes pods".to_owned();
     }
-    // What is left is rounded down, so that what is printed is there.
+    // Rounded down, so that the printed capacity really exists.
     let whole = |amount: u64, unit: u64| tenths(amount.saturating_mul(10) / unit, 10);
     let (cpus, memory) = (whole(cpu_millis, 1000), whole(memory_mib, 1024));
     format!("its nodes have {cpus} CPUs{and}{memory} GiB of memory for them")
@@ -45,7 +42,7 @@ fn nodes(SizeChange { before, after }: &SizeChange) -> String {
     words.collect::<Vec<_>>().join(" and ")
 }
 
-/// `9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk`; none where that is nothing.
+/// `9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk`; `None` if it is nothing.
 fn taken(SizeChange { before, after }: &SizeChange) -> Option<String> {
     let amounts = [
         (before.cpu_millis, after.cpu_millis, 1000, "CPUs"),
@@ -62,7 +59,7 @@ fn taken(SizeChange { before, after }: &SizeChange) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// An amount in a larger unit, to a tenth.
+/// Formats an amount in a larger unit, rounded up to a tenth.
 pub(in crate::plan) fn tenths(amount: u64, unit: u64) -> String {
     let tenths = amount.saturating_mul(10).div_ceil(unit);
     match tenths % 10 {

@@ -1,13 +1,13 @@
-//! Text that people wrote, made harmless for a terminal.
+//! Text from users, made safe for terminals.
 
 use crate::names::is_deceptive;
 
-/// Replaces what moves the cursor, colours, hides something, or turns the direction of writing by a visible form.
+/// Escapes characters that move the cursor, colour or hide text, or change the writing direction.
 pub fn plain(text: &str) -> String {
     plain_but(text, |_| false)
 }
 
-/// The same, on as many lines as it has.
+/// Like [`plain`], but keeps line breaks and tabs.
 pub fn plain_lines(text: &str) -> String {
     plain_but(text, |character| matches!(character, '\n' | '\t'))
 }

@@ -1,5 +1,3 @@
-//! What waits for what, and why something is done, in words.
-
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,7 +7,7 @@ use crate::catalog::Hold;
 use crate::names::{Kind, ObjectKey, ResourceKey};
 use crate::plan::{Cause, Change, Contest, FieldChange, UNREACHED, Verb, Waiting};
 
-/// The longest value that is printed in a line.
+/// The longest value printed within a line, in characters.
 const LONGEST_VALUE: usize = 48;
 
 /// `kafka_units 1 → 2`.
@@ -23,7 +21,7 @@ impl fmt::Display for FieldChange {
     }
 }
 
-/// A value in a line; none when it is too long to be compared by eye.
+/// Formats a value for a line; `None` if it is too long to compare by eye.
 fn value(value: &Value) -> Option<String> {
     let text = match value {
         Value::Null => "none".to_owned(),
@@ -33,7 +31,6 @@ fn value(value: &Value) -> Option<String> {
     (text.chars().count() <= LONGEST_VALUE && !text.contains('\n')).then_some(text)
 }
 
-/// Where a change was made; for a deletion, where the spec stood.
 pub(super) fn place(change: &Change) -> String {
     match (&change.origin, change.verb) {
         (Some(origin), Verb::Delete) => format!("was {origin}"),
@@ -42,7 +39,6 @@ pub(super) fn place(change: &Change) -> String {
     }
 }
 
-/// Why something is done that no edit of its own spec asked for.
 pub(super) fn cause(cause: &Cause) -> String {
     match cause {
         Cause::Spec => String::new(),
@@ -55,7 +51,6 @@ pub(super) fn cause(cause: &Cause) -> String {
     }
 }
 
-/// How old what is known of a fleet out of reach is.
 pub(super) fn last_known(last_seen: Option<Timestamp>, now: Timestamp) -> String {
     let seen = match last_seen {
         Some(at) => format!("last seen {} ago, at {at:.0}", age(now.duration_since(at))),
@@ -64,7 +59,7 @@ pub(super) fn last_known(last_seen: Option<Timestamp>, now: Timestamp) -> String
     format!("{seen}; what follows is planned against what was recorded then")
 }
 
-/// `3 h`, in the largest unit of which there are at least two.
+/// `3 h`: the largest unit with at least two of it.
 fn age(age: SignedDuration) -> String {
     let minutes = age.as_mins().max(0);
     match minutes {
@@ -75,21 +70,20 @@ fn age(age: SignedDuration) -> String {
     }
 }
 
-/// What a change waits for, as the rest of a sentence.
+/// The wait as the rest of a sentence.
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&waiting(self))
     }
 }
 
-/// Why a resource is left as it is, as the rest of a sentence.
+/// The hold as the rest of a sentence.
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&held(self))
     }
 }
 
-/// What is done, as a verb.
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -201,8 +195,8 @@ fn held(hold: &Hold) -> String {
     }
 }
 
-/// What to do about something that isn't ours. To remove a definition or a namespace, or a part of an operator that runs, is
-/// never proposed: with them would go what others have there.
+/// Describes what to do about a foreign object. Never suggests removing a definition, a namespace or a part
+/// of a running operator: that would delete what others have there.
 fn foreign(resource: &ResourceKey, object: &ObjectKey) -> String {
     let ours = "where streamfleet made it, restore the target's inventory";
     let existing = "set `strimzi: existing` in `advanced_config.components` of the fleet";
@@ -223,7 +217,7 @@ fn foreign(resource: &ResourceKey, object: &ObjectKey) -> String {
     }
 }
 
-/// What a person can do about it; none where waiting is all. `tree` is how the person names the spec tree.
+/// Describes what a user can do about a wait, if anything. `tree` is the spec tree as the user named it.
 pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     Some(match waiting {
         Waiting::Protected => {

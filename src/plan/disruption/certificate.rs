@@ -1,9 +1,10 @@
-//! A base domain's new certificate, taken to one cluster after another.
+//! Rolls a base domain's new certificate out to one cluster after another.
 //!
-//! A certificate that clients don't trust is wrong on every fleet alike, so the first cluster that has it shows whether it
-//! works, and the fleets of a domain are no longer independent in this. A fleet that can't be reached holds up nobody: how
-//! its clusters are isn't known, and the others' certificates would expire meanwhile. Nor does a cluster whose trouble isn't
-//! from the certificate, since it was in trouble when it got it, or was Healthy with it before.
+//! A certificate that clients don't trust is wrong on every fleet alike. So the first cluster that gets it
+//! shows whether it works, and the fleets of a domain are not independent in this. An unreachable fleet holds
+//! up no others: the health of its clusters is unknown, and the certificates of the others would expire
+//! meanwhile. Nor does a cluster whose trouble isn't from the certificate: its trouble is older, or it was
+//! Healthy with the certificate before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,21 +19,20 @@ use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, eff
 use crate::render::SecretSlot;
 use crate::spec::InfraType;
 
-/// The clusters that would take a domain's certificate now, were it not for the others.
+/// The clusters that are ready to take a domain's certificate.
 #[derive(Default)]
 struct Turns {
-    /// Those that are Degraded. They can only get better, so they come first.
+    /// Degraded clusters. They can only improve, so they come first.
     degraded: Vec<ResourceKey>,
-    /// All others.
     others: Vec<ResourceKey>,
 }
 
-/// Lets one cluster of a base domain take its new certificate, and the next one when that is Healthy: one that is Degraded
-/// before all others, since it can only get better. While one may be unwell by the certificate, it would make things worse
-/// for all.
+/// Lets one cluster of a base domain take its new certificate, and the next one when that is Healthy.
+/// Degraded clusters come first, since they can only improve. While the certificate may be what makes a
+/// cluster unhealthy, no other cluster gets it.
 ///
-/// Whether one that was in trouble all along has it from the certificate may be forgotten, as with the state. Then another one
-/// that is Healthy with the certificate shows that it works, or a person says so.
+/// The cause of a cluster's trouble may be forgotten, for example with the state. Then another cluster that
+/// is Healthy with the certificate proves that it works, or a person approves the next one.
 pub(in crate::plan) fn one_after_another(world: &World, parts: &mut [FleetPart]) {
     for (domain, Turns { degraded, others }) in turns(parts) {
         let Renewing { holds, doubtful, passed_over } = renewing(world.catalog, parts, &domain);
@@ -64,7 +64,6 @@ pub(in crate::plan) fn one_after_another(world: &World, parts: &mut [FleetPart])
     }
 }
 
-/// The clusters that would take each domain's certificate now.
 fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, Turns> {
     let mut turns: BTreeMap<ResourceKey, Turns> = BTreeMap::new();
     for plan in plans(parts) {
@@ -81,14 +80,14 @@ fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, Turns> {
     turns
 }
 
-/// The clusters that have the certificate already and aren't Healthy.
+/// The clusters that already have the certificate and aren't Healthy.
 #[derive(Default)]
 struct Renewing {
-    /// One that may not be so because of it.
+    /// One whose trouble may be from the certificate.
     holds: Option<ResourceKey>,
-    /// One of which nobody knows whether it is, where none that has it is Healthy.
+    /// One whose cause of trouble is unknown, if no cluster with the certificate is Healthy.
     doubtful: Option<ResourceKey>,
-    /// Those that are so otherwise.
+    /// Those whose trouble has another cause.
     passed_over: Vec<ResourceKey>,
 }
 
@@ -122,12 +121,11 @@ fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Ren
     renewing
 }
 
-/// Whether a change gives a cluster another certificate of its base domain.
 pub(super) fn is_renewal(change: &Change) -> bool {
     renewed(change).is_some()
 }
 
-/// A cluster on a fleet that is being changed just now: nobody knows whether it is getting the certificate.
+/// Returns a cluster on a fleet that is being changed, since it may be getting the certificate right now.
 fn being_changed(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Option<ResourceKey> {
     let fleets = plans(parts).filter(|plan| matches!(plan.reach, Reach::UnderWay { .. }));
     let fleets: BTreeSet<&FleetKey> = fleets.map(|plan| &plan.fleet).collect();
@@ -142,8 +140,8 @@ fn plans(parts: &[FleetPart]) -> impl Iterator<Item = &FleetPlan> {
     parts.iter().filter_map(|part| part.plan.as_ref())
 }
 
-/// A change that gives a cluster another certificate of a base domain, with the domain. One that leaves it the certificate
-/// and changes only the chain above it, or how its key is written, restarts nobody.
+/// Returns a change with the base domain whose new certificate it gives to its cluster. A change of only the
+/// chain above the certificate, or of how its key is written, restarts no broker and doesn't count.
 fn renewed(change: &Change) -> Option<(&Change, ResourceKey)> {
     let secrets =
         change.steps.iter().filter(|step| step.verb == Verb::Update && step.object.kind == "Secret");
@@ -154,17 +152,16 @@ fn renewed(change: &Change) -> Option<(&Change, ResourceKey)> {
     Some((change, domain))
 }
 
-/// The clusters that take a domain's new certificate.
 #[derive(Default)]
 struct Takers {
-    /// Those whose health is seen, so that the next one can wait for it.
+    /// Clusters whose health is observed, so that the next one can wait for it.
     seen: u64,
-    /// Those on fleets of files, where it isn't.
+    /// Clusters on directory fleets, whose health is unknown.
     unseen: u64,
 }
 
-/// Says of each base domain that changes how many clusters take its certificate, and how, and of each cluster that does so
-/// on a fleet of files that nobody here sees what becomes of it.
+/// Adds to each base domain's change how many clusters take its certificate, and to each cluster on a
+/// directory fleet that its health isn't observed.
 pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &mut [FleetPlan]) {
     let mut domains: BTreeMap<ResourceKey, Takers> = BTreeMap::new();
     for plan in &*fleets {
@@ -176,7 +173,7 @@ pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &mut
     }
     for change in organizations.iter_mut().flat_map(|plan| &mut plan.changes) {
         let Some(takers) = domains.get(&change.resource) else { continue };
-        // Of a single one its own change says all.
+        // The change of a single cluster already says everything.
         if takers.seen + takers.unseen > 1 {
             change.effects.extend(takers.sentences());
         }
@@ -190,7 +187,7 @@ pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &mut
     }
 }
 
-/// What is true of a cluster on a fleet of files, whatever it waited for before it was written.
+/// True of any cluster on a directory fleet, whatever it waited for before it was written.
 const UNSEEN: &str = "when its brokers restart is up to what applies the files, and whether they are well isn't seen from \
                       here: the next cluster doesn't wait for it";
 

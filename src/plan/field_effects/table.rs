@@ -1,4 +1,4 @@
-//! The rows. Of those of a field, the first one that fits a change is that of the change.
+//! The rows. The first row of a field that covers a change applies to it.
 
 use super::When::{Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, OtherChain, Up};
 use super::{FieldEffect, When};
@@ -17,12 +17,12 @@ const fn row(
     verdict: Verdict,
     why: &'static str,
 ) -> FieldEffect {
-    // Objects say how they change, but not who is cut off by it, and nothing where none of them changes.
+    // Objects show how they change, but not which clients are cut off, and nothing if no object changes.
     let told = matches!(verdict, NoOp | ClientsReconnect);
     FieldEffect { kind, field, when, verdict, why, told }
 }
 
-/// A row that plans print as well: who is let in or has to find another way, which its objects don't say.
+/// Makes plans print a row, too: who gains access or has to connect differently, which objects don't show.
 const fn told(row: FieldEffect) -> FieldEffect {
     FieldEffect { told: true, ..row }
 }
@@ -49,7 +49,6 @@ const TIERING: &str = "once a person has approved it, the brokers of the cluster
 const MORE_ZONES: &str = "brokers and controllers restart one by one; disks and copies stay where they are, so a broker whose zone has more than its share can't start again there";
 const FEWER_ZONES: &str = "brokers and controllers restart one by one and are no longer kept apart so strictly; disks and copies stay where they are";
 
-/// What a change of each field does.
 #[rustfmt::skip]
 pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "organization", Changes, Refused, ANOTHER),

@@ -1,4 +1,4 @@
-//! Why something of a plan is not done now.
+//! The reasons why a part of a plan waits.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -9,22 +9,22 @@ use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::Contest;
 use crate::problem::Origin;
 
-/// What something waits for.
+/// A reason why a change waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "for", rename_all = "kebab-case")]
 pub enum Waiting {
-    /// The catalog holds it.
+    /// The resource is held because of its spec, its capacity, a suspension or a dependency.
     Held(Hold),
-    /// It may be in a file that can't be read, so it isn't deleted.
+    /// Its spec may be in a file that can't be read, so it isn't deleted.
     UnreadableFile {
         /// The file.
         origin: Origin,
     },
     /// `deletion_protection` is on.
     Protected,
-    /// A person's approval.
+    /// It needs approval.
     Approval {
-        /// The fleet's guard, as `streamfleet approve` takes it.
+        /// The fleet's plan id, as `streamfleet approve` takes it.
         id: String,
         /// Why approval is needed, as the end of a sentence.
         why: String,
@@ -34,36 +34,36 @@ pub enum Waiting {
         /// The cluster that is disrupted first.
         after: ResourceKey,
     },
-    /// The cluster that took a base domain's new certificate before isn't Healthy with it yet.
+    /// Another cluster took a base domain's new certificate before and isn't Healthy with it yet.
     Renewal {
         /// That cluster.
         after: ResourceKey,
         /// The base domain.
         domain: ResourceKey,
     },
-    /// It makes nothing better, and begins only when its cluster is Healthy.
+    /// It repairs nothing, so it begins only when its cluster is Healthy.
     Unsettled,
-    /// Nobody sees how a cluster of the fleet is, so that nothing is disrupted.
+    /// The health of a cluster on the fleet is unknown, so nothing is disrupted.
     Unseen {
         /// That cluster.
         cluster: ResourceKey,
-        /// Why, and what to do about it; empty where it isn't known.
+        /// Why, and what to do about it; empty if unknown.
         reason: String,
     },
     /// The target can't be reached.
     Unreachable {
-        /// What was tried and why it failed.
+        /// The attempt and why it failed.
         reason: String,
-        /// What to do next; empty where nothing is known to help.
+        /// A hint; empty if nothing is known to help.
         #[serde(default)]
         hint: String,
-        /// Whether it may not be used at all, so that trying again won't help.
+        /// Whether the target may not be used at all, so that retries won't help.
         #[serde(default)]
         refused: bool,
         /// Whether it may be gone for good.
         #[serde(default)]
         lost: bool,
-        /// Whether `reason` and `hint` tell of the network, which is for those to know who run this.
+        /// Whether `reason` and `hint` describe the network, and so are only for administrators.
         #[serde(default)]
         concealed: bool,
     },
@@ -72,120 +72,120 @@ pub enum Waiting {
         /// Since when.
         since: Timestamp,
     },
-    /// It was done just like this before, and is not as its spec says all the same.
+    /// The same change was made before and had no lasting effect.
     Repeated {
-        /// How often it was done.
+        /// How often it was made.
         times: u32,
-        /// When it is done again.
+        /// When it is made again.
         until: Timestamp,
     },
-    /// The settings want nothing to be changed.
+    /// The settings forbid all changes (`policy.mode` is `plan-only`).
     PlanOnly,
     /// A secret can't be opened here.
     SecretUnavailable {
-        /// Which, as the spec names it.
+        /// The secret, as the spec names it.
         secret: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It would take the place of something that isn't ours.
+    /// A foreign object is in its place.
     ForeignObject {
-        /// What is in the way.
+        /// The foreign object.
         object: ObjectKey,
     },
-    /// Its manifest can't be written, since something stands in its place that is no file.
+    /// Its manifest can't be written, since something other than a file is in its place.
     NotAFile {
         /// The object.
         object: ObjectKey,
-        /// Where it should be written, below the fleet's folder.
+        /// The path of its file within the fleet's folder.
         path: String,
     },
-    /// The target, asked beforehand, would not take an object.
+    /// The target would refuse an object, by a dry run.
     RefusedByTarget {
         /// The object.
         object: ObjectKey,
-        /// Why, in the target's words.
+        /// The target's reason.
         reason: String,
-        /// What to do next.
+        /// The next thing to do.
         hint: String,
     },
-    /// A field of an object is another controller's. Everything else of the object is as its spec says.
+    /// Another controller owns a field of an object. Everything else of the object is as its spec says.
     Contested {
         /// The object.
         object: ObjectKey,
-        /// The field, and the controller that has it.
+        /// The field, and the controller that owns it.
         contest: Contest,
     },
-    /// It is deleted only when nothing of it is left.
+    /// It is deleted only after the resources that belong to it.
     Children {
         /// How many resources are left.
         count: u32,
         /// One of them.
         example: ResourceKey,
     },
-    /// It is deleted only when its target holds nothing of ours any more, and some of it is kept for its data.
+    /// It is deleted only when its target has no objects of ours left, and some are kept for their data.
     Leftovers {
         /// How many objects are left.
         count: u32,
         /// One of them.
         example: ObjectKey,
     },
-    /// An object that nothing asks for any more is deleted only when nobody needs it.
+    /// An object that no spec asks for any more is deleted only when nothing uses it.
     InUse {
         /// The object.
         object: ObjectKey,
-        /// How many resources need it.
+        /// How many resources use it.
         count: u32,
         /// One of them.
         example: ResourceKey,
     },
-    /// The fleet's Kubernetes cluster lacks something that it needs. The fleet's condition says what to do about it.
+    /// The fleet's Kubernetes cluster lacks something. The fleet's condition says what to do about it.
     Preflight {
         /// The name of the condition.
         condition: String,
-        /// What is lacking, in one sentence.
+        /// The missing thing, in one sentence.
         why: String,
     },
     /// The second stage of an upgrade of Kafka, which can't be undone, waits for the first.
     Upgrade {
         /// The version that all brokers have to run.
         version: String,
-        /// The metadata that the cluster has.
+        /// The cluster's current metadata version.
         from: String,
-        /// The metadata that it gets then.
+        /// Its metadata version after the upgrade.
         to: String,
     },
-    /// Neither the cluster's object nor its record nor its status says which metadata it has.
+    /// The cluster's metadata version is in neither its object nor the object's status nor its record.
     MetadataUnknown {
-        /// The metadata that it would get.
+        /// The metadata version that it would get.
         to: String,
     },
-    /// It went missing from the specs a moment ago, which has to last before it counts.
+    /// Its spec file went missing a moment ago. The deletion waits in case it returns.
     Absence {
-        /// Until when.
+        /// When the absence counts.
         until: Timestamp,
     },
-    /// Somebody else keeps changing an object back.
+    /// Something else keeps changing an object back.
     Flapping {
         /// The object.
         object: ObjectKey,
-        /// Who, where that is known.
+        /// The field manager, if known.
         by: Option<String>,
         /// One of the fields, as a JSON pointer.
         field: String,
-        /// Until when it is left as it is.
+        /// Until when the object is left as it is.
         until: Timestamp,
     },
     /// Something failed on the fleet a moment ago.
     Retry {
-        /// What failed.
+        /// The failure.
         failed: String,
-        /// When it is tried again.
+        /// The time of the next attempt.
         until: Timestamp,
     },
-    /// A change that is never made; a problem says what to do instead.
+    /// The change is never made; a problem says what to do instead.
     Refused {
-        /// What is refused, in one sentence.
+        /// The refused change, in one sentence.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The checks, each of which looks at one thing that a Kubernetes cluster may lack.
+//! The checks, one per thing that a Kubernetes cluster may lack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,31 +13,29 @@ use crate::plan::{Size, Step, size};
 use crate::render::{Manifest, Resources, is_routed};
 use crate::spec::Exposure;
 
-/// The oldest Kubernetes that Strimzi 1.x runs on.
+/// The oldest Kubernetes that Strimzi 1.x supports.
 const OLDEST: Version = Version { major: 1, minor: 30 };
 
-/// How many of a kind are named.
 const NAMES: usize = 6;
 
-/// The release from which image volumes are on by default.
+/// The release in which image volumes became enabled by default.
 const IMAGE_VOLUMES: Version = Version { major: 1, minor: 35 };
 
-/// How many rules of a role are spelled out before the command that prints all is named.
+/// How many rules of a role are shown before the message refers to the command that prints all.
 const RULES: usize = 4;
 
-/// How long a load balancer may take to come about before that is told: clouds take a minute or two.
+/// How long a load balancer may take to get an address before that is reported. Clouds take a minute or two.
 const LOAD_BALANCER_PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
-/// What it is called that nothing runs the operator.
+/// The condition of a cluster without a Strimzi operator.
 pub(in crate::plan) const OPERATOR_MISSING: &str = "OperatorMissing";
 
-/// The resource definitions of Strimzi.
+/// The API group of Strimzi's custom resources.
 const STRIMZI: &str = "kafka.strimzi.io";
 
-/// The Gateway API.
 const GATEWAY: &str = "gateway.networking.k8s.io";
 
-/// Everything that is checked, in the order in which it is told. What one's own user may do comes first.
+/// All checks, in the order of their findings. Our own user's permissions come first.
 pub(super) const ALL: &[fn(&Look) -> Vec<Finding>] = &[
     missing_permissions,
     old_kubernetes,
@@ -75,7 +73,6 @@ fn missing_permissions(look: &Look) -> Vec<Finding> {
     vec![Finding::warning("PermissionsMissing", why, remedy).stops(stopped)]
 }
 
-/// What prints the role that a fleet's user needs.
 fn role_command(look: &Look, denied: &BTreeSet<&Permission>) -> &'static str {
     let lacks = |extras: Extras| {
         let (with, without) = (needs::permissions(extras), needs::permissions(Extras::default()));
@@ -106,7 +103,7 @@ fn missing_definitions(look: &Look) -> Vec<Finding> {
     for (resource, writes) in look.writing() {
         for key in writes.map(|write| &write.key) {
             let is_served = look.facts.kinds.get(&key.api_version).is_none_or(|it| it.contains(&key.kind));
-            // What else is missing is told by a check of its own.
+            // Other missing groups are reported by checks of their own.
             if !is_served
                 && key.group() == STRIMZI
                 && !made.contains(&(key.group().to_owned(), key.kind.clone()))
@@ -130,7 +127,7 @@ fn missing_definitions(look: &Look) -> Vec<Finding> {
     vec![Finding::warning("DefinitionsMissing", why, remedy).stops(stopped.into_iter().flatten())]
 }
 
-/// The kinds whose definitions this plan makes, by group and kind. What waits for something makes nothing.
+/// Returns the group and kind of each definition that this plan creates. Waiting changes create nothing.
 fn made_definitions(look: &Look) -> BTreeSet<(String, String)> {
     #[derive(Deserialize)]
     struct Definition {
@@ -185,7 +182,7 @@ fn second_operator(look: &Look, others: &[Operator]) -> Option<Finding> {
 
 fn unwatched(look: &Look, operators: &[Operator]) -> Option<Finding> {
     let is_watched = |namespace: &str| operators.iter().any(|operator| operator.watches(namespace));
-    // What was made before is told of, too: nothing that is changed of it takes effect.
+    // Existing clusters are reported, too: no change of them would take effect.
     let kafkas =
         look.desired("Kafka").filter_map(|kafka| Some((&kafka.owner, kafka.key.namespace.as_deref()?)));
     let (owners, namespaces): (BTreeSet<_>, BTreeSet<_>) =
@@ -241,7 +238,6 @@ fn unsupported_kafka(look: &Look) -> Vec<Finding> {
     unsupported.into_iter().map(finding).collect()
 }
 
-/// What of a KafkaNodePool says on which disks it is.
 #[derive(Deserialize)]
 struct NodePool {
     spec: NodePoolSpec,
@@ -266,13 +262,13 @@ struct Volume {
     size: Option<String>,
 }
 
-/// The StorageClasses that a node pool names; none stands for the default one.
+/// Returns the StorageClasses that a node pool names; `None` stands for the default class.
 fn classes_of(pool: &Json) -> BTreeSet<Option<String>> {
     let volumes = pool.read::<NodePool>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
     volumes.into_iter().map(|volume| volume.class).collect()
 }
 
-/// Whose disks of a class grow. Disks that name none are of the default one.
+/// Returns the resources whose disks of a class grow. Disks that name no class have the default one.
 fn growing<'a>(look: &Look<'a>, class: &str, is_default: bool) -> BTreeSet<&'a ResourceKey> {
     let volumes =
         |pool: &Json| pool.read::<NodePool>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
@@ -323,7 +319,7 @@ fn storage_classes(look: &Look) -> Vec<Finding> {
     findings
 }
 
-/// A class that comes later is taken by disks that wait for one, so nothing has to wait for it.
+/// Disks that wait for a default class take one that is created later, so nothing has to wait for it.
 fn default_class(defaults: &[&String]) -> Option<Finding> {
     let names: Vec<String> = defaults.iter().map(|name| (*name).clone()).collect();
     match defaults.len() {
@@ -342,7 +338,7 @@ fn default_class(defaults: &[&String]) -> Option<Finding> {
     }
 }
 
-/// Before they are on by default, an older server may have them, which it doesn't tell.
+/// An older server may have image volumes enabled by a feature gate, which can't be queried.
 fn image_volumes(look: &Look) -> Vec<Finding> {
     let has_image = |pool: &Manifest| {
         let volumes = pool.body.value().pointer("/spec/template/pod/volumes").cloned().unwrap_or_default();
@@ -405,13 +401,13 @@ fn missing_gateway(look: &Look) -> Vec<Finding> {
         ),
         _ => return Vec::new(),
     };
-    // Clusters without a way in would wait for it half made.
+    // Without a Gateway API, clusters would stay half made.
     let routed = look.written("Kafka").filter(|(_, kafka)| is_routed(&kafka.body));
     let stopped = routed.chain(look.written("Gateway")).map(|(resource, _)| resource);
     vec![Finding::warning("GatewayMissing", why, remedy).stops(stopped)]
 }
 
-/// That nothing serves load balancers can't be asked. It shows when one waits for long and none was ever served.
+/// Load balancer support can't be queried. If none was ever served and one waits for long, there is none.
 fn waiting_load_balancers(look: &Look) -> Vec<Finding> {
     let exposure = look.fleet().map(|fleet| fleet.spec.advanced_config.exposure);
     let waiting = look.facts.load_balancers.as_ref().filter(|found| found.served == 0);
@@ -429,7 +425,7 @@ fn waiting_load_balancers(look: &Look) -> Vec<Finding> {
     vec![Finding::warning("LoadBalancersUnserved", why, remedy)]
 }
 
-/// Nodes may be added when they are needed, so that too few of them are no reason to wait.
+/// Nodes may be added on demand, so a lack of capacity is no reason to wait.
 fn little_room(look: &Look) -> Vec<Finding> {
     let room = look.facts.room_beside(&size::namespaces(look.site));
     let (Some(room), Some(fleet)) = (room, look.fleet()) else { return Vec::new() };
@@ -456,7 +452,7 @@ fn little_room(look: &Look) -> Vec<Finding> {
     vec![Finding::warning("CapacityShort", format!("{why}, and {}", left(&room, " and ")), remedy)]
 }
 
-/// `a`, `a and b`, `a, b and c`, and no more than fit in a line or two.
+/// `a`, `a and b`, `a, b and c`, cut to fit a line or two.
 pub(super) fn listed(names: &[String]) -> String {
     match names {
         [first @ .., _] if names.len() > NAMES => {

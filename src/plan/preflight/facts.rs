@@ -1,4 +1,4 @@
-//! What is known of a fleet's Kubernetes cluster beside our own objects, read out of what the server answers.
+//! Facts about a fleet's Kubernetes cluster beside our own objects, parsed from the server's answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,37 +11,32 @@ use serde_json::Value;
 use super::{Operator, Permission, Place, Requests};
 use crate::names;
 
-/// What a look at a fleet's Kubernetes cluster found. It is plain data: as long as nothing of it changes, nobody has to look
-/// again. What could not be read is none, and nothing is concluded from it.
+/// Facts about a fleet's Kubernetes cluster, as plain data: while they are equal, planning again gives the
+/// same result. What could not be read is `None`, and nothing is concluded from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The version of Kubernetes.
     pub version: Option<Version>,
-    /// What we may not do, of what was asked.
+    /// Missing permissions, of those that were queried.
     pub denied: Option<BTreeSet<Permission>>,
     /// The API groups, each with its versions.
     pub groups: Option<BTreeMap<String, Vec<String>>>,
-    /// The kinds of the API versions that were asked for; none for one that isn't served.
+    /// The kinds of the queried API versions; empty for a version that isn't served.
     pub kinds: BTreeMap<String, BTreeSet<String>>,
-    /// The StorageClasses, by name.
     pub storage_classes: Option<BTreeMap<String, StorageClass>>,
-    /// The names of the GatewayClasses.
     pub gateway_classes: Option<BTreeSet<String>>,
-    /// The Strimzi operators, wherever they run.
     pub operators: Option<Vec<Operator>>,
-    /// What the nodes have for pods.
+    /// The total capacity of the nodes for pods.
     pub room: Option<Room>,
-    /// What the pods request that run on those nodes.
+    /// The requests of the pods on those nodes.
     pub requests: Option<Requests>,
-    /// Where the nodes are that take pods.
+    /// The placement constraints of the nodes that accept our pods.
     pub places: Option<BTreeSet<Place>>,
-    /// The load balancers of Kafka clusters.
     pub load_balancers: Option<LoadBalancers>,
 }
 
 impl Facts {
-    /// What the nodes have beside what pods request there, but for those of Kafka clusters in these namespaces. Where the pods
-    /// are unknown it is all that nodes have.
+    /// Returns the capacity of the nodes less the requests of their pods, except those of Kafka clusters in
+    /// the given namespaces. If the pods are unknown, nothing is subtracted.
     pub(in crate::plan) fn room_beside(&self, namespaces: &BTreeSet<&str>) -> Option<Room> {
         let room = self.room?;
         let taken = self.requests.as_ref().map(|requests| requests.beside(namespaces)).unwrap_or_default();
@@ -53,25 +48,21 @@ impl Facts {
     }
 }
 
-/// The longest name that Kubernetes gives anything. What is longer is nobody's honest answer, and stands in no message.
+/// The longest name in Kubernetes. Longer ones are not genuine, and are kept out of messages.
 const MAX_NAME: usize = 253;
 
-/// A name out of a server's answer.
+/// Returns a name from a server's answer, unless it is empty or too long.
 pub(super) fn name(text: &str) -> Option<String> {
     (1..=MAX_NAME).contains(&text.len()).then(|| text.to_owned())
 }
 
-/// The name of an object.
 pub fn name_of(object: &Value) -> Option<String> {
     name(object.pointer("/metadata/name")?.as_str()?)
 }
 
-/// A version of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The first number.
     pub major: u32,
-    /// The second number.
     pub minor: u32,
 }
 
@@ -83,7 +74,7 @@ impl fmt::Display for Version {
 }
 
 impl Version {
-    /// The version out of a server's `/version`. Some providers write the second number as `34+`.
+    /// Parses the answer of a server's `/version`. Some providers write the minor version as `34+`.
     pub fn of(answer: &Value) -> Option<Version> {
         let number = |field: &str| {
             let digits = answer.get(field)?.as_str()?.trim_end_matches(|it: char| !it.is_ascii_digit());
@@ -93,17 +84,15 @@ impl Version {
     }
 }
 
-/// What a StorageClass says that matters to disks of Kafka.
+/// The fields of a StorageClass that matter to Kafka's disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageClass {
-    /// Whether disks that name no class get this one.
+    /// Whether it is the default class.
     pub default: bool,
-    /// Whether its disks can grow.
     pub expands: bool,
 }
 
 impl StorageClass {
-    /// What a StorageClass says.
     pub fn of(object: &Value) -> StorageClass {
         let annotations = object.pointer("/metadata/annotations");
         let mark = annotations
@@ -115,11 +104,11 @@ impl StorageClass {
     }
 }
 
-/// What the nodes have for pods, together.
+/// The total capacity of the nodes for pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Room {
-    /// How many nodes take pods.
+    /// The number of nodes that accept pods.
     pub nodes: u32,
     /// Their processors, in millicores.
     pub cpu_millis: u64,
@@ -128,8 +117,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// What these nodes have. One that is cordoned, or that has a taint, takes no pods of ours, but for the taint by which it
-    /// is reserved for a cluster.
+    /// Cordoned and tainted nodes don't count, except for the taint that reserves a node for a cluster.
     pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> Room {
         let quantity = |node: &Value, name: &str| {
             let amount = names::quantity(node.pointer("/status/allocatable")?.get(name)?.as_str()?);
@@ -138,7 +126,7 @@ impl Room {
         let mut room = Room::default();
         for node in nodes.into_iter().filter(|node| takes_pods(node)) {
             room.nodes += 1;
-            // What is read as floating-point numbers are whole millicores and MiB, far from what they can't hold.
+            // The values are whole millicores and MiB, far below the limits of exact floating-point integers.
             room.cpu_millis += (quantity(node, "cpu").unwrap_or_default() * 1000.0) as u64;
             room.memory_mib += (quantity(node, "memory").unwrap_or_default() / 1_048_576.0) as u64;
         }
@@ -146,7 +134,7 @@ impl Room {
     }
 }
 
-/// Whether a node takes pods of ours.
+/// Whether a node accepts our pods.
 pub(super) fn takes_pods(node: &Value) -> bool {
     let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
     let mut forbidding = taints
@@ -154,17 +142,16 @@ pub(super) fn takes_pods(node: &Value) -> bool {
     forbidding.next().is_none() && node.pointer("/spec/unschedulable") != Some(&Value::Bool(true))
 }
 
-/// The load balancers that Kafka clusters asked for.
+/// The load balancers that Kafka clusters requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoadBalancers {
     /// How many have an address.
     pub served: u32,
-    /// The one that has been without an address for longest, as `namespace/name`, and since when.
+    /// The one that has waited longest for an address, as `namespace/name`, and since when.
     pub waiting: Option<(Timestamp, String)>,
 }
 
 impl LoadBalancers {
-    /// What Services say.
     pub fn of<'a>(services: impl IntoIterator<Item = &'a Value>) -> LoadBalancers {
         let mut found = LoadBalancers::default();
         for service in services {

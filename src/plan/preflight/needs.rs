@@ -1,5 +1,5 @@
-//! What is done on a fleet's Kubernetes cluster, as permissions. The role that a kubeconfig's user needs is printed from this
-//! table, and it is what the server is asked about.
+//! The permissions that Streamfleet needs on a fleet's Kubernetes cluster. The printed role and the queries
+//! to the server both use this table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,40 +11,32 @@ use crate::names::ObjectKey;
 use crate::plan::{Step, Verb};
 use crate::spec::{Exposure, Fleet};
 
-/// A kind, and what is done with its objects.
 pub struct Need {
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The name of the kind in URLs and roles.
+    /// The plural name of the kind, as in URLs and roles.
     pub resource: &'static str,
-    /// The kind.
     pub kind: &'static str,
-    /// What is done, as roles say it.
+    /// The verbs, as in roles.
     pub verbs: &'static [&'static str],
-    /// What only some fleets need it for.
+    /// The component that needs it, if not every fleet does.
     pub extra: Option<Extra>,
 }
 
-/// What is made on some fleets beside Kafka clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extra {
-    /// The Strimzi operator.
     Operator,
-    /// The Gateway through which clients come in.
     Gateway,
 }
 
-/// What is made on a fleet beside Kafka clusters.
+/// The components of a fleet beside Kafka clusters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// The Strimzi operator.
     pub operator: bool,
-    /// The Gateway through which clients come in.
     pub gateway: bool,
 }
 
 impl Extras {
-    /// What a fleet asks for.
     pub fn of(fleet: &Fleet) -> Extras {
         let config = &fleet.advanced_config;
         Extras {
@@ -63,7 +55,7 @@ impl Extras {
 
 const OWNS: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 const READS: &[&str] = &["get", "list", "watch"];
-/// What the operator made, and leaves behind: what is in the inventory is watched.
+/// For objects that the operator creates and leaves behind. They are watched since they are in the inventory.
 const ENDS: &[&str] = &["get", "list", "watch", "delete"];
 const LISTS: &[&str] = &["list"];
 
@@ -71,13 +63,12 @@ const STRIMZI: &str = "kafka.strimzi.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const GATEWAYS: &str = "gateway.networking.k8s.io";
 
-/// Everything that is done.
 #[rustfmt::skip]
 pub const NEEDS: &[Need] = &[
     need("", "namespaces", "Namespace", OWNS),
-    // They hold the inventory, too, which is replaced only as it was read.
+    // ConfigMaps hold the inventory, too, which is replaced only if it is unchanged since it was read.
     need("", "configmaps", "ConfigMap", &["get", "list", "watch", "create", "update", "patch", "delete"]),
-    // In namespaces of ours alone: `role` says how.
+    // Only in namespaces of ours; see `role`.
     need("", "secrets", "Secret", OWNS),
     need(RBAC, "rolebindings", "RoleBinding", &["create"]),
     need(RBAC, "clusterroles", "ClusterRole", &[BIND]),
@@ -89,8 +80,9 @@ pub const NEEDS: &[Need] = &[
     need(STRIMZI, "kafkausers", "KafkaUser", OWNS),
     need("core.strimzi.io", "strimzipodsets", "StrimziPodSet", READS),
     need("", "pods", "Pod", READS),
-    // Disks of brokers that were removed earlier, and the binding by which brokers learn their zone, go with their cluster.
-    // A role can't name bindings that are called after clusters, so that it allows to delete any, and to make none.
+    // Disks of brokers removed earlier, and the binding through which brokers learn their zone, are deleted
+    // with their cluster. A role can't match names that derive from clusters, so it allows deleting any
+    // binding, and creating none.
     need("", "persistentvolumeclaims", "PersistentVolumeClaim", ENDS),
     need(RBAC, "clusterrolebindings", "ClusterRoleBinding", ENDS),
     need("", "events", "Event", READS),
@@ -103,7 +95,7 @@ pub const NEEDS: &[Need] = &[
     need(GATEWAYS, "gatewayclasses", "GatewayClass", LISTS),
     gateway(GATEWAYS, "gateways", "Gateway", &["get", "watch", "create", "patch", "delete"]),
     need("storage.k8s.io", "storageclasses", "StorageClass", &["list", "watch"]),
-    // They are never deleted: with them would go every Kafka of the cluster.
+    // Definitions are never deleted: that would delete every Kafka on the Kubernetes cluster.
     operator("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", &["get", "list", "watch", "create", "patch"]),
     operator(RBAC, "clusterroles", "ClusterRole", OWNS),
     operator(RBAC, "clusterrolebindings", "ClusterRoleBinding", &["create", "patch"]),
@@ -112,7 +104,7 @@ pub const NEEDS: &[Need] = &[
     operator("apps", "deployments", "Deployment", &["create", "patch", "delete"]),
 ];
 
-/// The verb of giving a role to somebody without having its rights oneself.
+/// The verb that allows binding a role without having its rights.
 pub(super) const BIND: &str = "bind";
 
 const fn need(
@@ -145,11 +137,8 @@ const fn gateway(
 /// One verb on one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
-    /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The kind, as roles name it.
     pub resource: &'static str,
-    /// What is done.
     pub verb: &'static str,
 }
 
@@ -161,12 +150,12 @@ impl fmt::Display for Permission {
 }
 
 impl Permission {
-    /// The only object that it is needed for; none where it is needed for all of the kind.
+    /// Returns the only object that it is needed for; `None` if it is needed for all of the kind.
     pub fn name(&self) -> Option<&'static str> {
         (self.verb == BIND).then_some(NAMESPACE_ROLE)
     }
 
-    /// Whether it lets us give ourselves the rights for Secrets in a namespace of ours.
+    /// Whether it lets us grant ourselves the rights to Secrets in a namespace of ours.
     fn grants_secrets(&self) -> bool {
         self.verb == BIND || (self.resource, self.verb) == ("rolebindings", "create")
     }
@@ -176,8 +165,8 @@ impl Permission {
     }
 }
 
-/// Of what is denied, what is really missing: Secrets take either the rights for all of them or those to get at the ones in
-/// namespaces of ours. Where both are denied, the lesser ones are missing.
+/// Reduces denied permissions to those that are missing. Secrets need either the rights to all of them, or
+/// those to grant ourselves access in our own namespaces. If both are denied, the lesser ones are reported.
 pub fn missing(mut denied: BTreeSet<Permission>) -> BTreeSet<Permission> {
     match denied.iter().any(Permission::is_of_secrets) {
         true => denied.retain(|permission| !permission.is_of_secrets()),
@@ -186,7 +175,6 @@ pub fn missing(mut denied: BTreeSet<Permission>) -> BTreeSet<Permission> {
     denied
 }
 
-/// Everything that a fleet needs, verb by verb.
 pub fn permissions(extras: Extras) -> Vec<Permission> {
     let needs = NEEDS.iter().filter(|need| extras.include(need));
     let each = needs.flat_map(|&Need { group, resource, verbs, .. }| {
@@ -195,10 +183,9 @@ pub fn permissions(extras: Extras) -> Vec<Permission> {
     each.collect()
 }
 
-/// What a step takes.
 pub(super) fn of_step(step: &Step) -> BTreeSet<Permission> {
     let ObjectKey { kind, .. } = &step.object;
-    // An object that isn't there is made by the same call that changes one, which needs both.
+    // Objects are created by the same apply call that changes them, which needs both verbs.
     let verbs: &[&str] = match step.verb {
         Verb::Create => &["get", "create", "patch"],
         Verb::Update => &["get", "patch"],
@@ -219,7 +206,6 @@ pub(super) fn of_step(step: &Step) -> BTreeSet<Permission> {
     needed
 }
 
-/// The rules of a role that allow these, one a kind.
 pub(super) fn rules<'a>(permissions: impl IntoIterator<Item = &'a Permission>) -> Vec<Value> {
     let mut verbs: BTreeMap<(&str, &str, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
     for permission in permissions {
@@ -236,7 +222,6 @@ pub(super) fn rules<'a>(permissions: impl IntoIterator<Item = &'a Permission>) -
     verbs.into_iter().map(rule).collect()
 }
 
-/// What is allowed in the whole cluster, and what in a namespace of ours alone.
 pub(super) fn cluster_and_namespace(extras: Extras) -> (Vec<Value>, Vec<Value>) {
     let (within, everywhere): (Vec<_>, Vec<_>) =
         permissions(extras).into_iter().partition(Permission::is_of_secrets);

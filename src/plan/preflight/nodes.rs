@@ -1,6 +1,6 @@
-//! Whether there are nodes where pods may go: in as many zones as a cluster says, and reserved for it where it has some to
-//! itself. Nodes may be added when they are needed, so that none of this is a reason for a new cluster to wait. One that runs
-//! would lose what its first pod that is restarted does.
+//! Checks for nodes that accept the pods: in as many zones as a cluster asks for, and reserved for it if it
+//! has its own nodes. Nodes may be added on demand, so a new cluster doesn't wait for them. A running cluster
+//! would lose the first pod that is restarted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +13,20 @@ use crate::names::{Json, ResourceKey};
 use crate::plan::{Change, effects};
 use crate::render::DEDICATED;
 
-/// The label of nodes that says in which zone they are.
+/// The label with a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Where pods may go: what nodes that take pods have in common.
+/// The placement constraints that some nodes that accept pods share.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The zone, by the label.
     pub zone: Option<String>,
-    /// The cluster that they are for, by the label.
+    /// The cluster that they are labelled for.
     pub labelled: Option<String>,
-    /// The cluster that they are for, by the taint.
+    /// The cluster that they are tainted for.
     pub tainted: Option<String>,
 }
 
 impl Place {
-    /// Where these nodes are. One that takes no pods of ours is nowhere.
     pub fn all<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Place> {
         let label =
             |node: &Value, label: &str| facts::name(node.pointer("/metadata/labels")?.get(label)?.as_str()?);
@@ -46,7 +44,7 @@ impl Place {
         nodes.into_iter().filter(|node| facts::takes_pods(node)).map(place).collect()
     }
 
-    /// Whether pods may go there: those of a tenant with nodes of its own, or of all others.
+    /// Whether pods may run there: those of a tenant with its own nodes, or any others.
     fn takes(&self, tenant: Option<&str>) -> bool {
         match tenant {
             Some(tenant) => {
@@ -58,12 +56,12 @@ impl Place {
     }
 }
 
-/// Where the pods of a KafkaNodePool have to go.
+/// The placement that the pods of a KafkaNodePool need.
 #[derive(Default)]
 struct Wants {
-    /// Over how many zones they are spread, without exception.
+    /// The number of zones that the pods must be spread over.
     zones: usize,
-    /// Whose nodes they go to; none where they go to everybody's.
+    /// The tenant whose nodes they need; `None` for shared nodes.
     tenant: Option<String>,
 }
 
@@ -101,7 +99,6 @@ impl Wants {
     }
 }
 
-/// What the pools of a fleet want of nodes, by cluster.
 fn wanted<'a>(look: &Look<'a>) -> BTreeMap<&'a ResourceKey, Wants> {
     let mut all: BTreeMap<&ResourceKey, Wants> = BTreeMap::new();
     for pool in look.desired("KafkaNodePool") {
@@ -113,8 +110,8 @@ fn wanted<'a>(look: &Look<'a>) -> BTreeMap<&'a ResourceKey, Wants> {
     all
 }
 
-/// Whether a change spreads pods that are there over more zones than before, and over more than there are: pods are restarted
-/// for that, and the first of them would find no place.
+/// Whether a change spreads existing pods over more zones than before and than exist. It restarts pods, and
+/// the first one could not be scheduled.
 fn spreads_further(change: &Change, there: usize) -> bool {
     let mut pools = change.steps.iter().filter(|step| step.object.kind == "KafkaNodePool");
     pools.any(|step| {
@@ -124,13 +121,13 @@ fn spreads_further(change: &Change, there: usize) -> bool {
     })
 }
 
-/// Clusters whose pods are spread over more zones than there are: some of their pods never start.
+/// Reports clusters whose pods are spread over more zones than exist: some of their pods never start.
 pub(super) fn missing_zones(look: &Look) -> Vec<Finding> {
     let Some(places) = &look.facts.places else { return Vec::new() };
     let mut short: BTreeMap<(usize, BTreeSet<&str>), Vec<&ResourceKey>> = BTreeMap::new();
     for (cluster, Wants { zones, tenant }) in wanted(look) {
         let mut takes = places.iter().filter(|place| place.takes(tenant.as_deref())).peekable();
-        // That there is no node at all is told by checks of its own.
+        // Having no node at all is reported by other checks.
         if takes.peek().is_none() {
             continue;
         }
@@ -162,7 +159,7 @@ pub(super) fn missing_zones(look: &Look) -> Vec<Finding> {
     short.into_iter().map(finding).collect()
 }
 
-/// Clusters that have nodes to themselves, of which there are none, or on which others' pods may run.
+/// Reports clusters with reserved nodes if there are none, or if other pods may run on them.
 pub(super) fn reserved_nodes(look: &Look) -> Vec<Finding> {
     let Some(places) = &look.facts.places else { return Vec::new() };
     let mut findings = Vec::new();

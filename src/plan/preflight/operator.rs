@@ -1,4 +1,4 @@
-//! What a Deployment tells of the Strimzi operator that it runs.
+//! Strimzi operators, as described by their Deployments.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,40 +8,33 @@ use serde_json::Value;
 use super::facts::{Facts, name};
 use crate::plan::site::Site;
 
-/// The variable by which an operator is known, and that lists the Kafka versions that it runs, each with its image.
+/// The variable that identifies an operator. It lists the supported Kafka versions, each with its image.
 const KAFKA_IMAGES: &str = "STRIMZI_KAFKA_IMAGES";
 
-/// The variable that lists the namespaces that it watches.
+/// The variable that lists the watched namespaces.
 const NAMESPACE: &str = "STRIMZI_NAMESPACE";
 
-/// A Strimzi operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operator {
-    /// The namespace that it runs in.
     pub namespace: String,
-    /// The name of its Deployment.
     pub name: String,
-    /// Its version, by the tag of its image; none where the image has no such tag.
+    /// Its version, by the tag of its image; `None` without such a tag.
     pub version: Option<String>,
-    /// The Kafka versions that it runs; empty where that can't be told.
+    /// The supported Kafka versions; empty if unknown.
     pub kafka_versions: BTreeSet<String>,
-    /// The namespaces that it watches.
     pub watches: Watches,
 }
 
-/// Which namespaces an operator watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watches {
-    /// All of them.
     All,
-    /// These.
     These(BTreeSet<String>),
-    /// It can't be told from the Deployment.
+    /// The Deployment doesn't say.
     Unknown,
 }
 
 impl Operator {
-    /// The operator that a Deployment runs; none where it runs none.
+    /// Parses a Deployment; `None` if it doesn't run a Strimzi operator.
     pub fn of(deployment: &Value) -> Option<Operator> {
         let text = |pointer: &str| name(deployment.pointer(pointer)?.as_str()?);
         let pod = deployment.pointer("/spec/template")?;
@@ -60,7 +53,7 @@ impl Operator {
         })
     }
 
-    /// Whether it acts on what is in a namespace. What can't be told is taken to be so.
+    /// Whether it watches a namespace. If unknown, the answer is yes.
     pub fn watches(&self, namespace: &str) -> bool {
         match &self.watches {
             Watches::All | Watches::Unknown => true,
@@ -68,14 +61,13 @@ impl Operator {
         }
     }
 
-    /// Whether it runs a version of Kafka. What can't be told is taken to be so.
+    /// Whether it supports a version of Kafka. If unknown, the answer is yes.
     pub fn runs(&self, version: &str) -> bool {
         self.kafka_versions.is_empty() || self.kafka_versions.contains(version)
     }
 }
 
-/// The operators that there are beside the one that is installed from here, and that one as it will be; none where the
-/// first can't be told.
+/// Returns the operators that others installed, and ours as it will be. `None` if the first are unknown.
 pub(super) fn all(site: &Site, facts: &Facts) -> Option<(Vec<Operator>, Option<Operator>)> {
     let objects = site.desired.into_iter().flat_map(|objects| objects.values());
     let mut deployments = objects.filter(|object| object.key.kind == "Deployment");
@@ -87,17 +79,16 @@ pub(super) fn all(site: &Site, facts: &Facts) -> Option<(Vec<Operator>, Option<O
     Some((others, installed))
 }
 
-/// What is known of the versions of Kafka that a fleet's operators run.
+/// The known operators of a fleet, with the Kafka versions that they support.
 pub(in crate::plan) struct Running(Vec<Operator>);
 
 impl Running {
-    /// What is known of a fleet; nothing without facts.
     pub fn on(site: &Site, facts: Option<&Facts>) -> Self {
         let known = facts.and_then(|facts| all(site, facts));
         Self(known.map_or(Vec::new(), |(others, installed)| installed.map_or(others, |ours| vec![ours])))
     }
 
-    /// Whether it is known that whoever acts on a namespace runs a version.
+    /// Whether all operators of a namespace are known to support a version, and there is at least one.
     pub fn is_run(&self, namespace: &str, version: &str) -> bool {
         let mut acting = self.0.iter().filter(|operator| operator.watches(namespace)).peekable();
         acting.peek().is_some() && acting.all(|operator| operator.kafka_versions.contains(version))
@@ -113,7 +104,7 @@ impl fmt::Display for Operator {
 }
 
 impl Watches {
-    /// As Strimzi reads the variable: without one, and with an empty one or `*`, it watches all namespaces.
+    /// Parses the variable like Strimzi: absent, empty or `*` means all namespaces.
     fn of(variable: Option<&Value>, pod: &Value, own: &str) -> Watches {
         let Some(variable) = variable else { return Watches::All };
         let given = match (variable.get("value"), variable.pointer("/valueFrom/fieldRef/fieldPath")) {
@@ -130,7 +121,7 @@ impl Watches {
     }
 }
 
-/// What a pod gives a variable out of its own metadata. Operator Lifecycle Manager puts the list into an annotation.
+/// Resolves a reference to the pod's metadata. Operator Lifecycle Manager keeps the list in an annotation.
 fn referred<'a>(field: &str, pod: &'a Value, own: &'a str) -> Option<&'a str> {
     if field == "metadata.namespace" {
         return Some(own);
@@ -143,7 +134,7 @@ fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a Value> {
     container.get("env")?.as_array()?.iter().find(|variable| variable["name"] == name)
 }
 
-/// The `1.2.0` of `registry:5000/strimzi/operator:1.2.0`.
+/// `1.2.0` of `registry:5000/strimzi/operator:1.2.0`.
 fn tag(image: &str) -> Option<String> {
     let image = image.split('@').next()?;
     let tag = image.rsplit('/').next()?.split_once(':')?.1;

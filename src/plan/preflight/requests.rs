@@ -1,4 +1,4 @@
-//! What pods request of the nodes on which they run, by which Kubernetes decides whether there is room for another one.
+//! The resource requests of pods, by which Kubernetes decides whether another pod fits on a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,27 +11,22 @@ use crate::render::Resources;
 /// Strimzi's labels on the pods of Kafka clusters, and on those of its own operator.
 const OF_KAFKA: [&str; 2] = ["strimzi.io/cluster", "strimzi.io/kind"];
 
-/// What a pod requests, and on which node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodRequest {
-    /// The name of its node.
     pub node: String,
-    /// Its namespace where it is of a Kafka cluster or a Strimzi operator; none for any other pod.
+    /// Its namespace, if it belongs to a Kafka cluster or a Strimzi operator.
     pub kafka: Option<String>,
-    /// What it requests.
     pub request: Resources,
 }
 
-/// What the pods request that run on nodes which take pods of ours.
+/// The requests of all pods on nodes that accept our pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Pods of Kafka clusters and Strimzi operators, by namespace.
     pub kafka: BTreeMap<String, Resources>,
-    /// All other pods.
     pub others: Resources,
 }
 
-/// An amount as Kubernetes writes it.
 pub(in crate::plan) fn amount(value: &Value) -> Option<f64> {
     let amount = match value {
         Value::String(text) => names::quantity(text),
@@ -40,11 +35,10 @@ pub(in crate::plan) fn amount(value: &Value) -> Option<f64> {
     amount.filter(|amount| *amount >= 0.0)
 }
 
-/// What something with `resources` requests.
 pub(in crate::plan) fn requested(container: &Value) -> Resources {
     let requested = |name: &str, unit: f64| {
         let value = container.pointer("/resources/requests")?.get(name)?;
-        // What is read as floating-point numbers are whole millicores and MiB, far from what they can't hold.
+        // The values are whole millicores and MiB, far below the limits of exact floating-point integers.
         Some((amount(value)? * unit).round() as u64)
     };
     Resources {
@@ -53,20 +47,19 @@ pub(in crate::plan) fn requested(container: &Value) -> Resources {
     }
 }
 
-/// What a pod requests, by its spec, as the scheduler counts it: its containers together, and no less than the largest of those
-/// that run before them.
+/// Counts like the scheduler: the sum of the containers, but at least the largest init container.
 pub(in crate::plan) fn requested_by_pod(spec: &Value) -> Resources {
     let containers = |list: &str| spec.get(list).and_then(Value::as_array).into_iter().flatten();
     let is_sidecar = |container: &&Value| container["restartPolicy"] == "Always";
     let running = containers("containers").chain(containers("initContainers").filter(is_sidecar));
     let running = running.map(requested).fold(Resources::default(), Resources::plus);
     let before = containers("initContainers").filter(|it| !is_sidecar(it)).map(requested);
-    // A pod may say more for itself than its containers do.
+    // A pod may request more for itself than its containers do.
     before.chain([requested(spec)]).fold(running, Resources::max)
 }
 
 impl PodRequest {
-    /// What a Pod requests; none for one that takes no room on any node: it isn't scheduled, or has ended.
+    /// Parses a Pod; `None` if it occupies no node, because it isn't scheduled or has ended.
     pub fn of(pod: &Value) -> Option<PodRequest> {
         let text = |pointer: &str| facts::name(pod.pointer(pointer)?.as_str()?);
         let has_ended = ["Succeeded", "Failed"].map(Value::from).contains(&pod["status"]["phase"]);
@@ -80,7 +73,6 @@ impl PodRequest {
 }
 
 impl Requests {
-    /// The sum of what pods request on those of the nodes that take pods of ours.
     pub fn of<'a>(pods: &[PodRequest], nodes: impl IntoIterator<Item = &'a Value>) -> Requests {
         let usable = nodes.into_iter().filter(|node| facts::takes_pods(node));
         let usable: BTreeSet<String> = usable.filter_map(facts::name_of).collect();
@@ -95,7 +87,6 @@ impl Requests {
         requests
     }
 
-    /// The sum without the pods of Kafka clusters and operators in these namespaces.
     pub(super) fn beside(&self, namespaces: &BTreeSet<&str>) -> Resources {
         let kafka = self.kafka.iter().filter(|(namespace, _)| !namespaces.contains(namespace.as_str()));
         kafka.map(|(_, request)| *request).fold(self.others, Resources::plus)

@@ -1,9 +1,11 @@
-//! What an administrator applies so that a fleet's user may do what Streamfleet does there, and nothing else.
+//! The objects that an administrator applies to give a fleet's user exactly the rights that Streamfleet needs
+//! there.
 //!
-//! RBAC alone can't say it. Clusters come and go with their namespaces, so the user has to be able to make namespaces, and to
-//! give itself the rights for Secrets in each: by that alone it could read the Secrets of any namespace. Admission can't say
-//! it either, since it sees no reads. So RBAC gives no right to Secrets but through a RoleBinding in their namespace, and a
-//! ValidatingAdmissionPolicy refuses that RoleBinding, and whatever else the user writes, outside of namespaces of ours.
+//! RBAC alone can't express this. Clusters come and go with their namespaces, so the user has to be able to
+//! create namespaces and to grant itself the rights to Secrets in each. With that alone it could read the
+//! Secrets of any namespace. Admission control alone can't express it either, since it doesn't see reads. So
+//! RBAC grants rights to Secrets only through a RoleBinding in their namespace, and a
+//! ValidatingAdmissionPolicy refuses that RoleBinding, and all other writes, outside of our namespaces.
 
 use serde_json::{Value, json};
 
@@ -11,19 +13,19 @@ use super::Extras;
 use super::needs::{self, BIND};
 use crate::render::{GATEWAY_NAMESPACE, OPERATOR_NAMESPACE};
 
-/// The ClusterRole with what is allowed in a namespace of ours alone. Streamfleet binds it by this name.
+/// The ClusterRole with the rights in a namespace of ours. Streamfleet binds it by this name.
 pub const NAMESPACE_ROLE: &str = "streamfleet-namespace";
 
-/// The namespace that holds the inventory.
+/// The namespace of the inventory.
 pub const SYSTEM_NAMESPACE: &str = "streamfleet-system";
 
-/// How the namespaces of clusters begin.
+/// The prefix of the namespaces of clusters.
 pub const CLUSTER_NAMESPACES: &str = "kafka-";
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
-/// The ClusterRoles that Strimzi publishes for its operator and for what that runs.
+/// The ClusterRoles that Strimzi publishes for its operator and for what the operator runs.
 const OPERATOR_ROLES: [&str; 7] = [
     "strimzi-cluster-operator-global",
     "strimzi-cluster-operator-leader-election",
@@ -34,25 +36,20 @@ const OPERATOR_ROLES: [&str; 7] = [
     "strimzi-kafka-client",
 ];
 
-/// Whose rights, and which.
 #[derive(Debug, Clone)]
 pub struct Role {
     /// The name of the ClusterRole, its binding and the policy.
     pub name: String,
-    /// The namespace of the service account.
     pub namespace: String,
-    /// The service account.
     pub account: String,
-    /// What is made beside Kafka clusters.
     pub extras: Extras,
 }
 
 impl Role {
-    /// The objects that an administrator applies, in this order.
     pub fn objects(&self) -> Vec<Value> {
         let (mut everywhere, within) = needs::cluster_and_namespace(self.extras);
         if self.extras.operator {
-            // The operator gets rights that we don't have, so these are needed to make its roles and their bindings.
+            // The operator gets rights that we don't have, so we need these verbs for its roles and bindings.
             everywhere.push(json!({
                 "apiGroups": ["rbac.authorization.k8s.io"],
                 "resources": ["clusterroles"],
@@ -74,7 +71,7 @@ impl Role {
             "metadata": {"name": self.name},
             "spec": {"policyName": self.name, "validationActions": ["Deny"]},
         });
-        // The policy comes first: there is no moment in which the rights hold without it.
+        // The policy comes first, so that the rights are never active without it.
         let mut objects = vec![self.policy(), policy_binding];
         objects.extend([role(NAMESPACE_ROLE, within), role(&self.name, everywhere), binding]);
         objects
@@ -92,7 +89,7 @@ impl Role {
         let variables = [
             ("kind", "request.resource.group + '/' + request.resource.resource".to_owned()),
             ("ns", "has(request.namespace) ? request.namespace : ''".to_owned()),
-            // What is there, or is to be made.
+            // The existing object, or the one to create.
             ("it", "request.operation == 'CREATE' ? object : oldObject".to_owned()),
             ("name", "has(variables.it.metadata.name) ? variables.it.metadata.name : ''".to_owned()),
             ("writes", "request.operation == 'CREATE' || request.operation == 'UPDATE'".to_owned()),
@@ -126,7 +123,7 @@ impl Role {
                 }]},
                 "matchConditions": [
                     {"name": "user", "expression": format!("request.userInfo.username == '{user}'")},
-                    // To ask what one may do, and who one is, changes nothing.
+                    // Queries about one's own rights and identity change nothing.
                     {
                         "name": "no-question",
                         "expression": "!(request.resource.group in ['authentication.k8s.io', 'authorization.k8s.io'])",
@@ -138,8 +135,8 @@ impl Role {
         })
     }
 
-    /// Namespaces by their names, and those of clusters by our label, too: others are called `kafka-…` as well. The label that
-    /// counts is the one that was there before, so that nothing becomes ours by being labelled.
+    /// Permits namespaces by name. Those of clusters must have our label, too, since others may be called
+    /// `kafka-…`. The label is read from the old object, so that labelling a namespace doesn't make it ours.
     fn namespaces(&self) -> String {
         let cluster =
             format!("variables.name.startsWith('{CLUSTER_NAMESPACES}') && {}", labelled("variables.it"));
@@ -151,10 +148,9 @@ impl Role {
         format!("variables.kind != '/namespaces' || {}", ours.join(" || "))
     }
 
-    /// What is in a namespace.
     fn namespaced(&self) -> String {
         let mut ours = vec![
-            // Nothing runs there but what the operator makes.
+            // Only what the operator creates runs there.
             format!(
                 "(variables.ns.startsWith('{CLUSTER_NAMESPACES}') && namespaceObject != null && {} && \
                  !(variables.kind in ['apps/deployments', '/serviceaccounts']))",
@@ -166,7 +162,7 @@ impl Role {
         format!("variables.ns == '' || variables.kind == '/namespaces' || {}", ours.join(" || "))
     }
 
-    /// RoleBindings: ours in the namespaces of clusters, the operator's in its own.
+    /// Permits RoleBindings: ours in the namespaces of clusters, the operator's in its own.
     fn bindings(&self) -> String {
         let mut allowed = vec![format!(
             "(request.operation == 'CREATE' && variables.ns.startsWith('{CLUSTER_NAMESPACES}') && \
@@ -182,7 +178,7 @@ impl Role {
         format!("variables.kind != 'rbac.authorization.k8s.io/rolebindings' || {}", allowed.join(" || "))
     }
 
-    /// What is in no namespace: what the operator leaves behind of a cluster, and where we install it, itself.
+    /// Permits what the operator leaves behind after a cluster, and the objects of an operator of ours.
     fn cluster_scoped(&self) -> String {
         let mut allowed = vec![format!(
             "(variables.kind == 'rbac.authorization.k8s.io/clusterrolebindings' && request.operation == 'DELETE' && \
@@ -195,7 +191,7 @@ impl Role {
                  variables.name.endsWith('.strimzi.io'))"
                     .to_owned(),
             );
-            // Its rights are its own affair. Who can deploy it can do whatever it may.
+            // The operator's rights aren't limited further: a user that can deploy it has them anyway.
             allowed.push(format!(
                 "(variables.kind == 'rbac.authorization.k8s.io/clusterroles' && variables.name in {names} && \
                  (!variables.writes || (!has(object.aggregationRule) && (!has(object.rules) || \
@@ -213,7 +209,7 @@ impl Role {
         format!("variables.ns != '' || variables.kind == '/namespaces' || {}", allowed.join(" || "))
     }
 
-    /// The namespaces of what is made once for a fleet, with the kinds that are made there.
+    /// Returns the namespaces of a fleet's shared components, with the kinds that are created there.
     fn shared(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         const OPERATOR: &[&str] = &[
             "/configmaps",
@@ -228,7 +224,7 @@ impl Role {
     }
 }
 
-/// Pods without any limit would have the nodes, and with them everything. What somebody has set before is left as it is.
+/// Unrestricted pods could take over the nodes, and with them everything. Levels set before stay allowed.
 fn pod_security() -> String {
     const LABEL: &str = "pod-security.kubernetes.io/enforce";
     let level = |of: &str| format!("{of}.metadata.?labels[?'{LABEL}'].orValue('')");
@@ -240,7 +236,7 @@ fn pod_security() -> String {
     )
 }
 
-/// Whether a binding gives a role of the operator to the operator.
+/// Returns the condition that a binding gives one of the operator's roles to the operator.
 fn operators_binding() -> String {
     format!(
         "object.roleRef.kind == 'ClusterRole' && object.roleRef.name in {} && has(object.subjects) && \

@@ -1,5 +1,3 @@
-//! What runs without anybody's word, and what a word given covers.
-
 use serde_json::json;
 
 use super::*;
@@ -102,7 +100,7 @@ fn a_new_guarded_step_waits_anew() {
     assert_eq!(waiting(&plan), ["acme/b", "acme/c"]);
 }
 
-/// What a lost inventory doesn't know may still be there, and would be nobody's.
+/// Objects that a lost inventory doesn't have may still exist, and would be orphaned.
 #[test]
 fn a_cluster_that_its_fleet_knows_nothing_of_is_forgotten_only_when_a_person_says_so() {
     let mut lab = Lab::with(&["orders"]);
@@ -118,7 +116,7 @@ fn a_cluster_that_its_fleet_knows_nothing_of_is_forgotten_only_when_a_person_say
     assert!(orders.verb == Verb::Delete && orders.steps.is_empty(), "{orders:#?}");
     let [Waiting::Approval { why, .. }] = &orders.waiting[..] else { panic!("{orders:#?}") };
     assert_eq!(why, "its fleet's target knows nothing of it, so that it would only be forgotten");
-    // One that was never made is nowhere.
+    // A cluster that was never created has no objects anywhere.
     lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().creating = true;
     assert_eq!(running(&lab.plan()), ["acme/orders"]);
 }

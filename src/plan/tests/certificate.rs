@@ -1,14 +1,13 @@
-//! A new certificate of a base domain, which rolls one cluster after another.
+//! A base domain's new certificate, which rolls out to one cluster after another.
 
 use super::*;
 use crate::plan::Waiting;
 
-/// The names of twenty clusters.
 fn twenty() -> Vec<String> {
     (0..20).map(|number| format!("c{number:02}")).collect()
 }
 
-/// Twenty clusters behind one base domain, on fleets of the given numbers of clusters. The first is `acme/eu`.
+/// Twenty clusters of one base domain, on fleets of these sizes. The first fleet is `acme/eu`.
 fn behind_one_domain(sizes: &[usize]) -> Lab {
     let names = twenty();
     let mut names = names.iter().map(String::as_str);
@@ -27,7 +26,7 @@ fn behind_one_domain(sizes: &[usize]) -> Lab {
     lab
 }
 
-/// Renews the certificate and follows it through all clusters, each of which takes a while. Gives the order.
+/// Renews the certificate and follows it through all clusters. Returns their order.
 fn follow_renewal(lab: &mut Lab) -> Vec<String> {
     lab.domain("hmac:0000000000000002");
     let mut order: Vec<String> = Vec::new();
@@ -46,7 +45,7 @@ fn follow_renewal(lab: &mut Lab) -> Vec<String> {
             assert!(fleet_mate || *waits == [after.clone()], "{name}: {waits:?}");
         }
         lab.execute(&plan);
-        // It rolls, and then has some trouble: nobody goes on until it is over.
+        // It restarts and then has some trouble; until that is over, no other cluster starts.
         for status in [Status::Updating, Status::Degraded] {
             lab.judged(&next, status);
             assert_eq!(clusters(running(&lab.plan())), [""; 0], "while {next} is {status}");
@@ -70,7 +69,6 @@ fn twenty_clusters_of_three_fleets_roll_one_after_another() {
     assert_eq!(follow_renewal(&mut lab), twenty());
 }
 
-/// What the plan says of three clusters on two fleets whose certificate is renewed.
 fn told_beforehand(infra_types: [&'static str; 2]) -> String {
     let mut lab = Lab { infra_type: infra_types[1], ..Lab::new() };
     lab.domain("hmac:0000000000000001");
@@ -119,7 +117,7 @@ fn the_plan_promises_nothing_of_what_others_apply() {
 fn a_fleet_out_of_reach_holds_up_no_other_and_a_cluster_in_trouble_takes_it_at_once() {
     let mut lab = behind_one_domain(&[10, 10]);
     lab.domain("hmac:0000000000000002");
-    // What works comes after what doesn't, which can only get better.
+    // A Degraded cluster comes before one that works, since it can only improve.
     lab.judged("c15", Status::Degraded);
     assert_eq!(running(&lab.plan()), ["acme/k.example.com", "acme/c15"]);
     lab.judged("c15", Status::Healthy);
@@ -159,7 +157,7 @@ fn clusters_in_trouble_take_a_certificate_one_after_another_and_none_while_it_ma
     assert_eq!(waits(&plan), [Waiting::Renewal { after, domain }]);
 }
 
-/// Says of a cluster in trouble whether its certificate isn't what ails it, or that this isn't known.
+/// Sets whether a Degraded cluster's trouble has another cause than its certificate; `None` if unknown.
 fn otherwise(lab: &mut Lab, name: &str, clear: Option<bool>) {
     lab.judged(name, Status::Degraded);
     let healths = lab.observed.fleets.values_mut().filter_map(|fleet| fleet.health.as_mut());
@@ -176,7 +174,7 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
     assert_eq!(running(&plan), ["acme/k.example.com", "acme/c00"]);
     lab.execute(&plan);
 
-    // The first one isn't well with it: on its fleet and on the other all wait, and are told for whom.
+    // The first one isn't Healthy with it: on both fleets all others wait for it.
     lab.judged("c00", Status::Degraded);
     let plan = lab.plan();
     assert_eq!(running(&plan), [""; 0]);
@@ -186,7 +184,7 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
     assert_eq!(waits("c01"), [Waiting::OneDisruption { after: holder.clone() }]);
     assert_eq!(waits("c10"), [Waiting::Renewal { after: holder, domain }]);
 
-    // Where its trouble is another one, it holds up nobody, and the plan says so.
+    // With another cause of trouble it holds up no others, and the plan says so.
     otherwise(&mut lab, "c00", Some(true));
     let plan = lab.plan();
     assert_eq!(running(&plan), ["acme/c01"]);
@@ -197,7 +195,7 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
             "it doesn't wait for cluster acme/c00, whose trouble is not from the new certificate"
         ]
     );
-    // Any other disruption of its fleet waits for it all the same.
+    // Any other disruption on its fleet still waits for it.
     lab.cluster("c02", json!({"advanced_config.version": "4.3.0"}));
     lab.domain("hmac:0000000000000001");
     let plan = lab.plan();
@@ -207,7 +205,7 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
     );
 }
 
-/// A certificate, and the same one with the chain above it, in PEM.
+/// A certificate alone, and with the chain above it, in PEM.
 fn with_and_without_chain() -> [String; 2] {
     use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
     let (authority_key, own_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
@@ -231,7 +229,7 @@ fn a_chain_that_changes_above_the_same_certificate_restarts_nobody_and_waits_for
     lab.fleet("us", &["b", "c"]);
     lab.settle();
     ["a", "b", "c"].iter().for_each(|name| lab.judged(name, Status::Healthy));
-    // Whatever ails a cluster, it needs no restart that could wait for it.
+    // The change restarts nothing, so a Degraded cluster doesn't have to wait.
     lab.judged("b", Status::Degraded);
     lab.chain = long;
     lab.domain("hmac:0000000000000002");
@@ -273,13 +271,13 @@ fn where_it_was_forgotten_what_ails_a_cluster_the_next_takes_the_certificate_whe
     assert_eq!(lab.recorded.approvals, []);
     lab.judged("c01", Status::Updating);
     assert_eq!(running(&lab.plan()), [""; 0]);
-    // It works there, so what ails the first is something else.
+    // The certificate works there, so the first cluster's trouble has another cause.
     lab.judged("c01", Status::Healthy);
     let plan = lab.plan();
     assert_eq!(running(&plan), ["acme/c02"]);
     let told = "it doesn't wait for cluster acme/c00, whose trouble is not from the new certificate";
     assert!(change(&plan, "Cluster/acme/c02").effects.contains(&told.to_owned()));
-    // Where it doesn't work, nobody has to have forgotten that.
+    // If the certificate doesn't work elsewhere either, the forgotten cause doesn't matter.
     lab.judged("c01", Status::Degraded);
     assert_eq!(running(&lab.plan()), [""; 0]);
 }

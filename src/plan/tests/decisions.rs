@@ -1,5 +1,3 @@
-//! What is decided for a change, and why it is said to happen.
-
 use serde_json::json;
 
 use super::*;
@@ -144,12 +142,12 @@ fn brokers_are_removed_where_the_spec_confirms_it_one_cluster_at_a_time() {
         [Waiting::OneDisruption { after: key("Cluster/acme/a") }]
     );
     lab.settle();
-    // The word stands, and says nothing of brokers that somebody adds by hand.
+    // The confirmation is still in the spec, but doesn't cover brokers that somebody adds by hand.
     let pool = lab.target().objects.get_mut(&object("KafkaNodePool", "a", "broker")).unwrap();
     pool.unchanged = false;
     pool.manifest.as_mut().unwrap().edit(|pool| pool["spec"]["replicas"] = json!(5));
     assert_eq!(change(&lab.plan(), "Cluster/acme/a").verdict, Verdict::Refused);
-    // Nor where something else is edited.
+    // Nor does it cover other edits.
     let mut edited = fewer;
     edited["tags"] = json!([{"key": "team", "value": "checkout"}]);
     lab.cluster("a", edited);

@@ -1,9 +1,7 @@
-//! What is disrupted while clusters change or can't be seen.
-
 use super::*;
 use crate::plan::{Cause, Waiting};
 
-/// Says of a cluster that the role of the fleet's user lacks what is needed to see how it is.
+/// Makes a cluster's health unknown because the fleet's user lacks permissions.
 fn hide(lab: &mut Lab, name: &str) -> Waiting {
     let reason =
         "the user of the fleet's `kubeconfig` may not list Pod objects; allow it `list` on `pods`".to_owned();
@@ -30,7 +28,7 @@ fn nothing_is_disrupted_while_a_cluster_of_the_fleet_cannot_be_seen() {
                 Pod objects; allow it `list` on `pods`";
     assert_eq!(change(&plan, "Cluster/acme/a").waiting[0].to_string(), told);
 
-    // One that is seen waits for one that isn't, and goes first where it is known to need a repair.
+    // A visible cluster waits for one that isn't, unless it is known to need a repair.
     lab.judged("b", Status::Healthy);
     let a = hide(&mut lab, "a");
     assert_eq!(change(&lab.plan(), "Cluster/acme/b").waiting, [a]);
@@ -50,7 +48,7 @@ fn a_cluster_that_is_being_changed_is_changed_further_only_where_it_alone_is() {
     assert_eq!(running(&lab.plan()), [""; 0]);
 }
 
-/// It is no matter whether what is wrong with the other one may come from its certificates.
+/// Whether the other cluster's trouble may be from its certificates doesn't matter here.
 #[test]
 fn nothing_is_disrupted_while_another_cluster_is_in_trouble_of_any_kind() {
     for clear in [None, Some(false), Some(true)] {
@@ -66,7 +64,6 @@ fn nothing_is_disrupted_while_another_cluster_is_in_trouble_of_any_kind() {
     }
 }
 
-/// One that is being deleted holds up nobody, and makes nobody else hold up less.
 #[test]
 fn a_cluster_that_goes_holds_up_nobody() {
     let mut lab = Lab::with(&["a", "b", "c"]);

@@ -1,9 +1,7 @@
-//! What targets say beforehand, and what plans make of it.
-
 use super::*;
 use crate::plan::{Contest, DryRun, DryRuns, Planner, Reader, Remark, Site, Waiting, display};
 
-/// A plan for which the fleet's target was asked, with what it can be asked about.
+/// Returns the plan with these dry runs, and the objects that could and could not be asked about.
 fn asked(lab: &Lab, runs: &DryRuns) -> (Plan, Vec<String>, Vec<String>) {
     let (catalog, desired) = (lab.catalog(), lab.desired());
     let planner = Planner::new(&catalog, &lab.recorded, lab.observed.protected(), &lab.policy);
@@ -53,7 +51,7 @@ fn what_is_said_holds_back_only_whose_object_it_is_about() {
     assert!(
         matches!(orders.waiting.as_slice(), [Waiting::RefusedByTarget { reason, .. }] if reason == "403 no")
     );
-    // It is no longer the one disruption at a time, either.
+    // It no longer counts as the one disruption at a time, either.
     assert!(change(&plan, "Cluster/acme/payments").waiting.is_empty());
 }
 
@@ -109,7 +107,7 @@ fn what_is_left_to_others_is_shown_each_time_and_holds_nothing_back() {
     assert_eq!(orders.remarks, [Remark::Leaves { object: pool, contest: contest("autoscaler") }]);
 }
 
-/// There is one answer an object, to what the change does that waits. Where a repair writes something else, it isn't about that.
+/// There is one answer per object, for the waiting change. A repair that writes something else ignores it.
 #[test]
 fn what_would_be_refused_of_a_change_holds_up_no_repair() {
     let mut lab = Lab::with(&["orders"]);
@@ -127,7 +125,7 @@ fn what_would_be_refused_of_a_change_holds_up_no_repair() {
     let refused = DryRun::Refused { reason: "403 no".to_owned(), hint: "ask".to_owned() };
     let (plan, ..) = asked(&lab, &DryRuns::from([(kafka.clone(), refused.clone())]));
     assert_eq!(repaired(&plan), [policy.clone(), kafka.clone()]);
-    // Of the policy, both write the same.
+    // Both changes write the same policy.
     let (plan, ..) = asked(&lab, &DryRuns::from([(policy, refused)]));
     assert_eq!(repaired(&plan), [kafka]);
 }

@@ -1,4 +1,4 @@
-//! What is foreseen of an edit, by records alone, is what the plan says of it.
+//! Predictions from records alone equal what the plan refuses.
 
 use super::*;
 use crate::plan::foresee::{Suspect, refused, suspect};
@@ -7,13 +7,12 @@ use crate::problem::Problem;
 
 const ORDERS: &str = "Cluster/acme/orders";
 
-/// What is refused, each with its place.
 fn told(problems: &[Problem]) -> Vec<(String, String)> {
     let errors = problems.iter().filter(|problem| problem.is_error());
     errors.map(|problem| (problem.message.clone(), format!("{:?}", problem.location))).collect()
 }
 
-/// What is foreseen of the cluster, by its own objects alone where nobody else is concerned.
+/// Predicts refusals for the cluster, by its own objects alone if no other resource is concerned.
 fn foreseen(lab: &Lab, is_changing: bool) -> (Suspect, Vec<(String, String)>) {
     let (catalog, orders) = (lab.catalog(), key(ORDERS));
     let suspect = suspect(&catalog, &lab.recorded, &orders, is_changing);
@@ -91,7 +90,7 @@ fn what_is_taken_back_is_judged_by_the_objects_that_were_changed_before() {
     let storage = |size: u32| json!({"advanced_config.storage": {"size_gib": size}});
     lab.cluster("orders", storage(100));
     lab.settle();
-    // The pools grew, and what came after them failed.
+    // The pools grew, and a later step failed.
     let record = lab.recorded.resources[&key(ORDERS)].clone();
     lab.cluster("orders", storage(200));
     lab.settle();

@@ -1,5 +1,3 @@
-//! The one Gateway of a fleet.
-
 use super::*;
 use crate::plan::Waiting;
 use crate::plan::preflight::Facts;
@@ -27,7 +25,7 @@ fn a_gateway_goes_to_another_class_only_when_a_person_says_so() {
     assert_eq!(running(&lab.plan()), ["acme/eu"]);
     lab.settle();
 
-    // What somebody else changed is put back without asking.
+    // Drift is restored without approval.
     let gateway: ObjectKey = GATEWAY.to_owned().try_into().unwrap();
     let there = lab.target().objects.get_mut(&gateway).unwrap();
     there.unchanged = false;
@@ -35,7 +33,7 @@ fn a_gateway_goes_to_another_class_only_when_a_person_says_so() {
     assert_eq!(running(&lab.plan()), ["acme/eu"]);
 }
 
-/// The Kafka of `orders` on the target, and the Gateway there, as they are after an apply by an earlier version of the tree.
+/// Edits an object on the target as if an earlier version of the specs had been applied that way.
 fn edit_target(lab: &mut Lab, key: &ObjectKey, edit: impl Fn(&mut Value)) {
     let target = lab.target();
     let there = target.objects.get_mut(key).unwrap();
@@ -64,7 +62,7 @@ fn a_host_that_clients_use_stays_though_no_record_of_it_is_left() {
     assert_eq!(change(&plan, "Cluster/acme/orders").waiting, [Waiting::Refused { why: why.to_owned() }]);
     assert_eq!(plan.problems[0].code, "host-in-use");
 
-    // What somebody changed by hand is put back.
+    // Drift is restored.
     let applied = manifest_digest(&lab.desired().fleets[&fleet_key()][&kafka]);
     lab.target().inventory.get_mut(&kafka).unwrap().applied = applied;
     lab.target().objects.get_mut(&kafka).unwrap().unchanged = false;
@@ -80,7 +78,7 @@ fn a_gateway_keeps_the_domain_under_which_clients_find_clusters() {
     lab.hosts = Some("old.example.com");
     lab.settle();
     lab.hosts = Some("new.example.com");
-    // The fleet's spec has changed, too: that the target alone differs is put back.
+    // The fleet's spec has changed, too, since drift alone would be restored.
     lab.exposed("tlsroute".into(), json!({"class": "envoy", "private": true}));
     let plan = lab.plan();
     let why = "clients outside find cluster acme/billing under *.old.example.com, which would become *.new.example.com";
@@ -97,7 +95,7 @@ fn a_gateway_keeps_the_domain_under_which_clients_find_clusters() {
     );
     assert_eq!(running(&plan), [""; 0], "the clusters keep their hosts as well");
 
-    // Where nobody is reached through it, it may have any domain.
+    // While no cluster is reached through it, it may have any domain.
     for name in ["billing", "orders"] {
         edit_target(&mut lab, &object("Kafka", name, name), |body| {
             body["spec"]["kafka"]["listeners"] = json!([]);
@@ -127,7 +125,6 @@ fn a_gateway_opens_over_no_cluster_of_which_nobody_knows_what_it_said() {
     assert_eq!(change(&lab.plan(), "Fleet/acme/eu").waiting, [Waiting::Refused { why: why.to_owned() }]);
 }
 
-/// What to do where a cluster is made over the disks of an earlier one.
 const RESUME: &str = "their data comes back, and brokers crash until the cluster has the id that the data has. Once they crash, \
     read that id: kubectl logs -n kafka-acme--orders -l strimzi.io/name=orders-kafka --tail=-1 | grep 'Invalid cluster.id' (the \
     one after `but read`). Pause the cluster: kubectl annotate kafka -n kafka-acme--orders orders \
@@ -156,7 +153,7 @@ fn a_cluster_is_made_over_kept_disks_only_when_a_person_says_so() {
     assert!(running(&lab.plan()).contains(&"acme/orders".to_owned()));
 }
 
-/// On a fleet of files nobody sees disks, but whether any may be there is known.
+/// On directory fleets disks can't be observed, but whether there may be any is known.
 #[test]
 fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() {
     let mut lab = Lab::with(&["orders"]);
@@ -166,7 +163,7 @@ fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() 
     );
     let tells = |lab: &Lab| lab.look().contains(&told);
     assert!(!tells(&lab));
-    // What applies the files may have deleted it with its file.
+    // The tool that applies the files may have deleted it with its file.
     let kafka = object("Kafka", "orders", "orders");
     let pools = ["broker", "controller"].map(|pool| object("KafkaNodePool", "orders", pool));
     let files = [&[kafka.clone()][..], &pools].concat();
@@ -184,12 +181,12 @@ fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() 
     lab.cluster("orders", json!({}));
     assert!(tells(&lab), "{}", lab.look());
     assert_eq!(running(&lab.plan()), ["acme/orders"]);
-    // Where its namespace went too, no disk is left.
+    // If its namespace is gone, too, no disk is left.
     lab.target().objects.remove(&object("Namespace", "orders", ""));
     lab.target().inventory.remove(&object("Namespace", "orders", ""));
     assert!(!tells(&lab), "{}", lab.look());
 
-    // A creation that was interrupted has made its namespace itself.
+    // An interrupted creation created the namespace itself.
     let mut lab = Lab::new();
     lab.cluster("orders", json!({}));
     lab.execute(&lab.plan());
@@ -200,7 +197,7 @@ fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() 
     assert!(!tells(&lab), "{}", lab.look());
 }
 
-/// As a version of the software does that marks load balancers otherwise.
+/// A new version of the software may annotate load balancers differently.
 #[test]
 fn a_gateway_gets_another_load_balancer_by_itself_only_when_a_person_says_so() {
     let mut lab = Lab::with(&["orders"]);

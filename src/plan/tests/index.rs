@@ -1,5 +1,3 @@
-//! Where everything is in a plan.
-
 use serde_json::json;
 
 use super::*;

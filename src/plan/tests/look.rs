@@ -1,5 +1,3 @@
-//! How plans look.
-
 use serde_json::json;
 
 use super::*;

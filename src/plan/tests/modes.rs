@@ -1,4 +1,4 @@
-//! What waits because of the mode, because an earlier plan is being carried out, or because something failed.
+//! Waits because of the mode, because an earlier plan is being carried out, or because something failed.
 
 use super::*;
 use crate::plan::{Retry, Waiting};
@@ -13,7 +13,7 @@ fn with_approve_everything_on_a_fleet_waits_for_one_word_that_is_good_once() {
     lab.policy.mode = Mode::Approve;
     lab.cluster("orders", json!({}));
     let plan = lab.plan();
-    // What lives on no fleet is only recorded.
+    // A resource without a fleet is only recorded.
     assert_eq!(running(&plan), ["acme"]);
     assert_eq!(waiting(&plan), ["acme/eu", "acme/orders"]);
     let id = guard_of(&plan);
@@ -23,7 +23,7 @@ fn with_approve_everything_on_a_fleet_waits_for_one_word_that_is_good_once() {
     lab.approve(&id);
     let approved = lab.plan();
     assert_eq!(waiting(&approved), [""; 0]);
-    // Anything more makes it another plan, and the word that was given is void.
+    // An additional change makes it another plan, and the approval is void.
     lab.cluster("payments", json!({}));
     let plan = lab.plan();
     assert_eq!((waiting(&plan).len(), &plan.fleets[0].void_approvals), (3, &vec![id]));
@@ -105,7 +105,7 @@ fn where_an_earlier_plan_is_being_carried_out_everything_waits_and_no_approval_e
     let plan = lab.plan();
     assert_eq!(change(&plan, "Cluster/acme/orders").waiting[..1], [Waiting::UnderWay { since }]);
     assert_eq!((running(&plan).len(), plan.fleets[0].void_approvals.len()), (0, 0));
-    // Nothing is told of a fleet on which nothing is to be done.
+    // A fleet without changes isn't mentioned.
     let mut lab = Lab::with(&["orders"]);
     *lab.target() = ObservedFleet::unknown(Reach::UnderWay { since });
     assert!(lab.plan().is_empty());
@@ -142,10 +142,10 @@ fn a_clock_that_is_set_lets_a_fleet_lose_no_more_clusters_and_lets_no_approval_l
         |lab: &Lab| matches!(change(&lab.plan(), "Cluster/acme/b").waiting[..], [Waiting::Approval { .. }]);
     assert!(waits(&lab));
     let deleted = lab.policy.now;
-    // It is set back by a day: nothing more is allowed for that.
+    // The clock is set back by a day, which allows nothing more.
     lab.later(-24);
     assert!(waits(&lab));
-    // It is set ahead, and somebody knows that no hour has passed.
+    // The clock is set ahead, but a running process knows that no hour has passed.
     lab.policy.now = deleted;
     lab.later(24);
     lab.policy.pauses.lost.insert(fleet_key(), 1);

@@ -1,5 +1,3 @@
-//! What a Kubernetes cluster lacks, in words, and what waits for it.
-
 use std::collections::BTreeSet;
 
 use super::*;
@@ -11,7 +9,6 @@ use crate::plan::preflight::{
 use crate::plan::{FleetPlan, Planner, Site};
 
 impl Lab {
-    /// The fleet, for a planner that is asked by itself.
     pub(super) fn site<'a>(&'a self, fleet: &'a FleetKey, desired: &'a Desired) -> Site<'a> {
         Site {
             fleet,
@@ -27,7 +24,6 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// A Kubernetes cluster that has everything.
 pub(super) fn complete() -> Facts {
     let class = StorageClass { default: true, expands: true };
     Facts {
@@ -45,7 +41,6 @@ pub(super) fn complete() -> Facts {
     }
 }
 
-/// Nodes of a zone that take anybody's pods.
 fn in_zone(zone: &str) -> Place {
     Place { zone: Some(zone.to_owned()), ..Place::default() }
 }
@@ -60,14 +55,14 @@ fn operator(version: &str) -> Operator {
     }
 }
 
-/// Two clusters: `orders` is as it should be, `new` is to be made.
+/// Two clusters: `orders` is as it should be, `new` is to be created.
 fn lab() -> Lab {
     let mut lab = Lab::with(&["orders"]);
     lab.cluster("new", json!({}));
     lab
 }
 
-/// Plans the fleet with facts, after something was done to every object that it should hold.
+/// Plans the fleet with facts, after editing every object that it should have.
 pub(super) fn planned(lab: &Lab, facts: &Facts, edit: impl Fn(&ObjectKey, &mut Value)) -> FleetPlan {
     let (catalog, mut desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
     for (key, manifest) in desired.fleets.get_mut(&fleet).unwrap() {
@@ -79,7 +74,6 @@ pub(super) fn planned(lab: &Lab, facts: &Facts, edit: impl Fn(&ObjectKey, &mut V
     planner.finish(vec![part]).fleets.remove(0)
 }
 
-/// The conditions of a plan, each with who waits for it.
 fn told(plan: &FleetPlan) -> String {
     let line = |condition: &crate::catalog::Condition| {
         let waits = |change: &&Change| {
@@ -103,7 +97,7 @@ fn a_cluster_that_has_everything_is_not_spoken_of() {
     let plan = planned(&lab(), &complete(), |_, _| {});
     assert_eq!(told(&plan), "");
     assert!(plan.changes.iter().all(|change| change.waiting.is_empty()));
-    // Nor is one of which nothing could be read.
+    // Nor does one about which nothing could be read.
     assert_eq!(told(&planned(&lab(), &Facts::default(), |_, _| {})), "");
 }
 
@@ -177,7 +171,6 @@ fn a_fleet_with_a_gateway_needs_the_gateway_api_and_the_class_that_it_names() {
     insta::assert_snapshot!("gateway", all);
     facts.gateway_classes = Some(set(&["envoy"]));
     assert_eq!(told(&planned(&lab, &facts, |_, _| {})), "");
-    // What can't be read is no evidence.
     (facts.groups, facts.gateway_classes) = (None, None);
     facts.kinds.clear();
     assert_eq!(told(&planned(&lab, &facts, |_, _| {})), "");
@@ -236,10 +229,10 @@ fn the_role_that_is_proposed_has_the_rights_that_are_missing() {
 #[test]
 fn what_is_no_evidence_says_nothing() {
     let mut facts = complete();
-    // One load balancer came about, so that something serves them; another one may take its time.
+    // One load balancer has an address, so something serves them; another one may take longer.
     let waiting = Some((at(1), "n/s".to_owned()));
     facts.load_balancers = Some(LoadBalancers { served: 1, waiting });
-    // Where two operators share the work, one of them is enough.
+    // If two operators share the work, one of them is enough.
     let mut narrow = operator("1.1.0");
     (narrow.watches, narrow.kafka_versions) = (Watches::These(set(&["a"])), set(&["4.2.0"]));
     facts.operators = Some(vec![narrow, operator("1.2.0")]);
@@ -316,7 +309,7 @@ fn nodes_in_too_few_zones_and_nodes_that_nobody_reserved_are_told() {
     let mut all = told(&three[..2], &spreads);
     all += &told(&[Place::default()], &spreads);
     all += &told(&three, &reserves);
-    // What is reserved for one takes nobody else's pods.
+    // Nodes reserved for one cluster accept no other pods.
     all += &told(&[&three[..], &[reserved("a", true)]].concat(), &reserves);
     all += &told(&[&three[..2], &["a", "b", "c"].map(|zone| reserved(zone, true))].concat(), &reserves);
     all += &told(&[&three[..], &["a", "b", "c"].map(|zone| reserved(zone, zone != "c"))].concat(), &reserves);
@@ -330,7 +323,6 @@ fn nodes_in_too_few_zones_and_nodes_that_nobody_reserved_are_told() {
     ");
     let whole = ["a", "b", "c"].map(|zone| reserved(zone, true));
     assert_eq!(told(&[&three[..], &whole].concat(), &reserves), "");
-    // Nodes that can't be read are no evidence.
     let facts = Facts { places: None, ..complete() };
     assert_eq!(super::preflight::told(&planned(&lab(), &facts, reserves)), "");
 }

@@ -1,11 +1,10 @@
-//! What holds for every plan, on random small installations.
+//! Invariants of every plan, on random small installations.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::plan::{Verdict, Waiting};
 
-/// What happens to one cluster between two plans.
 #[derive(Debug, Clone)]
 enum Fate {
     Absent,
@@ -42,7 +41,7 @@ fn set(lab: &mut Lab, name: &str, fate: &Fate) {
         Fate::Suspended => {}
         Fate::Absent | Fate::Unreadable | Fate::Suspicious => {
             let unreadable = Origin { path: "acme/x.yaml".parse().unwrap(), line: 1 };
-            // What may only be missing is kept as it was applied.
+            // A cluster that may be missing by mistake is kept as it was applied.
             let (absence, hold) = match fate {
                 Fate::Unreadable => {
                     let hold = Hold::Unreadable { origin: unreadable.clone() };
@@ -98,7 +97,7 @@ proptest! {
         let mut lab = Lab::new();
         for fates in rounds {
             NAMES.iter().zip(&fates).for_each(|(name, fate)| set(&mut lab, name, fate));
-            // Each round does at least one of the four changes that may have to follow one another.
+            // Each round makes at least one of the four changes that may have to follow one another.
             for _ in 0..10 {
                 let plan = lab.plan();
                 check(&lab, &plan);

@@ -1,4 +1,4 @@
-//! Options of brokers that keep less than before: records go only when a person says so.
+//! Broker options that keep less than before: records are deleted only after approval.
 
 use super::*;
 use crate::plan::{Cause, Verdict, Waiting};
@@ -10,7 +10,6 @@ fn retention(lab: &mut Lab, name: &str, days: Option<u64>) {
     lab.cluster(name, json!({"advanced_config.config": config}));
 }
 
-/// A cluster that keeps records for thirty days.
 fn thirty_days() -> Lab {
     let mut lab = Lab::new();
     retention(&mut lab, "orders", Some(30));
@@ -54,7 +53,7 @@ fn keeping_records_longer_needs_nobody() {
     assert_eq!(running(&plan), ["acme/orders"]);
 }
 
-/// Whoever raised it by hand did so to keep what would go now.
+/// It was raised by hand to keep what would now be deleted.
 #[test]
 fn a_retention_that_was_raised_by_hand_is_lowered_only_when_a_person_says_so() {
     let mut lab = thirty_days();
@@ -68,7 +67,7 @@ fn a_retention_that_was_raised_by_hand_is_lowered_only_when_a_person_says_so() {
     assert_eq!((orders.verdict, waiting(&plan)), (Verdict::DataLoss, vec!["acme/orders".to_owned()]));
 }
 
-/// Without the option Kafka's default held, so that putting it back deletes what came since.
+/// Without the option Kafka's default applied, so restoring the option deletes newer records.
 #[test]
 fn a_retention_that_was_removed_by_hand_with_all_around_it_is_put_back_only_when_a_person_says_so() {
     let gone: [fn(&mut Value); 2] = [
@@ -115,7 +114,7 @@ fn what_restarts_brokers_beside_it_is_still_one_at_a_time_and_the_rest_holds_up_
     assert_eq!(approved(&mut lab), ["acme/a"], "brokers restart, one cluster after another");
 }
 
-/// A word that was given for two changes is good for both, though the second has its turn later.
+/// An approval of two changes covers both, though the second has to wait for its turn.
 #[test]
 fn a_change_that_is_approved_and_has_to_wait_for_its_turn_stays_approved() {
     let mut lab = Lab::new();
@@ -141,7 +140,7 @@ fn a_change_that_is_approved_and_has_to_wait_for_its_turn_stays_approved() {
     let plan = lab.plan();
     assert_eq!((running(&plan), waiting(&plan)), (vec!["acme/b".to_owned()], vec![]));
 
-    // It was given for that and for nothing that comes up meanwhile, and it ends when it would have ended.
+    // It covers nothing that is added meanwhile, and it expires at its original time.
     retention(&mut lab, "c", Some(1));
     assert_eq!(waiting(&lab.plan()), ["acme/b", "acme/c"]);
     retention(&mut lab, "c", Some(30));
@@ -154,12 +153,11 @@ fn a_change_that_is_approved_and_has_to_wait_for_its_turn_stays_approved() {
     assert_eq!(lab.recorded.approvals, [], "and each change uses it once");
 }
 
-/// Records and disks outlive the object that says how they are kept.
+/// Records and disks outlive the object that configures them.
 #[test]
 fn what_is_gone_from_the_target_is_judged_by_what_was_applied() {
     let mut lab = thirty_days();
     lab.target().objects.remove(&object("Kafka", "orders", "orders"));
-    // To put it back as it was needs nobody.
     assert_eq!(running(&lab.plan()), ["acme/orders"]);
     retention(&mut lab, "orders", Some(1));
     let plan = lab.plan();

@@ -1,4 +1,4 @@
-//! What the small installation should hold: a stand-in for resolving and rendering it.
+//! A stand-in for resolving and rendering the small installation.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::*;
 
 impl Lab {
-    /// The clusters with their base domain, where there is one: all that planning looks at of them.
+    /// Returns the clusters with their base domain, if there is one: all that planning reads of them.
     pub(super) fn resolved_clusters(&self) -> BTreeMap<ResourceKey, ResolvedCluster> {
         let domain = self.resources.get(&key("BaseDomain/acme/k.example.com"));
         let resolved = |resource: &Resource| {
@@ -40,7 +40,7 @@ impl Lab {
         resolved.map(|cluster| (cluster.key.clone(), cluster)).collect()
     }
 
-    /// A stand-in for rendering: five objects a cluster, and its certificate where the fleet has a domain.
+    /// Renders five objects per cluster, and its certificate if the fleet has a domain.
     pub(super) fn desired(&self) -> Desired {
         let gateway = self.gateway();
         let is_routed = gateway.is_some();

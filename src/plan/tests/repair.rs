@@ -1,4 +1,4 @@
-//! What somebody broke on a target is put back as it was applied last, whatever else waits.
+//! Drift is restored to what was applied last, whatever else waits.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn kafka() -> ObjectKey {
     object("Kafka", "orders", "orders")
 }
 
-/// A cluster that another version of the software would restart, which waits for a person.
+/// A cluster that a new version of the software would restart, which waits for approval.
 fn waits_for_approval() -> Lab {
     let mut lab = Lab::with(&["orders"]);
     (lab.rendering, lab.policy.software) = (2, "0.2.0".into());
@@ -19,7 +19,6 @@ fn waits_for_approval() -> Lab {
     lab
 }
 
-/// The repair in a plan, if there is one.
 fn repair(plan: &Plan) -> Option<Change> {
     let mut repairs = plan.changes().filter(|change| change.repair);
     let repair = repairs.next().cloned();
@@ -27,13 +26,11 @@ fn repair(plan: &Plan) -> Option<Change> {
     repair
 }
 
-/// The objects that the repair writes.
 fn repaired(plan: &Plan) -> Vec<String> {
     let steps = repair(plan).into_iter().flat_map(|repair| repair.steps);
     steps.map(|step| format!("{} {}", step.verb, step.object)).collect()
 }
 
-/// Somebody changes an object by hand.
 fn edit(lab: &mut Lab, key: &ObjectKey, pointer: &str, value: Value) {
     let there = lab.target().objects.get_mut(key).unwrap();
     (there.unchanged, there.changed_by) = (false, Some("kubectl-edit".into()));
@@ -61,7 +58,7 @@ fn what_was_deleted_is_put_back_while_a_change_waits_for_approval() {
     lab.execute(&plan);
     assert_eq!(lab.recorded.resources[&key(ORDERS)], recorded, "nothing else was applied");
 
-    // The change waits as before, and is made when somebody agrees.
+    // The change still waits, and is made after approval.
     let plan = lab.plan();
     assert_eq!((running(&plan), self::repair(&plan)), (vec![], None));
     lab.approve(&plan.fleets[0].guard.as_ref().unwrap().id.clone());
@@ -93,7 +90,7 @@ fn no_approval_ends_for_what_is_about_to_be_put_back() {
     assert_eq!(running(&lab.plan()), ["acme/orders"]);
 }
 
-/// One cluster restarts, and the other one waits for its turn to be changed.
+/// One cluster restarts, and the change of the other waits for its turn.
 fn waits_for_its_turn() -> Lab {
     let mut lab = Lab::with(&["orders", "payments"]);
     lab.judged("payments", Status::Updating);
@@ -110,7 +107,7 @@ fn what_disrupts_nothing_is_put_back_while_another_cluster_restarts() {
     edit(&mut lab, &kafka(), "/spec/kafka/config/rendering", json!(7));
     let plan = lab.plan();
     assert_eq!(repaired(&plan), ["create NetworkPolicy kafka-acme--orders/deny"]);
-    // What restarts brokers goes when it is its turn, and with the change.
+    // A repair that restarts brokers waits for its turn and is made with the change.
     lab.judged("payments", Status::Healthy);
     let plan = lab.plan();
     assert_eq!((repair(&plan), change(&plan, ORDERS).steps.len()), (None, 2));
@@ -139,7 +136,6 @@ fn what_disrupts_is_put_back_in_its_turn_while_a_change_waits_for_a_person() {
     let repair = repair(&plan).unwrap();
     assert_eq!(repair.verdict, Verdict::RollingRestart);
     assert_eq!(repair.cause, Cause::Drift { by: Some("kubectl-edit".into()) });
-    // Another one restarts.
     lab.cluster("payments", json!({}));
     lab.execute(&lab.plan());
     lab.judged("payments", Status::Updating);
@@ -177,13 +173,13 @@ fn a_cluster_whose_deletion_waits_is_put_back_and_stays() {
     assert!(lab.recorded.resources.contains_key(&key(ORDERS)));
     assert_eq!(repair(&lab.plan()), None);
 
-    // What is being deleted isn't put back.
+    // A cluster that is being deleted isn't restored.
     lab.target().objects.remove(&kafka());
     lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().deleting = true;
     assert_eq!(repair(&lab.plan()), None);
 }
 
-/// What was found suspicious is remembered by the same plan, and a repair may not forget it.
+/// The same plan records the suspicion, and a repair must not overwrite that.
 #[test]
 fn a_repair_records_what_the_plan_found_out() {
     let mut lab = Lab::with(&["orders"]);
@@ -219,7 +215,7 @@ fn what_nobody_knows_any_more_waits_and_the_plan_says_so() {
     let recorded = lab.recorded.fleets.get_mut(&fleet_key()).unwrap();
     recorded.objects.values_mut().for_each(forget);
     let plan = lab.plan();
-    // The spec says of it what was applied.
+    // The spec is the same as what was applied.
     assert_eq!(repaired(&plan), ["create NetworkPolicy kafka-acme--orders/deny"]);
     let told = "Kafka kafka-acme--orders/orders is no longer as it was applied, and what was applied last isn't known any \
                 more, so that it waits, too";
@@ -259,7 +255,7 @@ fn what_a_person_has_to_decide_stays_with_the_change() {
         edit(&mut lab, &pool, pointer, value);
         assert_eq!(repaired(&lab.plan()), [""; 0], "{pointer}");
     }
-    // Whoever keeps disks from being deleted by hand is not overruled.
+    // A manual setting that keeps disks from being deleted is respected.
     let mut lab = Lab::new();
     lab.cluster("orders", json!({"advanced_config.storage": {"on_delete": "Delete"}}));
     lab.settle();
@@ -294,7 +290,7 @@ fn no_cluster_is_made_over_disks_that_were_kept_without_a_person() {
     assert_eq!(repaired(&lab.plan()), ["create NetworkPolicy kafka-acme--orders/deny"]);
 }
 
-/// The pools have the id of the cluster, so that nothing of it is lost.
+/// The pools have the id of the cluster, so nothing is lost.
 #[test]
 fn a_kafka_that_is_gone_while_its_pools_are_there_is_put_back_at_once() {
     let mut lab = Lab::with(&["orders"]);
@@ -304,7 +300,7 @@ fn a_kafka_that_is_gone_while_its_pools_are_there_is_put_back_at_once() {
     assert_eq!((orders.waiting.as_slice(), orders.guarded), (&[][..], false));
     assert_eq!(orders.remarks, [Remark::NewAuthorities { is_seen: false }]);
     insta::assert_snapshot!(lab.look());
-    // Of one that was never made whole, nothing is known.
+    // Nothing is known about a cluster whose creation was never completed.
     lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().creating = true;
     assert!(!change(&lab.plan(), ORDERS).remarks.contains(&Remark::NewAuthorities { is_seen: false }));
 }

@@ -1,11 +1,11 @@
-//! What would be done again and again without effect: it waits.
+//! Changes that would be repeated without effect wait.
 
 use serde_json::json;
 
 use super::*;
 use crate::plan::{Repeated, Waiting};
 
-/// A cloud account, which is on no fleet, with credentials that nobody finds.
+/// A cloud account, which is on no fleet, with credentials that can't be found.
 fn account_without_secret() -> (Lab, ResourceKey, Waiting) {
     let mut lab = Lab::with(&["orders"]);
     let account = key("CloudAccount/acme/s3");
@@ -34,7 +34,7 @@ fn what_has_a_secret_that_is_nowhere_waits_for_it() {
         "`credentials` of cloud account acme/s3 can't be opened here: the variable is not set here"
     );
     assert_eq!(running(&plan), Vec::<&str>::new());
-    // The same where it was there once.
+    // The same if the secret was available once.
     let secret = |lab: &mut Lab, fingerprint: Option<&str>, unavailable: Option<&str>| {
         let secret = lab.resources.get_mut(&account).unwrap().secrets.get_mut("credentials").unwrap();
         secret.mark.fingerprint = fingerprint.map(str::to_owned);
@@ -51,7 +51,7 @@ fn what_has_a_secret_that_is_nowhere_waits_for_it() {
 #[test]
 fn two_secrets_of_which_nothing_is_known_are_no_difference() {
     let (mut lab, account, waits) = account_without_secret();
-    // As versions recorded it that didn't wait for the secret.
+    // A record of a version that didn't wait for the secret.
     let secret = lab.resources.get_mut(&account).unwrap().secrets.get_mut("credentials").unwrap();
     let waited = secret.unavailable.take();
     secret.mark.fingerprint = Some("hmac:00".to_owned());

@@ -1,4 +1,4 @@
-//! Nothing is deleted or disrupted by mistake: a test for each rule that planning keeps.
+//! Nothing is deleted or disrupted by mistake: a test for each rule of planning.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn a_file_that_cannot_be_read_deletes_nothing() {
     assert_eq!(orders.waiting, [Waiting::UnreadableFile { origin: unreadable() }]);
     assert!(orders.record.is_some());
     assert_eq!(waiting(&plan), ["acme/orders", "acme/payments"]);
-    // Once the file can be read, that they are gone is no clean removal.
+    // Once the file is readable again, their absence still isn't a clean removal.
     let suspicion = |plan: &Plan, name| plan.remember[&key(name)].suspicion.clone();
     let why = "acme/broken.yaml:3, which could not be read, may have held it";
     assert_eq!(suspicion(&plan, "Cluster/acme/orders").as_deref(), Some(why));
@@ -273,7 +273,7 @@ fn a_gateway_stays_as_long_as_a_cluster_is_reached_through_it() {
     let waiting = |plan: &Plan| change(plan, "Fleet/acme/eu").waiting.clone();
     let stays =
         |count, example: &str| vec![Waiting::InUse { object: gateway.clone(), count, example: key(example) }];
-    // What differs of the fleet otherwise doesn't wait for it.
+    // Other differences of the fleet don't wait for it.
     lab.execute(&lab.plan());
     assert_eq!(
         waiting(&lab.plan()),

@@ -1,11 +1,9 @@
-//! How large clusters become, in words.
-
 use super::*;
 use crate::plan::preflight::{Facts, Requests, Room};
 use crate::plan::{Planner, Reader, display};
 use crate::render::Resources;
 
-/// The plan of the fleet as a person sees it, of a Kubernetes cluster with these nodes.
+/// Formats the plan of the fleet on a Kubernetes cluster with these nodes.
 fn look(lab: &Lab, room: Option<Room>) -> String {
     look_at(lab, &Facts { room, ..Facts::default() })
 }
@@ -67,7 +65,7 @@ fn clusters_that_have_no_room_on_the_nodes_are_told() {
 #[test]
 fn what_waits_for_a_person_takes_no_room_yet() {
     let mut lab = Lab::with(&["orders", "kept"]);
-    // It is protected, so that it stays.
+    // It is protected, so it stays.
     lab.remove("Cluster/acme/kept");
     lab.cluster("orders", json!({"kafka_units": 2}));
     insta::assert_snapshot!(look(&lab, None), @r"
@@ -79,7 +77,7 @@ fn what_waits_for_a_person_takes_no_room_yet() {
     ");
 }
 
-/// A node of ten processors on which other pods run: brokers and controllers have room, and what administers users has none.
+/// A node with ten processors and other pods: brokers and controllers fit, but not the user operator.
 #[test]
 fn what_other_pods_request_and_what_the_operators_of_a_cluster_take_count_as_well() {
     let mut lab = Lab::with(&[]);

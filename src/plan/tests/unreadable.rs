@@ -1,12 +1,10 @@
-//! Objects of ours that can't be read where they are: what was applied last says what they may become, and without that a
-//! person does.
+//! Unreadable objects: what was applied last decides what they may become, or else a person does.
 
 use super::*;
 use crate::plan::{Cause, Remark, Verdict, Waiting};
 
 const ORDERS: &str = "Cluster/acme/orders";
 
-/// A cluster with disks of 200 GiB.
 fn large() -> Lab {
     let mut lab = Lab::new();
     disks(&mut lab, 200);
@@ -18,13 +16,13 @@ fn disks(lab: &mut Lab, gib: u32) {
     lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": gib}}));
 }
 
-/// Writes something that is no manifest over the file of an object.
+/// Overwrites an object's file with something that is no manifest.
 fn scribble(lab: &mut Lab, object: &ObjectKey) {
     let there = lab.target().objects.get_mut(object).unwrap();
     (there.uid, there.unchanged, there.manifest) = ("scribbled".into(), false, None);
 }
 
-/// Loses what this host remembers, and with it all manifests that were applied.
+/// Loses this host's memory, and with it all applied manifests.
 fn forget(lab: &mut Lab) {
     lab.recorded.fleets.clear();
     lab.target().inventory.values_mut().for_each(|known| known.manifest = None);
@@ -38,7 +36,7 @@ fn brokers() -> ObjectKey {
 fn a_pool_that_cannot_be_read_is_judged_by_what_was_applied() {
     let mut lab = large();
     scribble(&mut lab, &brokers());
-    // To write it again as it was needs nobody, even where only the target remembers what that was.
+    // Writing it again unchanged needs no approval, even if only the target remembers what was applied.
     for lost in [false, true] {
         if lost {
             forget(&mut lab);
@@ -78,7 +76,7 @@ fn a_kafka_that_cannot_be_read_deletes_records_only_when_a_person_says_so_and_re
     retention(&mut lab, 1);
     let plan = lab.plan();
     assert_eq!(change(&plan, ORDERS).verdict, Verdict::DataLoss);
-    // What can't be read is put back as it was applied, one after another, too.
+    // Unreadable objects are restored as they were applied, and also one after another.
     let ready: Vec<&Change> = plan.changes().filter(|change| change.is_ready()).collect();
     assert!(matches!(ready.as_slice(), [Change { repair: true, .. }]), "{ready:?}");
     lab.approve(&plan.fleets[0].guard.as_ref().unwrap().id);
@@ -91,7 +89,7 @@ fn a_kafka_that_cannot_be_read_deletes_records_only_when_a_person_says_so_and_re
 fn what_nobody_knows_any_more_is_rewritten_only_when_a_person_says_so() {
     for object in [brokers(), object("Kafka", "orders", "orders")] {
         let mut lab = large();
-        // Of what its brokers have, the operator's own word is left.
+        // Only the operator's report of the brokers' versions is left.
         lab.judged("orders", Status::Healthy);
         let target = lab.target().health.as_mut().unwrap();
         let outputs = &mut target.clusters.get_mut(&key(ORDERS)).unwrap().outputs;
@@ -102,7 +100,7 @@ fn what_nobody_knows_any_more_is_rewritten_only_when_a_person_says_so() {
         lab.cluster("orders", json!({"advanced_config.config": {"num.partitions": 3}, "advanced_config.storage": {"size_gib": 100}}));
         for key in [brokers(), super::object("KafkaNodePool", "orders", "controller")] {
             if key != object {
-                // Only one of them is of interest.
+                // Only one of them matters here.
                 let after = lab.desired().fleets[&fleet_key()][&key].clone();
                 let known = lab.target().inventory.get_mut(&key).unwrap();
                 known.applied = manifest_digest(&after);
@@ -143,7 +141,7 @@ fn what_cannot_be_read_is_told() {
     assert!(look.contains(told), "{look}");
 }
 
-/// What a fleet's clusters have their disks from where they name no class, with a line of its own.
+/// Sets the default class of a fleet's disks, with a position of its own.
 fn inherit(lab: &mut Lab, class: Option<&str>) {
     let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": "directory",
         "tenancy_mode": "Shared", "max_tenants": 10, "max_kafka_units": 40,

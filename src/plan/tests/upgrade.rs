@@ -1,5 +1,3 @@
-//! Upgrades of Kafka in two stages, and patch releases that are followed.
-
 use std::collections::BTreeSet;
 
 use super::preflight::{complete, planned};
@@ -9,7 +7,7 @@ use crate::plan::{Cause, FleetPlan, Planner, Site, Verdict, Waiting};
 
 const ORDERS: &str = "Cluster/acme/orders";
 
-/// A fleet on a Kubernetes cluster, or of files, with the cluster `orders` at a version.
+/// A fleet on Kubernetes or of directories, with the cluster `orders` at a version.
 fn lab(infra_type: &str, version: &str, more: Value) -> Lab {
     let mut lab = Lab::new();
     let kubeconfig = (infra_type == "byok").then(|| json!({"redacted": true}));
@@ -30,7 +28,6 @@ fn set(lab: &mut Lab, version: &str, more: &Value) {
     lab.cluster("orders", changes);
 }
 
-/// What the operator says of the cluster.
 fn runs(lab: &mut Lab, status: Status, version: &str, metadata: &str) {
     lab.judged("orders", status);
     let judgement = lab.target().health.as_mut().unwrap().clusters.get_mut(&key(ORDERS)).unwrap();
@@ -38,7 +35,6 @@ fn runs(lab: &mut Lab, status: Status, version: &str, metadata: &str) {
     judgement.outputs.metadata_version = Some(metadata.to_owned());
 }
 
-/// The versions that the Kafka on the target says.
 fn told(lab: &Lab) -> (String, String) {
     let kafka = &lab.observed.fleets[&fleet_key()].objects[&object("Kafka", "orders", "orders")];
     let kafka = kafka.manifest.as_ref().unwrap().value();
@@ -77,7 +73,6 @@ fn metadata_follows_when_all_brokers_run_the_new_version() {
     apply(&mut lab);
     assert_eq!(told(&lab), pins("4.3.1", "4.2-IV1"));
 
-    // Neither a cluster that still changes nor one that is well at the old version is ready.
     for (status, version) in
         [(Status::Upgrading, "4.2.1"), (Status::Healthy, "4.2.1"), (Status::Degraded, "4.3.1")]
     {
@@ -186,7 +181,7 @@ fn a_version_can_go_back_until_its_metadata_is_raised() {
     assert_eq!(told(&lab), pins("4.3.0", "4.3-IV0"));
 }
 
-/// Somebody else raised the metadata and put the field back: what the operator says of the brokers counts.
+/// Somebody else raised the metadata and reset the field: the versions that the operator reports count.
 #[test]
 fn metadata_that_was_raised_by_others_stops_a_downgrade() {
     let mut lab = lab("byok", "4.2.1", json!({}));
@@ -254,7 +249,7 @@ fn where_nothing_can_be_seen_a_person_lets_the_metadata_follow() {
     assert!(lab.plan().is_empty());
 }
 
-/// A Kubernetes cluster with an operator that runs these versions.
+/// A Kubernetes cluster with an operator that supports these versions.
 fn facts(versions: &[&str]) -> Facts {
     let mut facts = complete();
     for operator in facts.operators.iter_mut().flatten() {
@@ -272,7 +267,7 @@ fn patch_releases_are_followed_as_far_as_the_operator_runs_them() {
     let follows = json!({"advanced_config.auto_upgrade": true});
     let mut lab = lab("byok", "4.3.0", follows);
     assert!(with_operator(&lab, &["4.2.1", "4.3.0"]).changes.is_empty());
-    // An operator of which nothing is known is asked for nothing new.
+    // An unknown operator gets no new version.
     assert!(planned(&lab, &Facts::default(), |_, _| {}).changes.is_empty());
 
     let plan = with_operator(&lab, &["4.3.0", "4.3.1"]);
@@ -287,7 +282,7 @@ fn patch_releases_are_followed_as_far_as_the_operator_runs_them() {
     lab.execute(&whole);
     assert_eq!(told(&lab), pins("4.3.1", "4.3-IV0"));
 
-    // What was followed is kept, whatever is known of the operator by then.
+    // A followed patch release is kept, whatever is known of the operator later.
     for known in [["4.3.0", "4.3.1"], ["4.2.1", "4.3.0"]] {
         let plan = with_operator(&lab, &known);
         assert!(plan.changes.iter().all(|change| change.steps.is_empty()), "{plan:#?}");
@@ -295,7 +290,7 @@ fn patch_releases_are_followed_as_far_as_the_operator_runs_them() {
     assert!(lab.plan().is_empty());
 }
 
-/// Its `version` counts again: whoever wants to stay writes the one that runs.
+/// Its `version` applies again: to stay, the spec has to name the running version.
 #[test]
 fn a_cluster_that_no_longer_follows_patch_releases_is_as_its_spec_says() {
     let mut lab = lab("byok", "4.3.0", json!({"advanced_config.auto_upgrade": true}));
@@ -356,7 +351,6 @@ fn the_newest_version_that_the_operator_runs_is_told() {
     assert!(planner.fleet(&site).newer().is_empty());
 }
 
-/// Takes pins out of the Kafka on the target, as by hand.
 fn unpin(lab: &mut Lab, fields: &[&str]) {
     let kafka = lab.target().objects.get_mut(&object("Kafka", "orders", "orders")).unwrap();
     kafka.unchanged = false;
@@ -366,7 +360,6 @@ fn unpin(lab: &mut Lab, fields: &[&str]) {
     });
 }
 
-/// Forgets what was applied, and what the operator said.
 fn forget(lab: &mut Lab) {
     lab.recorded.fleets.clear();
     lab.target().inventory.values_mut().for_each(|known| known.manifest = None);
@@ -403,7 +396,7 @@ fn where_nobody_knows_the_metadata_nothing_of_the_cluster_is_written() {
     let waits = Waiting::MetadataUnknown { to: "4.3-IV0".into() };
     assert_eq!(change(&plan, ORDERS).waiting, std::slice::from_ref(&waits));
     assert!(!plan.has_work());
-    // Nor is it made anew over the disks that it has.
+    // Nor is it recreated over its existing disks.
     lab.target().objects.remove(&object("Kafka", "orders", "orders"));
     let plan = lab.plan();
     assert_eq!(change(&plan, ORDERS).waiting, [waits]);

@@ -1,7 +1,5 @@
-//! What another certificate of a cluster comes to for its brokers and clients.
-//!
-//! Strimzi restarts brokers for another first certificate of a chain, and compares nothing else: what changes above it, or
-//! how its key is written, is taken at the next restart.
+//! The effects of another certificate. Strimzi compares only the first certificate of a chain, and restarts
+//! brokers when it changes. Other changes of the chain or its key take effect at the next restart.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,27 +12,24 @@ use crate::plan::Step;
 use crate::plan::Verdict::ClientsReconnect;
 use crate::spec::certificate::{Certificate, is_of_another_authority, is_the_same};
 
-/// The chain in a Secret, as a JSON pointer.
 const CHAIN: &str = "/data/tls.crt";
 
 const OTHER_AUTHORITY: &str = "brokers restart one by one with a certificate of another authority; clients that trust only \
     the old one's can't connect until they trust the new one, too";
 
-/// What another certificate comes to, where it is of another authority; none where it isn't, or where it can't be told since
-/// what is on the target is only known by a trace.
+/// Returns the effect of a certificate by another authority, if the old and the new one are known.
 pub(super) fn of_another_authority(step: &Step, difference: Option<&Difference>) -> Option<Outcome> {
     difference.filter(|it| step.object.kind == "Secret" && it.pointer == CHAIN)?;
     let (before, after) = chains(step)?;
     is_of_another_authority(&before, &after).then_some(Outcome::Does(ClientsReconnect, OTHER_AUTHORITY))
 }
 
-/// Whether a step writes a Secret anew with the very certificate that it has, so that no broker restarts for it.
+/// Whether a step writes a Secret without changing its own certificate, so that no broker restarts for it.
 pub(in crate::plan) fn keeps_certificate(step: &Step) -> bool {
     step.object.kind == "Secret" && chains(step).is_some_and(|(before, after)| is_the_same(&before, &after))
 }
 
-/// What it comes to that something else of a Secret changes than the certificate that Strimzi compares; none where that
-/// changes, too, or isn't known.
+/// Describes a change of other parts of a Secret, if the certificate that Strimzi compares stays.
 pub(super) fn beside_the_certificate(step: &Step, pointer: &str) -> Option<String> {
     if !(pointer.starts_with("/data/") && keeps_certificate(step)) {
         return None;
@@ -59,7 +54,7 @@ pub(super) fn beside_the_certificate(step: &Step, pointer: &str) -> Option<Strin
     ))
 }
 
-/// The chains of a Secret before and after; none where one of them isn't there or is only known by a trace.
+/// Returns the chains before and after; `None` if one is missing or only known by its fingerprint.
 fn chains(step: &Step) -> Option<(String, String)> {
     let chain = |body: &Json| {
         let body = body.value();

@@ -1,4 +1,4 @@
-//! The fields in which two objects differ, and which of two values is more.
+//! The fields in which two objects differ, and the direction of each change.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use super::table::Direction;
 use crate::names::QUANTITY_SUFFIXES;
 use crate::render::SecretSlot;
 
-/// A field in which an object differs from what it should be. Absent is null.
+/// A changed field of an object. Absent values are null.
 pub(crate) struct Difference<'a> {
     /// The field, as a JSON pointer.
     pub pointer: String,
@@ -35,7 +35,7 @@ impl Difference<'_> {
     }
 }
 
-/// How a list changes: whether all that was in it stays, and whether all that is in it was there.
+/// Returns how a list changes: it grows if all old items stay, and shrinks if all new items were there.
 fn resized(before: &[Value], after: &[Value]) -> Direction {
     let within = |inner: &[Value], outer: &[Value]| inner.iter().all(|item| outer.contains(item));
     match (within(before, after), within(after, before)) {
@@ -45,7 +45,7 @@ fn resized(before: &[Value], after: &[Value]) -> Direction {
     }
 }
 
-/// All fields in which two objects differ: objects and lists of one length are compared part by part, all else whole.
+/// Returns all changed fields. Objects, and lists of equal length, are compared recursively.
 pub(in crate::plan) fn differences<'a>(before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
     let mut found = Vec::new();
     walk(&mut String::new(), before, after, &mut found);
@@ -88,7 +88,7 @@ fn within<'a>(
     pointer.truncate(length);
 }
 
-/// Whether what is there is the secret that should be: another slot or a bare fingerprint of the same value.
+/// Whether two values are the same secret: another slot or a bare fingerprint of the same value.
 fn same_secret(before: &Value, after: &Value) -> bool {
     let Some(slot) = SecretSlot::from_value(after) else {
         return false;
@@ -99,7 +99,7 @@ fn same_secret(before: &Value, after: &Value) -> bool {
     }
 }
 
-/// How much a value is: a number, a size as Kubernetes writes it, a version, or a level of pod security.
+/// Returns the order of a value: a number, a Kubernetes quantity, a version, or a level of pod security.
 fn magnitude(value: &Value) -> Option<Vec<f64>> {
     match value {
         Value::Number(number) => Some(vec![number.as_f64()?]),
@@ -111,7 +111,7 @@ fn magnitude(value: &Value) -> Option<Vec<f64>> {
     }
 }
 
-/// A Kubernetes quantity, such as `500Gi` or `2900m`.
+/// Parses a Kubernetes quantity, such as `500Gi` or `2900m`.
 fn quantity(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
@@ -119,14 +119,13 @@ fn quantity(text: &str) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * factor)
 }
 
-/// How strict a level of Kubernetes' pod security is.
 fn pod_security(text: &str) -> Option<f64> {
     [("privileged", 0.0), ("baseline", 1.0), ("restricted", 2.0)]
         .into_iter()
         .find_map(|(name, level)| (name == text).then_some(level))
 }
 
-/// The numbers of a version, such as `4.3.1` or `4.3-IV0`.
+/// Returns the numbers of a version, such as `4.3.1` or `4.3-IV0`.
 fn version(text: &str) -> Option<Vec<f64>> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;

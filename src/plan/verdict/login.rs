@@ -1,4 +1,4 @@
-//! What it means for clients that the brokers check their tokens otherwise.
+//! The effects on clients if brokers check their tokens differently.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::Difference;
 use super::table::Outcome;
 use crate::plan::Verdict::RollingRestart;
 
-/// The option of a listener that says how tokens are checked.
+/// The listener option that configures the check of tokens.
 const CHECK: &str = "/authentication/listenerConfig/oauthbearer.sasl.jaas.config";
 
-/// Parts of it that say how brokers get the provider's keys and groups. A token that was good stays good: it is checked by
-/// the same issuer, audience and name, and Kafka's own authorizer doesn't look at groups.
+/// Options that configure how brokers get the provider's keys and groups. Valid tokens stay valid: issuer,
+/// audience and name are checked as before, and Kafka's own authorizer ignores groups.
 const SAME_TOKENS: [&str; 4] = [
     "oauth.jwks.endpoint.uri",
     "oauth.ssl.truststore.location",
@@ -18,7 +18,7 @@ const SAME_TOKENS: [&str; 4] = [
     "oauth.groups.claim",
 ];
 
-/// What another check comes to that takes the same tokens as before; none for anything else.
+/// Returns the effect of a changed check that accepts the same tokens as before; `None` for any other change.
 pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<Outcome> {
     let Difference { pointer, before, after } = difference?;
     if !(pointer.starts_with("/spec/kafka/listeners/") && pointer.ends_with(CHECK)) {
@@ -34,7 +34,7 @@ pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<Ou
     ))
 }
 
-/// The login module and its options. No value has a quotation mark in it: rendering writes them otherwise.
+/// Parses the login module and its options. Rendering writes no quotation marks into values.
 fn parts(line: &str) -> (&str, BTreeMap<&str, &str>) {
     let (module, mut rest) = line.split_once(' ').unwrap_or((line, ""));
     let mut options = BTreeMap::new();
@@ -71,7 +71,7 @@ mod tests {
             ("oauth.client.id=\"a\"", "oauth.client.id=\"b\"", false),
             ("oauth.username.claim=\"sub\"", "", false),
             ("", "oauth.custom.claim.check=\"@['a'] nin ['b=c']\"", false),
-            // A value that looks like an option is none.
+            // A value that only looks like an option.
             (
                 "oauth.client.id=\"a oauth.groups.claim=\" z=\"1\"",
                 "oauth.client.id=\"b oauth.groups.claim=\" z=\"1\"",

@@ -1,4 +1,4 @@
-//! The rows. The first one that fits decides.
+//! The rows. The first match decides.
 
 use serde_json::{Map, Value};
 
@@ -7,70 +7,55 @@ use crate::plan::Verdict::{ClientsReconnect, InPlace, NoOp, RollingRestart, Stor
 use crate::plan::{Step, Verdict};
 use crate::spec::broker_option::{self, Effect};
 
-/// What a change of one field, or of a whole object, comes to.
+/// The effect of a change of one field, or of a whole object.
 pub(super) struct Row {
     /// The kind of the object; `*` is any.
     pub kind: &'static str,
-    /// Which objects of the kind.
     pub of: Of,
-    /// The field, as a JSON pointer in which `*` is one part and a last `**` is any number of them. Empty for a whole
-    /// object.
+    /// The JSON pointer; `*` is one part and a final `**` any number of parts. Empty for a whole object.
     pub path: &'static str,
-    /// In which direction.
     pub when: When,
-    /// What it comes to.
     pub outcome: Outcome,
 }
 
-/// Which objects of a kind a row is about.
 #[derive(Clone, Copy)]
 pub(super) enum Of {
     Any,
-    /// Node pools with controllers in them, brokers beside them or not.
+    /// Node pools with controllers, including those that are brokers, too.
     Controllers,
-    /// Secrets that hold a certificate.
     Tls,
 }
 
-/// What a row says.
 #[derive(Clone, Copy)]
 pub(super) enum Outcome {
-    /// It is done, and this follows from it. In the words `{before}`, `{after}`, `{brokers}`, `{disks}`, `{operators}`,
-    /// `{balancer}` and `{object}` are filled in; empty words say nothing.
+    /// The change is made, with this sentence; `effects::fill` has the placeholders. Empty ones aren't shown.
     Does(Verdict, &'static str),
-    /// It is done, with these words, where a person confirmed that brokers may go, and refused otherwise.
+    /// The change is made, with this sentence, if the spec confirms fewer brokers, and refused otherwise.
     RemovesBrokers(&'static str),
-    /// It is never done: a stable name for programs, why, and what to do instead.
+    /// The change is never made: a stable code for programs, the reason, and a hint.
     Refuses([&'static str; 3]),
 }
 
-/// How a field or an object changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum Direction {
-    /// The object is made.
     Created,
     /// The object is deleted though its resource stays.
     Deleted,
-    /// The object is written anew without it being known what is there.
+    /// The object is overwritten without knowing its contents.
     Rewritten,
     /// A number, size, version or list grows.
     Up,
     /// A number, size, version or list shrinks.
     Down,
-    /// It becomes true.
     On,
-    /// It is true no longer.
     Off,
-    /// Anything else.
     Other,
 }
 
-/// For which directions a row holds.
 #[derive(Clone, Copy)]
 pub(super) enum When {
-    /// For this one.
     Is(Direction),
-    /// For every change of a field.
+    /// Every change of a field.
     Changes,
 }
 
@@ -111,7 +96,7 @@ const DOWN: When = When::Is(Direction::Down);
 const DELETED: When = When::Is(Direction::Deleted);
 const REWRITTEN: When = When::Is(Direction::Rewritten);
 
-/// How sentences end about restarts that clients bear.
+/// The end of sentences about restarts that clients survive.
 pub(in crate::plan) const GO_ON: &str = "; clients reconnect and go on";
 const ROLLS: &str = "brokers and controllers restart one by one; clients reconnect and go on";
 const ROLLS_BROKERS: &str = "brokers restart one by one; clients reconnect and go on";
@@ -154,7 +139,6 @@ const LOWER_METADATA: [&str; 3] = [
     "Kafka's metadata would go back from {before} to {after}, and it only goes forward",
     PUT_VERSION_BACK,
 ];
-/// The way out where Kafka's metadata would go back.
 pub(in crate::plan) const PUT_VERSION_BACK: &str =
     "put `advanced_config.version` back, or make a new cluster and move the topics to it";
 const DELETES_POOL: [&str; 3] = [
@@ -173,8 +157,7 @@ const NEVER_DELETED: [&str; 3] = [
     "delete it by hand where that is meant",
 ];
 
-/// What a change of a broker's option comes to, which the options' own table says; none for one that brokers have to be
-/// restarted for.
+/// Returns the effect of a changed broker option; `None` if brokers and controllers have to restart for it.
 pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
     let name = pointer.strip_prefix("/spec/kafka/config/").filter(|_| step.object.kind == "Kafka")?;
     match broker_option::find(name)?.effect {
@@ -184,7 +167,7 @@ pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
     }
 }
 
-/// What brokers delete for good when the options of an object change, one sentence each.
+/// Describes the records that brokers delete when their options change, one sentence each.
 pub(super) fn deleted_records(step: &Step, before: &Value, after: &Value) -> Vec<String> {
     let none = Map::new();
     let [before, after] = [before, after]
@@ -192,8 +175,7 @@ pub(super) fn deleted_records(step: &Step, before: &Value, after: &Value) -> Vec
     if step.object.kind == "Kafka" { broker_option::all_deleted(before, after) } else { Vec::new() }
 }
 
-/// What a changed option of brokers does to records beside its effect on the brokers: which of those that are acknowledged
-/// may be lost, and which are refused.
+/// Describes what a changed broker option does to records: lost although acknowledged, or refused.
 pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option<(Verdict, String)> {
     let Difference { pointer, before, after } = difference.filter(|_| step.object.kind == "Kafka")?;
     let option = pointer.strip_prefix("/spec/kafka/config/")?;
@@ -228,7 +210,7 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
     Some((verdict, words))
 }
 
-/// Whether brokers turn clients away by a changed option that they took before.
+/// Whether a changed option makes brokers reject clients that they accepted before.
 pub(super) fn turns_away(step: &Step, difference: Option<&Difference>) -> bool {
     difference.filter(|_| step.object.kind == "Kafka").is_some_and(|Difference { pointer, before, after }| {
         let option = pointer.strip_prefix("/spec/kafka/config/");
@@ -240,8 +222,7 @@ fn count_of(number: u64, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }
 
-/// What other annotations of load balancers and routes come to, by which brokers aren't touched. Those for external-dns say only
-/// who keeps their records.
+/// Annotations of load balancers and routes don't touch brokers; those for external-dns only change DNS.
 pub(super) fn of_annotations(step: &Step, pointer: &str) -> Option<Outcome> {
     let field = pointer.strip_prefix("/spec/kafka/listeners/").filter(|_| step.object.kind == "Kafka")?;
     let (_, field) = field.split_once("/configuration/")?;
@@ -253,7 +234,7 @@ pub(super) fn of_annotations(step: &Step, pointer: &str) -> Option<Outcome> {
     })
 }
 
-/// The first row that fits decides; what fits none is done in place without a word.
+/// The first matching row decides. Changes without a match are made in place, without a sentence.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Row] = &[
     refused("KafkaNodePool", Of::Any, "/spec/roles/**", CHANGES, ROLES),
@@ -277,7 +258,7 @@ pub(super) const TABLE: &[Row] = &[
     refused("Kafka", Of::Any, "/spec/kafka/metadataVersion", DOWN, LOWER_METADATA),
     row("Kafka", "/spec/kafka/version", CHANGES, RollingRestart, "Kafka goes from {before} to {after}; brokers and controllers restart one by one, clients reconnect and go on"),
     row("Kafka", "/spec/kafka/metadataVersion", CHANGES, InPlace, "Kafka's metadata goes from {before} to {after} and can't go back"),
-    // Kafka's own model of options doesn't know what the quotas' plugin reads, so Strimzi hashes it into every node's pod.
+    // Kafka doesn't know the options of the quota plugin, so Strimzi hashes them into every node's pod.
     row("Kafka", "/spec/kafka/quotas/producerByteRate", DOWN, RollingRestart, "brokers and controllers restart one by one; then what clients may write is lower: {after} bytes a second on each broker instead of {before}; who sends more is slowed down"),
     row("Kafka", "/spec/kafka/quotas/consumerByteRate", DOWN, RollingRestart, "brokers and controllers restart one by one; then what clients may read is lower: {after} bytes a second on each broker instead of {before}; who reads more is slowed down"),
     row("Kafka", "/spec/kafka/quotas/**", CHANGES, RollingRestart, "brokers and controllers restart one by one with other client quotas; clients reconnect and go on"),
@@ -309,8 +290,8 @@ pub(super) const TABLE: &[Row] = &[
     refused("PersistentVolumeClaim", Of::Any, "", DELETED, NEVER_DELETED),
     refused("CustomResourceDefinition", Of::Any, "", DELETED, NEVER_DELETED),
     row("Namespace", "/metadata/annotations/**", CHANGES, NoOp, ""),
-    // Pods that are made by an operator which doesn't know of it yet would be refused: so it waits as a restart does, for whatever
-    // the operator restarts first.
+    // An operator that doesn't know of the stricter level yet would create pods that are refused. So this
+    // waits like a restart, behind whatever the operator restarts first.
     row("Namespace", "/metadata/labels/pod-security.kubernetes.io~1enforce", UP, RollingRestart, "pods that are made from now on have to fit pod security `{after}`"),
     row("Namespace", "/metadata/**", CHANGES, InPlace, ""),
     row("*", "/metadata/**", CHANGES, NoOp, ""),

@@ -1,11 +1,11 @@
-//! Text that people wrote, so that no Markdown takes it for its own.
+//! Escapes text from users for Markdown.
 
 use crate::plan::plain;
 
 /// The longest piece of text, in characters.
 const LONGEST: usize = 600;
 
-/// A sentence. What stands in it between backticks becomes code; everything else is shown as it is.
+/// Formats a sentence. Text between backticks becomes code; everything else is shown literally.
 pub(super) fn text(sentence: &str) -> String {
     let sentence = clipped(sentence);
     let parts: Vec<&str> = sentence.split('`').collect();
@@ -20,7 +20,7 @@ pub(super) fn text(sentence: &str) -> String {
     parts.iter().enumerate().map(part).collect()
 }
 
-/// Code in a line: between more backticks than it has in a row.
+/// Formats inline code, between more backticks than it contains in a row.
 pub(super) fn code(text: &str) -> String {
     let text = clipped(text);
     if text.trim().is_empty() {
@@ -33,7 +33,6 @@ pub(super) fn code(text: &str) -> String {
     }
 }
 
-/// What begins and ends these lines, so that none of them does.
 pub(super) fn fence(lines: &str) -> String {
     "`".repeat((longest_run(lines) + 1).max(3))
 }
@@ -42,8 +41,8 @@ fn longest_run(text: &str) -> usize {
     text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Without anything that Markdown or HTML means, and that a server makes a link or a message of: `@name` and `#1` get a space
-/// of no width, since they are looked for in the page and not in its source.
+/// Escapes what Markdown or HTML interprets, and what a server turns into a link or a mention: `@name` and
+/// `#1` get a zero-width space, since servers search the rendered page for them and not its source.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() * 2);
     let mut letters = text.chars().peekable();

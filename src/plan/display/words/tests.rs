@@ -1,5 +1,3 @@
-//! The words of waits and ways out.
-
 use super::*;
 use crate::plan::change::mention;
 use crate::problem::Origin;
@@ -17,7 +15,7 @@ fn how_old_the_last_look_is_is_told() {
         (Some("2026-11-21T10:01:00Z"), "last seen 119 min ago, at 2026-11-21T10:01:00Z"),
         (Some("2026-11-21T08:59:00Z"), "last seen 3 h ago, at 2026-11-21T08:59:00Z"),
         (Some("2026-11-19T11:00:00Z"), "last seen 2 days ago, at 2026-11-19T11:00:00Z"),
-        // A clock was set back.
+        // The clock was set back.
         (Some("2026-11-22T12:00:00Z"), "last seen less than a minute ago, at 2026-11-22T12:00:00Z"),
         (None, "when it was last seen is not known"),
     ] {

@@ -1,4 +1,4 @@
-//! The words of changes whose effect was watched on a running operator.
+//! Sentences about changes whose effect was observed with a running operator.
 
 use super::*;
 use crate::plan::effects::{drop_repeated_restarts, of_a_single_broker};
