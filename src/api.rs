@@ -116,8 +116,9 @@ impl Doors {
 /// Listens on the configured addresses, and answers as long as the runtime runs, which includes the time
 /// between a signal to stop and the end of the current work.
 ///
-/// # Errors When an address is in use or doesn't belong to this host, the socket can't be created, or the
-/// certificate can't be used.
+/// # Errors
+/// When an address is in use or doesn't belong to this host, the socket can't be created, or the certificate
+/// can't be used.
 pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     let Office { config, socket: path, vitals, desk, hook } = office;
     let _inside = runtime.enter();

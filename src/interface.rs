@@ -243,7 +243,7 @@ pub fn record(resource: &Resource, standing: &Standing, recorded: &Recorded, out
         }
         _ => {}
     }
-    // The record shows the spec that was last applied, except for `suspend`, which takes effect at once.
+    // A suspended resource shows its other fields as last applied; `suspend` itself takes effect at once.
     if matches!(&resource.hold, Some(Hold::Suspended { by }) if *by == resource.key) {
         record.insert("suspend".into(), json!(true));
     }

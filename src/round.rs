@@ -124,7 +124,8 @@ impl fmt::Display for Unknown {
 impl Installation {
     /// Opens a tree's secrets and resolves it.
     ///
-    /// # Errors When the state can't be read. Mistakes in specs aren't errors here: they are in the catalog.
+    /// # Errors
+    /// When the state can't be read. Mistakes in specs aren't errors here: they are in the catalog.
     pub fn check(&self, documents: &Documents, now: Timestamp) -> Result<Checked, StateError> {
         self.check_with(documents, now, None)
     }
@@ -151,7 +152,8 @@ impl Installation {
     /// Where a fleet's Kubernetes cluster keeps its inventory; `None` if it has none or can't be reached, or
     /// if the fleet has no Kubernetes cluster. It blocks, like [`Installation::plan`].
     ///
-    /// # Errors Like [`Installation::check`].
+    /// # Errors
+    /// Like [`Installation::check`].
     pub fn cluster_inventory(
         &self,
         documents: &Documents,
@@ -171,7 +173,8 @@ impl Installation {
     /// With a memory, as in the daemon, Kubernetes clusters are watched and only fleets with changes are
     /// observed.
     ///
-    /// # Errors Like [`Installation::check`].
+    /// # Errors
+    /// Like [`Installation::check`].
     pub fn plan(
         &self,
         documents: &Documents,

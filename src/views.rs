@@ -23,7 +23,8 @@ pub struct Unshown {
 
 /// Finds a cluster by its name or path.
 ///
-/// # Errors When there is none, or the name exists in several organizations.
+/// # Errors
+/// When there is none, or the name exists in several organizations.
 pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, Unshown> {
     let path = match named.split_once('/') {
         Some((kind, path)) if path.contains('/') && Kind::meant_by(kind) == Some(Kind::Cluster) => path,

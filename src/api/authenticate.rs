@@ -34,7 +34,8 @@ pub enum Unauthenticated {
 
 /// Returns the valid token of a request.
 ///
-/// # Errors When the request has no valid token, several, or one in its URL.
+/// # Errors
+/// When the request has no valid token, several, or one in its URL.
 pub fn authenticate(
     headers: &HeaderMap,
     uri: &Uri,

@@ -108,8 +108,8 @@ fn with_pending<'o>(
     })
 }
 
-/// A held resource that comes from the record has no field locations; one that comes from a document that
-/// waits does.
+/// Whether a spec is the last good one: a held resource that comes from the record has no field locations, one
+/// that comes from a document that waits does.
 fn is_good(resource: &Resource) -> bool {
     resource.hold.is_none() || resource.fields.is_empty()
 }

@@ -184,7 +184,8 @@ impl Desk {
 
     /// Asks for a new plan.
     ///
-    /// # Errors When the planning loop has ended, or takes longer than a minute.
+    /// # Errors
+    /// When the planning loop has ended, or takes longer than a minute.
     pub async fn plan(&self) -> Result<Made, Unanswered> {
         match self.ask(Wants::Plan).await? {
             Given::Plan(made) => Ok(made),

@@ -59,7 +59,8 @@ impl Gate {
 
     /// Admits a request with a valid token, and logs why any other is refused.
     ///
-    /// # Errors When the token is missing or invalid, or a limit is exceeded.
+    /// # Errors
+    /// When the token is missing or invalid, or a limit is exceeded.
     pub fn admit(
         &self,
         (headers, uri, from): (&HeaderMap, &Uri, IpAddr),
@@ -89,7 +90,8 @@ impl Gate {
     /// Admits a request to a route that needs no token. It counts against its token's owner if it has a valid
     /// token, else against its address.
     ///
-    /// # Errors When a limit is exceeded.
+    /// # Errors
+    /// When a limit is exceeded.
     pub fn pass(
         &self,
         (headers, uri, from): (&HeaderMap, &Uri, IpAddr),
@@ -104,7 +106,8 @@ impl Gate {
 
     /// Counts a request without a valid token against its address.
     ///
-    /// # Errors When the limit is exceeded.
+    /// # Errors
+    /// When the limit is exceeded.
     pub fn stranger(&self, from: IpAddr, clock: Instant) -> Result<(), Refused> {
         self.by_address.count(Address::from(from), clock).map_err(Refused::Address)
     }

@@ -87,8 +87,8 @@ impl<K: Hash + Eq> Limiter<K> {
 
     /// Counts a request.
     ///
-    /// # Errors When the limit is exceeded. A refused request isn't counted, so retrying doesn't lengthen the
-    /// wait.
+    /// # Errors
+    /// When the limit is exceeded. A refused request isn't counted, so retrying doesn't lengthen the wait.
     pub fn count(&self, who: K, now: Instant) -> Result<(), TooMany> {
         let mut kept = self.kept();
         let until = kept.until(&who).map_or(now, |until| until.max(now)) + self.each;

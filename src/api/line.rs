@@ -66,7 +66,8 @@ impl Line {
 
     /// Waits for a turn, on behalf of an organization.
     ///
-    /// # Errors When the caller has too many requests queued already, or the wait is too long.
+    /// # Errors
+    /// When the caller has too many requests queued already, or the wait is too long.
     pub async fn pass(&self, who: Requester, organization: Option<Identifier>) -> Result<Turn, Problem> {
         let party = match (&who, organization) {
             (Requester::User(_), _) => Party::Host,
@@ -81,7 +82,8 @@ impl Line {
 
     /// Waits for a turn without a time limit, ahead of all organizations.
     ///
-    /// # Errors When the queue is gone.
+    /// # Errors
+    /// When the queue is gone.
     pub async fn pass_first(&self) -> Result<Turn, Problem> {
         let comes = self.enter(Party::Host, None)?;
         comes.await.map_err(|_| Problem::internal())

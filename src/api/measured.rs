@@ -1,7 +1,7 @@
 //! Request bodies with limits on size and time.
 //!
-//! Small bodies are always accepted. What exceeds `SMALL`, of all bodies together, has a limit of its own
-//! ([`Bulk`]): it stays in memory until the request is answered, and there may be many such requests.
+//! Small bodies are always accepted. The part of a body beyond `SMALL` counts against a limit that all bodies
+//! share ([`Bulk`]): it stays in memory until the request is answered, and there may be many such requests.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -26,7 +26,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Patient<S> {
 
     /// Peeks at the first byte; the next read returns it again.
     ///
-    /// # Errors When the stream ends or fails.
+    /// # Errors
+    /// When the stream ends or fails.
     pub async fn look(&mut self) -> io::Result<u8> {
         let first = self.stream.read_u8().await?;
         self.first = Some(first);

@@ -72,7 +72,8 @@ impl From<&Snapshot> for Proposal {
 impl Proposal {
     /// Reads an API request: an object with `files` and an optional `revision`.
     ///
-    /// # Errors All mistakes in the body, at least one.
+    /// # Errors
+    /// All mistakes in the body, at least one.
     pub fn posted(body: Value, source: SourceId) -> Result<Proposal, Vec<FieldError>> {
         let Value::Object(mut fields) = body else {
             return Err(vec![wrong("", "the body is no object", "send an object with `files`")]);
@@ -133,7 +134,8 @@ impl Proposal {
 
     /// Decodes the files.
     ///
-    /// # Errors All files that aren't valid base64.
+    /// # Errors
+    /// All files that aren't valid base64.
     pub fn snapshot(self) -> Result<Snapshot, Vec<FieldError>> {
         let Proposal { source, revision, commit, files, skipped, unreadable } = self;
         let (files, skipped) = (decoded(files)?, decoded(skipped)?);

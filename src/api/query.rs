@@ -13,7 +13,8 @@ pub(super) struct Query(BTreeMap<String, String>);
 impl Query {
     /// Parses the query of a URI. Only known parameters are allowed, each at most once.
     ///
-    /// # Errors With the reason.
+    /// # Errors
+    /// With the reason.
     pub(super) fn strict<'k>(
         uri: &Uri,
         known: impl IntoIterator<Item = &'k str> + Clone,
@@ -42,7 +43,8 @@ impl Query {
 
     /// Parses the value of a parameter.
     ///
-    /// # Errors When the value isn't `expected`.
+    /// # Errors
+    /// When the value isn't `expected`.
     pub(super) fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, String> {
         let Some(value) = self.get(name) else { return Ok(None) };
         // A `+` in a query means a space. The hint helps callers who forgot to escape one.

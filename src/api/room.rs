@@ -63,7 +63,8 @@ impl Room {
 
     /// Takes a slot for a connection. Without an address, as on the socket, only the total limit applies.
     ///
-    /// # Errors When no connection is idle and none ends in time.
+    /// # Errors
+    /// When no connection is idle and none ends in time.
     pub async fn enter(self: &Arc<Room>, address: Option<IpAddr>) -> Result<Place, Full> {
         let waits = async {
             loop {
@@ -97,7 +98,7 @@ impl Room {
     }
 
     fn seats(&self) -> MutexGuard<'_, Seats> {
-        // Every update is atomic, so a poisoned lock is safe to use.
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.seats)
     }
 }

@@ -34,7 +34,8 @@ pub(super) struct Peer {
 impl Place {
     /// Shortens a long path by going through the open folder.
     ///
-    /// # Errors When the folder can't be opened.
+    /// # Errors
+    /// When the folder can't be opened.
     pub fn of(path: &Utf8Path) -> io::Result<Place> {
         let (Some(folder), Some(name), true) =
             (path.parent(), path.file_name(), path.as_str().len() > LONGEST)
@@ -53,7 +54,8 @@ impl Place {
 
 /// Listens on the socket, and replaces the file of a killed process.
 ///
-/// # Errors When another process listens there, another kind of file is there, or the folder isn't writable.
+/// # Errors
+/// When another process listens there, another kind of file is there, or the folder isn't writable.
 pub(super) fn listen(path: &Utf8Path) -> io::Result<(Socket, UnixListener)> {
     let place = Place::of(path)?;
     remove_stale(&place)?;

@@ -18,7 +18,8 @@ impl Tags {
     /// Parses the condition; `None` without the header. Several headers form one list. A weak tag is valid
     /// and never matches, since a write needs the strong comparison.
     ///
-    /// # Errors When the header isn't a list of tags.
+    /// # Errors
+    /// When the header isn't a list of tags.
     pub fn expected(headers: &HeaderMap) -> Result<Option<Tags>, NoTags> {
         let mut lines = headers.get_all(IF_MATCH).iter().peekable();
         if lines.peek().is_none() {

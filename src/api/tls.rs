@@ -85,7 +85,8 @@ impl Files {
 
     /// Warnings about usable files, each as a sentence.
     ///
-    /// # Errors When the files can't be used.
+    /// # Errors
+    /// When the files can't be used.
     pub fn doubts(&self, now: Timestamp) -> Result<Vec<String>, Unusable> {
         let (_, certificate) = self.read()?;
         let end = certificate.filter(|certificate| certificate.not_after < now).map(|it| it.not_after);
@@ -163,7 +164,8 @@ fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, Unusable> {
 impl Tls {
     /// Reads the files.
     ///
-    /// # Errors When they can't be used.
+    /// # Errors
+    /// When they can't be used.
     pub fn open(files: Files) -> Result<Arc<Tls>, Unusable> {
         let (stamps, looked) = (files.stamps(), Instant::now());
         let (pair, _) = files.read()?;
@@ -212,7 +214,7 @@ impl Tls {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        // Every update is atomic, so a poisoned lock is safe to use.
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.held)
     }
 }
@@ -243,7 +245,8 @@ pub(super) struct Handshake {
 impl Handshake {
     /// Sets up TLS with the active certificate.
     ///
-    /// # Errors When the crypto provider supports none of our TLS versions, which would be a bug.
+    /// # Errors
+    /// When the crypto provider supports none of our TLS versions, which would be a bug.
     pub fn new(tls: Arc<Tls>) -> Result<Handshake, rustls::Error> {
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()));
         let config = config.with_safe_default_protocol_versions()?.with_no_client_auth();

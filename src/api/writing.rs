@@ -3,8 +3,9 @@
 //!
 //! The edit is decided ([`draft`]) on the newest content: in a git repository on the commit that was just
 //! fetched; in a folder on the file's present bytes, within the tree of the last plan plus the writes since.
-//! The edited tree is then resolved in full, and refused if it has any new problem ([`judge`]). Only then is
-//! it written. The call returns once the write would survive a power cut, or the remote has accepted it.
+//! The edited tree, or the part of it that the edit can affect, is resolved like any other and refused if it
+//! has a new problem ([`judge`]). Only then is it written. The call returns once the write would survive a
+//! power cut, or the remote has accepted it.
 
 mod advice;
 mod attempt;
@@ -153,7 +154,8 @@ impl Writer {
     /// Carries out a write, and returns when it is durable. It blocks; with a git repository, for as long as
     /// a fetch and a push take.
     ///
-    /// # Errors When the write is not allowed or fails. Then it leaves no trace.
+    /// # Errors
+    /// When the write is not allowed or fails. It then leaves no trace, unless the error is `Unsure`.
     pub fn write(&self, made: &Made, wish: &Wish, author: &Author) -> Result<Arc<Written>, Refused> {
         let mut turn = locked(&self.turn);
         let attempt = match &self.place {
@@ -188,7 +190,8 @@ impl Writer {
 
     /// Returns what would be written, and the resulting tree, without writing.
     ///
-    /// # Errors Like [`Writer::write`], as far as errors are known beforehand.
+    /// # Errors
+    /// Like [`Writer::write`], as far as errors are known beforehand.
     pub fn propose(&self, made: &Made, wish: &Wish) -> Result<(Arc<Documents>, Written), Refused> {
         let attempt = match &self.place {
             Place::Folder(root) => self.attempt_in_folder(root, made, wish, None),

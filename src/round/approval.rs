@@ -30,7 +30,8 @@ pub enum Approved {
 impl Round {
     /// Approves the guarded steps with this id, and no others, once.
     ///
-    /// # Errors When it can't be recorded.
+    /// # Errors
+    /// When it can't be recorded.
     pub fn approve(&self, state: &State, id: &str, by: &str, now: Timestamp) -> Result<Approved, StateError> {
         let guarded = self.plan.fleets.iter().filter_map(|fleet| Some((fleet, fleet.guard.as_ref()?)));
         let Some((fleet, guard)) = guarded.clone().find(|(_, guard)| guard.id == id) else {

@@ -16,7 +16,8 @@ use crate::state::{State, StateError};
 impl Installation {
     /// Returns what a plan would refuse, by the last applied state and its health. No target is contacted.
     ///
-    /// # Errors When the state can't be read.
+    /// # Errors
+    /// When the state can't be read.
     pub fn foresee(
         &self,
         (catalog, recorded): (&Catalog, &Recorded),

@@ -15,8 +15,8 @@ use crate::plan::{ObservedFleet, Reach};
 use crate::state::{State, StateError};
 use crate::target::{Target, TargetError};
 
-/// The longest time between judgements of a fleet: half of [`health::GAP`], after which a fleet counts as not
-/// observed.
+/// The longest time between judgements of a fleet: half of [`health::GAP`], so that observation counts as
+/// continuous.
 const LOOKS: SignedDuration = SignedDuration::from_secs(30);
 
 /// How old a stored judgement may become if only its times change.
@@ -64,7 +64,7 @@ impl Judged {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Arc<Last>>> {
-        // Every update is atomic, so a poisoned lock is safe to use.
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.0)
     }
 }

@@ -23,7 +23,8 @@ pub(super) fn field(fleet: &FleetKey) -> SecretRef {
 
 /// Opens the kubeconfigs of fleets whose specs are gone.
 ///
-/// # Errors When the file of kept kubeconfigs can't be read.
+/// # Errors
+/// When the file of kept kubeconfigs can't be read.
 pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) -> Result<Kept, StateError> {
     let Some(state) = state else { return Ok(Kept::new()) };
     let is_gone = |fleet: &FleetKey| !checked.secrets.opened.contains_key(&field(fleet));
@@ -57,7 +58,8 @@ pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
 /// Stores the kubeconfigs with which fleets were reached, before anything else is written: from then on
 /// Streamfleet must be able to clean up. Drops those of fleets without a record.
 ///
-/// # Errors When sealing or writing fails.
+/// # Errors
+/// When sealing or writing fails.
 pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
     let mut kept = state.kubeconfigs()?;
     // A fleet that is just being created may not be recorded yet.

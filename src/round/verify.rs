@@ -51,7 +51,7 @@ impl Asked {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Answer>> {
-        // Every update is atomic, so a poisoned lock is safe to use.
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.0)
     }
 }

@@ -23,7 +23,8 @@ pub struct Way {
 
 /// The listeners of a cluster, by its name or path.
 ///
-/// # Errors Like [`find_cluster`].
+/// # Errors
+/// Like [`find_cluster`].
 pub fn ways(round: &Round, named: &str) -> Result<Ways, Unshown> {
     let key = find_cluster(round, named)?;
     let ways = round.applied_cluster(&key).map(|(cluster, known)| {

@@ -48,7 +48,8 @@ impl Deref for Known<'_> {
 
 /// The resources of a kind, or the one with a path.
 ///
-/// # Errors When none has the path.
+/// # Errors
+/// When none has the path.
 pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<Found>, Unshown> {
     let keys = all(round, kind);
     let Some(path) = path else {

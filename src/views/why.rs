@@ -49,7 +49,8 @@ pub struct LastKnown {
 /// Explains the status of a cluster, given by name or path. Suggested commands call the tree `tree`. It
 /// blocks, as planning does.
 ///
-/// # Errors Like [`find_cluster`].
+/// # Errors
+/// Like [`find_cluster`].
 pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<Page, Unshown> {
     let cluster = find_cluster(round, named)?;
     let checked = &round.checked;

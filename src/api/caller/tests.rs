@@ -41,8 +41,8 @@ fn most(caller: &Caller, organization: &str) -> &'static str {
     may.last().map_or("nothing", |access| access.as_str())
 }
 
-/// The owner's role in acme, the token's organization and access, and the resulting access in acme, in umbrella
-/// (where the owner is an editor), in root, and in an organization that doesn't exist.
+/// The owner's role in acme, the token's organization and access, and the resulting access in acme, in
+/// umbrella (where the owner is an editor), in root, and in an organization that doesn't exist.
 const TABLE: &[(&str, &str, &str, [&str; 4])] = &[
     ("none", "acme", "read", ["nothing", "nothing", "nothing", "nothing"]),
     ("none", "acme", "write", ["nothing", "nothing", "nothing", "nothing"]),

@@ -42,8 +42,9 @@ impl Drop for Wiped {
 
 /// Parses a body.
 ///
-/// # Errors When it isn't JSON, nests deeper than 128 levels, or has a duplicate key. The error quotes
-/// nothing of the body but that key.
+/// # Errors
+/// When it isn't JSON, nests deeper than 128 levels, or has a duplicate key. The error quotes nothing of the
+/// body but that key.
 pub fn read(body: &[u8]) -> Result<Value, String> {
     if body.trim_ascii().is_empty() {
         return Err("it is empty".to_owned());

@@ -44,7 +44,8 @@ impl Seats {
     /// Waits for a slot. The slot is occupied until the work ends, even if the client disconnects. `of`
     /// returns the organization that takes the turn in a fair queue.
     ///
-    /// # Errors When the wait is too long, or the caller has too many requests queued already.
+    /// # Errors
+    /// When the wait is too long, or the caller has too many requests queued already.
     pub async fn of(
         &self,
         seat: Seat,

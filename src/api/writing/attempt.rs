@@ -39,7 +39,8 @@ pub struct Attempt {
 
 /// Decides on an edit of a tree, and checks the edited tree.
 ///
-/// # Errors When the edit is not allowed.
+/// # Errors
+/// When the edit is not allowed.
 pub fn attempt(
     made: &Made,
     wish: &Wish,

@@ -38,7 +38,8 @@ pub struct NewSecret {
 
 /// Computes the new document.
 ///
-/// # Errors With all mistakes that can be found without parsing the document.
+/// # Errors
+/// With all mistakes that can be found without parsing the document.
 pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     let Wish { key, what, .. } = wish;
     let body = match what {
@@ -89,7 +90,8 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
 
 /// The key of a resource to create. The path, the body or both may name the organization.
 ///
-/// # Errors When the body doesn't identify the resource.
+/// # Errors
+/// When the body doesn't identify the resource.
 pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Result<ResourceKey, Refused> {
     let Value::Object(fields) = body else {
         return Err(Refused::Malformed("the body is no JSON object".to_owned()));

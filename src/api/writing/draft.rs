@@ -97,7 +97,8 @@ fn unreadable<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceK
 
 /// The file that a write changes: the one that describes the resource, or a new one.
 ///
-/// # Errors When no file describes the resource, or several do.
+/// # Errors
+/// When no file describes the resource, or several do.
 pub fn file(wish: &Wish, documents: &Documents, recorded: &Recorded) -> Result<SpecPath, Refused> {
     let Wish { key, what, .. } = wish;
     let described = files(documents, recorded, key);
@@ -125,7 +126,8 @@ pub fn file(wish: &Wish, documents: &Documents, recorded: &Recorded) -> Result<S
     }
 }
 
-/// The file for a new resource. Organizations go into an administrators' file.
+/// The file for a new resource. Organizations go to the top level of the tree, which belongs to the
+/// administrators.
 fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
     let invalid = |field: &str, expected: &str| {
         let why = format!("`{}` is not {expected}", crate::problem::plain(&key.name));
@@ -151,7 +153,8 @@ fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
 impl Basis<'_> {
     /// Computes the edit of a file with this text; `None` as text stands for a missing file.
     ///
-    /// # Errors When the edit is refused.
+    /// # Errors
+    /// When the edit is refused.
     pub fn draft(&self, wish: &Wish, path: &SpecPath, text: Option<&str>) -> Result<Draft, Refused> {
         let Wish { key, what, if_match, .. } = wish;
         let document = self.document(path, key);

@@ -15,7 +15,8 @@ impl Edited<'_> {
     /// Checks that a plan would carry out the edit. Refusals that exist without the edit don't count:
     /// `without` resolves the tree without it, and is called only if the last plan doesn't answer that.
     ///
-    /// # Errors With what a plan would refuse, in its words.
+    /// # Errors
+    /// With what a plan would refuse, in its words.
     pub fn is_done(
         &self,
         (made, recorded, now): (&Made, &Recorded, Timestamp),

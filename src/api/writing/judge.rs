@@ -54,7 +54,8 @@ pub struct Edited<'a> {
 impl Edited<'_> {
     /// Returns warnings about an acceptable edit.
     ///
-    /// # Errors With the problems that the edit would add.
+    /// # Errors
+    /// With the problems that the edit would add.
     pub fn judge(&self, wish: &Wish) -> Result<Vec<Problem>, Refused> {
         let key = &wish.key;
         let new = self.new_problems();

@@ -9,7 +9,7 @@ use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::Problem;
 use crate::state::StateError;
 
-/// Why a write is refused. It has left no trace.
+/// Why a write is refused or failed. Unless it is `Unsure`, it has left no trace.
 #[derive(Debug, Clone)]
 pub enum Refused {
     Malformed(String),

@@ -20,7 +20,8 @@ const FIELDS: [(&str, &str); 5] = [
 
 /// Parses the body; the owner defaults to the caller, and the lifetime to `usual_days`.
 ///
-/// # Errors With all mistakes in the body.
+/// # Errors
+/// With all mistakes in the body.
 pub(super) fn read(body: &Value, caller: Option<&str>, usual_days: u32) -> Result<TokenOrder, Refused> {
     let Value::Object(given) = body else {
         return Err(Refused::Malformed("the body is no JSON object".to_owned()));
