@@ -61,7 +61,6 @@ pub use webhook::Hook;
 /// The content type of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Everything that `begin` needs to listen and answer.
 pub struct Office {
     /// Whether a port is opened, which one, and its TLS and limits.
     pub config: ApiConfig,
@@ -105,7 +104,6 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// Reloads the certificate and its key, if TLS is on.
     pub fn reload(&self) {
         if let Some(tls) = &self.tls {
             tls.reload();

@@ -14,7 +14,6 @@ use crate::spec::{DnsProvider, InfraType, Spec};
 
 pub use client::{ClientProperties, client_properties};
 
-/// The status of a resource, and what explains it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     pub status: Status,
@@ -220,7 +219,6 @@ fn conditions(
     told.chain(change.and_then(|change| waiting_deletion(change, audience))).collect()
 }
 
-/// A complete record.
 pub fn record(resource: &Resource, standing: &Standing, recorded: &Recorded, outputs: &Outputs) -> Value {
     let known = recorded.resources.get(&resource.key);
     let mut record = spec_fields(&resource.spec);

@@ -67,7 +67,6 @@ pub struct Checked {
     pub catalog: Catalog,
 }
 
-/// A planned tree.
 pub struct Round {
     pub checked: Checked,
     pub targets: Targets,

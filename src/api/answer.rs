@@ -61,7 +61,6 @@ impl<T: Serialize> Answer<T> {
     }
 }
 
-/// An error answer to a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Problem {
     pub version: u32,

@@ -45,8 +45,9 @@ impl SuperUsers {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
-    /// A user of this host, on the socket.
-    Peer { uid: u32 },
+    Peer {
+        uid: u32,
+    },
     Token {
         id: Uuid,
         name: String,
@@ -316,7 +317,6 @@ impl Caller {
         self.is_super() || is_shown || (self.speaks_for(&token.owner) && is_less())
     }
 
-    /// The author of the caller's commits.
     pub fn author(&self) -> Author {
         let (name, email) = match &self.who {
             Who::Peer { uid } => (format!("uid {uid}"), format!("uid-{uid}@{THIS_HOST}")),
@@ -377,7 +377,6 @@ fn roles<'o>(
     within.filter_map(role).collect()
 }
 
-/// The role that grants an access.
 fn role_for(access: Access) -> &'static str {
     match access {
         Access::Read => "viewer",

@@ -52,7 +52,6 @@ pub(super) fn routes(desk: Arc<Desk>) -> Router {
         .with_state(desk)
 }
 
-/// The query parameters of a command's request.
 pub(super) struct Words(BTreeMap<String, String>);
 
 impl Words {

@@ -87,7 +87,6 @@ pub(super) const OF_SOCKET: Limits = Limits {
 pub struct Remote(pub SocketAddr);
 
 impl Limits {
-    /// For any client that reaches the port.
     pub fn of_network(config: &ApiConfig) -> Limits {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         let proposal = number(config.max_proposal_mib).max(1) << 20;
@@ -193,7 +192,6 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
     }
 }
 
-/// Answers that the connection limit is reached.
 async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
     let why = match full {
         Full::Wholly => "there are as many connections as there may be",

@@ -26,9 +26,7 @@ const CURRENT: Duration = Duration::from_secs(60);
 
 /// Passes requests to the planning loop, and keeps the last plan.
 pub struct Desk {
-    /// Outlives all plans.
     pub(super) state: Option<Arc<State>>,
-    /// The caches of the planner.
     pub(super) memory: Arc<Memory>,
     /// Writes specs for API callers; `None` if writes are off.
     pub(super) writer: Option<Arc<Writer>>,
@@ -95,9 +93,7 @@ pub struct Question {
 pub enum Wants {
     /// A plan made after the request came in.
     Plan,
-    /// Approval of guarded steps in such a plan.
     Approve {
-        /// The plan id that is approved.
         id: String,
         by: String,
     },
@@ -153,7 +149,6 @@ impl Desk {
         locked(&self.questions).take();
     }
 
-    /// Publishes a new plan.
     pub fn put(&self, made: Made) {
         *locked(&self.last) = Some(made);
     }
@@ -227,7 +222,6 @@ impl Question {
     }
 }
 
-/// The error when the planning loop has ended.
 pub(super) fn ending() -> Unanswered {
     let hint = "wait until it is gone, or was started again, and try again".to_owned();
     Unanswered { why: "the daemon is ending".to_owned(), hint }

@@ -2,9 +2,9 @@
 //! address.
 //!
 //! The token is checked first. That is as cheap as counting, so a caller with a valid token is never refused
-//! for what others behind the same address do. An address that fails too often gets no further answers and no
-//! log lines. A correct guess would still be accepted, but its odds are 1 in 2^256. Routes that need no token
-//! are counted in the same way.
+//! for what others behind the same address do. After too many failures, an address learns nothing more about
+//! its guesses and writes no more log lines. A correct guess would still be accepted, but its odds are 1 in
+//! 2^256. Routes that need no token are counted in the same way.
 //!
 //! A thief who uses up the owner's limit with a stolen token can't keep the owner from revoking it: see
 //! `by_token`.
@@ -38,7 +38,6 @@ pub struct Gate {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// No valid token.
     Unauthenticated(Unauthenticated),
     /// No valid token, and too many such requests from the address.
     Address(TooMany),
@@ -167,7 +166,7 @@ mod tests {
         }
         let held = ask(bad, "2001:db8::4").unwrap_err();
         assert_eq!(held, Refused::Address(TooMany { retry_after: 20 }));
-        // Other users may share an attacker's address, as behind a proxy; valid tokens aren't held back.
+        // Other users may share an attacker's address, as behind a proxy; their tokens have limits of their own.
         for shown in [good, another, good, another, good] {
             assert_eq!(ask(shown, "2001:db8::5").unwrap().name, "ci");
         }

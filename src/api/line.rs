@@ -29,7 +29,6 @@ pub(super) enum Requester {
     User(u32),
 }
 
-/// The parties that take turns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Party {
     /// Local users, who run the installation. They come first.
@@ -104,7 +103,6 @@ impl Line {
     }
 }
 
-/// Admits waiting requests while slots are free.
 fn serve(places: &Places) {
     loop {
         let Some((party, waiter)) = locked(places).admit() else { return };

@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How long a write may make no progress.
 const STALL: Duration = Duration::from_secs(10);
 
 pub(super) struct Patient<S> {

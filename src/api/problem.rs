@@ -29,7 +29,6 @@ use crate::problem::{Problem as Mistake, plain};
 use crate::state::looks_like_token;
 use code::Code;
 
-/// The content type of problem documents.
 pub const PROBLEM: &str = "application/problem+json";
 
 /// Keeps browsers from guessing another content type.
@@ -37,7 +36,6 @@ const NOSNIFF: (HeaderName, HeaderValue) = (X_CONTENT_TYPE_OPTIONS, HeaderValue:
 
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// An error answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub status: StatusCode,
@@ -125,7 +123,6 @@ impl Problem {
         Problem { hint: Some(format!("it takes {allow}")), allow: Some(allow.into()), ..problem }
     }
 
-    /// The request didn't arrive in time.
     pub fn late(detail: impl Into<String>) -> Problem {
         Problem::new(&code::LATE, detail)
     }

@@ -22,7 +22,6 @@ pub const LONGEST_REVISION: usize = 200;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Proposal {
-    /// The source that it is proposed for.
     pub source: SourceId,
     pub revision: String,
     /// Set if the tree is a git commit.

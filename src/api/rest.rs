@@ -61,7 +61,6 @@ enum Handler {
     Known(fn(&Call) -> Answered),
 }
 
-/// The external address of the API.
 #[derive(Default)]
 pub(super) struct Base {
     /// The address or path that clients are given.
@@ -79,7 +78,6 @@ impl Base {
     }
 }
 
-/// Everything that handlers share.
 pub(super) struct Service {
     desk: Arc<Desk>,
     state: Arc<State>,
@@ -105,7 +103,6 @@ pub(super) struct Call {
     runtime: Handle,
 }
 
-/// The router of all routes in the table, below a path.
 pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
     let base = Arc::new(base);
     let routes = ROUTES.iter().fold(Router::new(), |router, route| {
@@ -288,7 +285,6 @@ impl Service {
     }
 }
 
-/// The headers, URI and address that authentication needs.
 fn asked(parts: &Parts) -> (&HeaderMap, &Uri, IpAddr) {
     let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let from = parts.extensions.get::<Remote>().map_or(unknown, |remote| remote.0.ip());

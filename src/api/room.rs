@@ -24,7 +24,6 @@ pub(super) struct Room {
 
 #[derive(Default)]
 struct Seats {
-    /// The number of the next connection.
     next: u64,
     taken: BTreeMap<u64, Seat>,
 }

@@ -18,16 +18,13 @@ pub struct Route {
     pub path: &'static str,
     /// A unique name: the `operationId` of the OpenAPI document.
     pub id: &'static str,
-    /// A short description.
     pub summary: &'static str,
     /// The action as the subject of a sentence: `changing clusters`.
     pub doing: &'static str,
-    /// The permission that it needs.
     pub needs: Needs,
     /// The queue for its requests.
     pub seat: Seat,
     pub query: &'static [Query],
-    /// The request body, if any.
     pub takes: Option<Takes>,
     /// The successful answers by status. A status that appears twice has one of several contents.
     pub gives: &'static [(u16, Gives)],
@@ -66,7 +63,6 @@ pub enum Seat {
     Light,
     /// Reads that need planning or a search, which may take a minute.
     Heavy,
-    /// Listing and creating tokens.
     Tokens,
     /// Revoking tokens, which is urgent.
     Revoking,
@@ -76,7 +72,6 @@ pub enum Seat {
     Proposal,
 }
 
-/// A query parameter.
 #[derive(Debug)]
 pub struct Query {
     pub name: &'static str,
@@ -96,9 +91,7 @@ pub enum Takes {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Gives {
-    /// A complete record.
     Record(Kind),
-    /// A page of records.
     List(Kind),
     Schema(fn() -> Value),
     Nothing,

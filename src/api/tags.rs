@@ -10,7 +10,6 @@ use crate::names::Digest;
 pub enum Tags {
     /// `*`: the resource exists.
     Any,
-    /// The resource has one of these tags.
     These(Vec<Digest>),
 }
 
@@ -43,7 +42,6 @@ impl Tags {
     }
 }
 
-/// The header is not a list of tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoTags;
 

@@ -61,7 +61,6 @@ pub struct Tls {
 #[derive(Debug)]
 struct Held {
     pair: Arc<CertifiedKey>,
-    /// The stamps of the files at the last read.
     stamps: [Option<Stamp>; 2],
     looked: Instant,
     /// The error of the last read, already logged; its files aren't used.
@@ -103,7 +102,6 @@ impl Files {
         Ok(expired.into_iter().chain(open).collect())
     }
 
-    /// Reads the pair, and parses the certificate.
     fn read(&self) -> Result<(CertifiedKey, Option<Certificate>), Unusable> {
         let chain = text("api.tls_cert_file", &self.certificate)?;
         let key = text("api.tls_key_file", &self.key)?;
@@ -196,7 +194,6 @@ impl Tls {
         }
     }
 
-    /// Whether it is time to check the files.
     fn is_due(&self) -> bool {
         self.held().looked.elapsed() >= FRESH
     }

@@ -17,7 +17,6 @@ use super::problem::{Plain, Problem};
 use crate::parallel::locked;
 use crate::source::git::webhook::{Notice, Refusal, judge};
 
-/// Handles push notifications.
 pub struct Hook {
     secret: Mutex<SecretString>,
     branch: String,

@@ -65,11 +65,9 @@ pub enum Place {
     Git(Arc<Mirror>),
 }
 
-/// Writes specs for API callers.
 pub struct Writer {
     place: Place,
     memory: Arc<Memory>,
-    /// Called when the specs have changed.
     wake: Box<dyn Fn() + Send + Sync>,
     /// Set once the folder is watched.
     watched: OnceLock<Watched>,
@@ -109,7 +107,6 @@ struct Known {
 /// Writes that a plan may not include yet.
 #[derive(Default)]
 struct Book {
-    /// The number of writes so far.
     number: u64,
     /// The last write of each resource that no plan is known to have read, with its number.
     written: BTreeMap<ResourceKey, (u64, Arc<Written>)>,
@@ -402,7 +399,6 @@ fn is_about_absence(refused: &Refused) -> bool {
     }
 }
 
-/// A file of a commit.
 fn bytes(snapshot: &Snapshot, path: &SpecPath) -> Result<Option<Vec<u8>>, Refused> {
     match snapshot.entries.get(path) {
         None => Ok(None),

@@ -9,7 +9,6 @@ use crate::names::FleetKey;
 use crate::plan::{FleetPlan, Waiting};
 use crate::state::{AuditEntry, State, StateError};
 
-/// The result of an approval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "approved")]
 pub enum Approved {

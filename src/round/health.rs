@@ -22,7 +22,6 @@ const LOOKS: SignedDuration = SignedDuration::from_secs(30);
 /// How old a stored judgement may become if only its times change.
 const KEPT: SignedDuration = SignedDuration::from_secs(60);
 
-/// The health of a fleet and its clusters.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     /// The present judgement; `None` if nothing could be observed or nothing runs.
@@ -91,7 +90,6 @@ impl Round {
     }
 }
 
-/// Judges one fleet.
 pub(super) struct Book<'a> {
     pub fleet: &'a FleetKey,
     pub desk: &'a Desk<'a>,

@@ -19,7 +19,6 @@ impl Round {
         self.index().change(&self.plan, resource)
     }
 
-    /// The plan of a fleet, if it was planned.
     pub fn fleet_plan(&self, fleet: &FleetKey) -> Option<&FleetPlan> {
         self.index().fleet(&self.plan, fleet)
     }

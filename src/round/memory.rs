@@ -41,7 +41,6 @@ pub struct Memory {
     /// The fleets that are as they should be, and the connections to clusters.
     pub(super) targets: target::Memory,
     pub(super) judged: Judged,
-    /// The cached dry runs.
     pub(super) asked: Asked,
     /// How long a resource must be missing from the specs before it counts as removed.
     absence: Duration,
@@ -70,7 +69,6 @@ struct State {
     losses: Losses,
     corrections: Corrections,
     repeats: Repeats,
-    /// The fleets with failures.
     failed: BTreeMap<FleetKey, Failed>,
     /// Resources that API callers were told are created and that aren't recorded yet, with the time.
     announced: BTreeMap<ResourceKey, Timestamp>,
@@ -348,7 +346,7 @@ fn done<'p>(
 /// A digest of a fleet's desired state: its spec, its clusters and its connection.
 fn wanted(catalog: &Catalog, fleet: &FleetKey) -> Digest {
     let own = catalog.resources.get(&fleet.resource());
-    // The `Debug` form has all fields, and only fingerprints of secrets.
+    // The `Debug` form has all fields, and of secrets only their marks.
     let own = format!("{:?}", own.map(|own| (&own.spec, &own.secrets)));
     Digest::of(format!("{own} {}", Renderer::new(catalog).inputs(fleet)))
 }

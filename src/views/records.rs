@@ -1,5 +1,3 @@
-//! Records of resources.
-
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
@@ -22,13 +20,10 @@ pub struct Found {
     pub path: String,
     /// `None` for kinds that nothing runs for.
     pub status: Option<Status>,
-    /// The complete record.
     pub record: Value,
 }
 
-/// An existing resource.
 pub enum Known<'r> {
-    /// In the tree.
     Wanted(&'r Resource),
     /// No longer in any document but still there, as last applied.
     Leaving(Box<Resource>),

@@ -11,7 +11,6 @@ use crate::plan::Reach;
 use crate::round::Round;
 use crate::spec::Spec;
 
-/// The status of one fleet or cluster.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Line {
     pub resource: ResourceKey,

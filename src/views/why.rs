@@ -13,7 +13,6 @@ use crate::problem::Origin;
 use crate::round::Round;
 use crate::target::Target;
 
-/// The whole explanation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Page {
     pub cluster: ResourceKey,
@@ -38,7 +37,6 @@ pub struct Page {
     pub next: Vec<String>,
 }
 
-/// The last judgement of a cluster.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LastKnown {
     pub status: Status,

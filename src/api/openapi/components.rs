@@ -9,7 +9,6 @@ use crate::api::route::page_of;
 use crate::names::Kind;
 use crate::spec::schema::{self, Sent};
 
-/// The schemas that are referenced so far.
 pub(super) struct Components(Map<String, Value>);
 
 impl Default for Components {
@@ -31,7 +30,6 @@ impl Default for Components {
     }
 }
 
-/// A reference to a component schema.
 pub(super) fn named(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
@@ -55,7 +53,6 @@ impl Components {
         named(&name)
     }
 
-    /// The schema of a request body for a kind.
     pub fn sent(&mut self, kind: Kind, sent: Sent) -> Value {
         let name = format!("{kind}{sent:?}");
         let mut schema = schema::sent(kind, sent);

@@ -7,7 +7,6 @@ use crate::catalog::Status;
 use crate::names::Kind;
 use crate::spec::schema::fields_of;
 
-/// The name of the schema of a returned secret.
 pub(super) const SECRET: &str = "Secret";
 
 pub(super) fn schema(kind: Kind) -> Value {

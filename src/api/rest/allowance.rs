@@ -23,7 +23,6 @@ const OF_EACH_OTHER_KIND: usize = 30;
 const OF_A_DOCUMENT: usize = 16 << 10;
 const OF_AN_ANSWER: usize = 256 << 10;
 
-/// The limits of one caller.
 pub(super) struct Allowance {
     documents: usize,
     /// The organizations whose quotas were added up.

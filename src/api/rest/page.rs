@@ -11,7 +11,6 @@ use crate::api::query::Query;
 use crate::api::route::{LARGEST_PAGE, USUAL_PAGE};
 use crate::names::ResourceKey;
 
-/// One page of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page<T> {
     pub items: Vec<T>,
@@ -77,7 +76,6 @@ impl<T> Page<T> {
         Ok(Page { items, next, total })
     }
 
-    /// The page with its items as they are shown.
     pub(super) fn answer<A>(&self, items: Vec<A>) -> Listed<A> {
         Listed { items, next_page_token: self.next.clone(), total: self.total }
     }

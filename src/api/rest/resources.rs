@@ -19,7 +19,6 @@ use crate::plan::Verb;
 use crate::problem::plain;
 use crate::views::records;
 
-/// A record, with the tag of its document.
 pub(super) struct Shown {
     pub key: ResourceKey,
     pub record: Value,
@@ -76,7 +75,6 @@ impl Call {
         keys
     }
 
-    /// An organization that the caller may see, by its id or identifier.
     pub(super) fn organization(&self, named: &str) -> Result<Identifier, Problem> {
         let found = self.key_of(Kind::Organization, named, None).next();
         let found = found.map(|key| key.organization).filter(|organization| self.caller.sees(organization));
@@ -145,7 +143,6 @@ impl Call {
         by_id.into_iter().chain(by_name.filter(|key| self.is_there(key)))
     }
 
-    /// The organizations to search for a name.
     fn organizations(&self, named: &str, kind: Kind) -> BTreeSet<Identifier> {
         if kind == Kind::Organization {
             return named.parse().into_iter().collect();

@@ -28,9 +28,7 @@ pub(super) struct Seats {
 
 /// An occupied slot, which is freed when this is dropped.
 pub(super) enum Taken {
-    /// Of a semaphore.
     Seat { _permit: OwnedSemaphorePermit },
-    /// Of a fair queue.
     Turn { _turn: Turn },
 }
 

@@ -17,7 +17,6 @@ use crate::api::writing::{Fault, Refused};
 use crate::problem::plain;
 use crate::state::{NotAdded, Revoked};
 
-/// A new token with its secret.
 #[derive(Serialize)]
 struct Made {
     #[serde(flatten)]

@@ -32,7 +32,6 @@ const PLANNING: Duration = Duration::from_secs(2);
 /// The status reason of a deletion that nothing is known to block.
 const GOES: &str = "its spec is gone, and what there is of it goes in one of the next rounds";
 
-/// How long to wait between checks.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Creates a resource. Only this answer contains the secrets that were sent.
@@ -193,7 +192,6 @@ impl Call {
         }
     }
 
-    /// Plans a write as a proposal.
     fn proposed(&self, wish: &Wish) -> Answered {
         let (documents, _) = self.service.writer.propose(&self.made, wish)?;
         self.planned(documents, Arc::clone(&self.made.installation.secrets))

@@ -8,7 +8,6 @@ use crate::names::Identifier;
 
 pub const LARGEST_PAGE: u32 = 200;
 
-/// The default page size.
 pub const USUAL_PAGE: u32 = 50;
 
 pub(super) fn text() -> Value {

@@ -29,11 +29,9 @@ pub struct Attempt {
     /// The file's bytes before the edit.
     pub before: Option<Vec<u8>>,
     pub records: Records,
-    /// The edited tree.
     pub documents: Arc<Documents>,
     /// The part of the tree that was checked; `None` for the whole.
     pub around: Option<Neighbours>,
-    /// The problems of that part.
     pub ails: Ails,
 }
 

@@ -11,7 +11,6 @@ use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::plain;
 use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS, SecretValue};
 
-/// The present document.
 #[derive(Clone, Copy, Default)]
 pub struct Stands<'a> {
     /// As it is written; `None` if there is no document.

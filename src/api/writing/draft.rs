@@ -28,17 +28,13 @@ fn has_admin(organization: &Value) -> bool {
 pub struct Draft {
     /// The file's new text; `None` if the file is removed.
     pub text: Option<String>,
-    /// The commit message.
     pub message: String,
 }
 
-/// The inputs of an edit.
 pub struct Basis<'a> {
-    /// The present tree.
     pub documents: &'a Documents,
     pub recorded: &'a Recorded,
     pub secrets: &'a Secrets,
-    /// Seals new secrets.
     pub keyring: &'a Keyring,
     /// Whether secrets may be in plain text where the tree is kept.
     pub may_be_plain: bool,

@@ -9,7 +9,6 @@ use crate::names::ResourceKey;
 use crate::problem::plain;
 use crate::spec::SECRET_FIELDS;
 
-/// The most fields that are named.
 const NAMED: usize = 3;
 
 /// One line that describes the change. It never contains a secret.

@@ -31,7 +31,6 @@ pub enum Refused {
         key: ResourceKey,
         by: Guard,
     },
-    /// Other resources refer to it.
     NotEmpty {
         key: ResourceKey,
         by: Vec<ResourceKey>,
@@ -64,7 +63,6 @@ pub enum Refused {
     Disk {
         why: String,
         hint: String,
-        /// Whether the disk is full.
         is_full: bool,
     },
 }
@@ -75,7 +73,6 @@ pub(super) fn unreadable_state(error: StateError) -> Refused {
     Refused::Disk { why, hint: error.hint(), is_full: false }
 }
 
-/// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// A JSON pointer into the body; `None` for the whole body and for mistakes elsewhere.
@@ -89,14 +86,12 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A mistake in a field of the body.
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let pointer = Some(pointer.into()).filter(|pointer| !pointer.is_empty());
         Self { pointer, detail: detail.into(), hint: Some(hint.into()), file: None, line: None }
     }
 }
 
-/// An exceeded limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
     /// The resource that doesn't fit, or whose limit can't be lowered.

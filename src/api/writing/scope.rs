@@ -13,7 +13,6 @@ use super::wish::{What, Wish};
 pub struct Scope<'r> {
     /// The organizations whose part it is; `None` for the whole.
     pub around: Option<Neighbours>,
-    /// The record of that part.
     pub recorded: Cow<'r, Recorded>,
 }
 
@@ -35,7 +34,6 @@ impl<'r> Scope<'r> {
         Self { around, recorded }
     }
 
-    /// Resolves the part.
     pub fn resolve(
         &self,
         tree: &Documents,

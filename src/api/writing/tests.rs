@@ -124,7 +124,6 @@ impl World {
         self.made = Made::new(installation, documents, round, mark);
     }
 
-    /// Records a resource as applied.
     fn applied(&mut self, key: &str, change: impl FnOnce(&mut RecordedResource)) {
         let mut record = self.applied_record(key);
         change(&mut record);
@@ -181,7 +180,6 @@ impl World {
         written
     }
 
-    /// The refusal's text.
     #[track_caller]
     fn refuses(&self, key: &str, what: What) -> String {
         said(&self.call(key, what).expect_err("it should be refused"))
@@ -226,7 +224,6 @@ fn said(refused: &Refused) -> String {
     said + "\n"
 }
 
-/// All files and folders, with the files' content.
 fn listing(root: &Utf8Path) -> Vec<(String, Vec<u8>)> {
     fn walk(folder: &Utf8Path, found: &mut Vec<(String, Vec<u8>)>) {
         for entry in folder.read_dir_utf8().unwrap() {

@@ -29,7 +29,6 @@ pub struct Wish {
 pub enum What {
     Create(Value),
     Replace(Value),
-    /// A merge patch.
     Patch(Value),
     Delete,
 }
@@ -66,7 +65,6 @@ impl std::fmt::Debug for What {
     }
 }
 
-/// The result of a write.
 #[derive(Debug, Clone)]
 pub struct Written {
     pub key: ResourceKey,
@@ -81,12 +79,10 @@ pub struct Written {
     /// `None` for a spec folder, and for a proposal.
     pub commit: Option<String>,
     pub warnings: Vec<Problem>,
-    /// Whether anything had to be written.
     pub is_new: bool,
     pub is_created: bool,
     /// The time of the write: the record of a created resource has it as `created_at`.
     pub at: Timestamp,
-    /// The commit message.
     pub message: String,
 }
 

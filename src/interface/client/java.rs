@@ -1,5 +1,3 @@
-//! Java properties files.
-
 use std::fmt::Write as _;
 
 use super::ClientProperties;

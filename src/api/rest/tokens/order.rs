@@ -9,7 +9,6 @@ use crate::problem::plain;
 use crate::spec::describe::nearest;
 use crate::state::{Access, MOST_TOKEN_DAYS, Reach, TokenOrder};
 
-/// The fields, each with its expected value.
 const FIELDS: [(&str, &str); 5] = [
     ("name", "a string of 1 to 64 characters"),
     ("owner", "the e-mail address of who it speaks for, as a string"),
