@@ -109,8 +109,8 @@ fn with_pending<'o>(
     })
 }
 
-/// Whether a spec is the last good one: a held resource that comes from the record has no field locations, one
-/// that comes from a document that waits does.
+/// Whether a spec is the last good one. A held resource from the record has no field locations; one from a
+/// waiting document has.
 fn is_good(resource: &Resource) -> bool {
     resource.hold.is_none() || resource.fields.is_empty()
 }

@@ -166,7 +166,7 @@ mod tests {
         }
         let held = ask(bad, "2001:db8::4").unwrap_err();
         assert_eq!(held, Refused::Address(TooMany { retry_after: 20 }));
-        // Other users may share an attacker's address, as behind a proxy; their tokens have limits of their own.
+        // Behind a proxy, others share an attacker's address; their tokens have limits of their own.
         for shown in [good, another, good, another, good] {
             assert_eq!(ask(shown, "2001:db8::5").unwrap().name, "ci");
         }
