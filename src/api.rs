@@ -1,9 +1,9 @@
-//! What a running process answers over HTTP: probes, metrics, webhooks and the API ([`rest`]) where the settings have it listen,
-//! and the API and what commands ask for on a socket of this host ([`commands`]).
+//! HTTP: probes, metrics, webhooks and the API ([`rest`]) on the configured port, and the API and the routes
+//! for commands ([`commands`]) on a local Unix socket.
 //!
-//! What callers ask for changes specs and tokens: who may do what is decided here, files and commits are written ([`writing`]),
-//! and tokens made and revoked. Nothing here touches a cluster. What takes a plan that is carried out, as an approval does, is laid on
-//! the [`Desk`], from where whoever makes plans takes it.
+//! This module authorizes callers, writes files and commits ([`writing`]), and creates and revokes tokens. It
+//! never touches a cluster: a request that needs a plan carried out, such as an approval, goes into the
+//! `RequestQueue`, which the daemon's planning loop empties.
 
 pub mod answer;
 pub mod authenticate;
@@ -58,49 +58,32 @@ pub use desk::{Desk, Given, Made, Question, Unanswered, Wants};
 pub use tls::{Files, Unusable};
 pub use webhook::Hook;
 
-/// The version of Prometheus' text format.
+/// The content type of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Where a process answers, and with what.
 pub struct Office {
-    /// Whether it opens a port, which, and with what.
+    /// Whether a port is opened, which one, and its TLS and limits.
     pub config: ApiConfig,
-    /// The file of the socket.
     pub socket: Utf8PathBuf,
-    /// How the process is.
     pub vitals: Arc<Vitals>,
-    /// Where commands leave what they ask for.
     pub desk: Arc<Desk>,
-    /// Who is told of pushes; none where the settings have no secret for that.
+    /// Receives pushes; `None` when the settings have no webhook secret.
     pub hook: Option<Arc<Hook>>,
 }
 
-/// Why nothing can be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum Closed {
-    /// Somebody else listens on the port, or the address is not of this host.
+    /// The port is in use, or the address doesn't belong to this host.
     #[error("could not listen on {address}")]
-    Address {
-        /// Where the settings want it to be.
-        address: SocketAddr,
-        /// Why it can't be.
-        source: io::Error,
-    },
-    /// The certificate or its key can't be used.
+    Address { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Certificate(#[from] Unusable),
-    /// Somebody else listens on the socket, or it can't be made.
+    /// Another process listens on the socket, or it can't be created.
     #[error("could not listen on the socket `{path}`")]
-    Socket {
-        /// Its file.
-        path: Utf8PathBuf,
-        /// Why it can't be.
-        source: io::Error,
-    },
+    Socket { path: Utf8PathBuf, source: io::Error },
 }
 
 impl Closed {
-    /// What to do next.
     pub fn hint(&self) -> &str {
         match self {
             Closed::Certificate(unusable) => &unusable.hint,
@@ -114,14 +97,13 @@ impl Closed {
     }
 }
 
-/// What others ask at: as long as this lives, the socket has its file.
+/// The listening sockets. The Unix socket's file is removed when this is dropped.
 pub struct Doors {
     _socket: Socket,
     tls: Option<Arc<Tls>>,
 }
 
 impl Doors {
-    /// Reads the certificate and its key anew, where there are any.
     pub fn reload(&self) {
         if let Some(tls) = &self.tls {
             tls.reload();
@@ -129,11 +111,12 @@ impl Doors {
     }
 }
 
-/// Listens where the settings say so, and answers as long as the runtime runs: also while what is being done is finished after
-/// a signal to stop. The socket's file goes with what this gives.
+/// Listens on the configured addresses, and answers as long as the runtime runs, which includes the time
+/// between a signal to stop and the end of the current work.
 ///
 /// # Errors
-/// When somebody else listens there, the address is not of this host, the socket can't be made, or the certificate can't be used.
+/// When an address is in use or doesn't belong to this host, the socket can't be created, or the certificate
+/// can't be used.
 pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     let Office { config, socket: path, vitals, desk, hook } = office;
     let _inside = runtime.enter();
@@ -186,7 +169,8 @@ fn probes(vitals: Arc<Vitals>) -> Router {
         .with_state(vitals)
 }
 
-/// Whether the process goes on. A cluster that is not well, or a git server that is away, is no reason to start it anew.
+/// Liveness: fails only when the main loop is stuck. An unhealthy cluster or an unreachable git server is no
+/// reason to restart the process.
 async fn healthz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     match vitals.stuck() {
         None => (StatusCode::OK, Extension(Plain), "ok\n".to_owned()),
@@ -197,7 +181,7 @@ async fn healthz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     }
 }
 
-/// Whether it knows what should be.
+/// Readiness: the specs have been read.
 async fn readyz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     if vitals.is_ready() {
         (StatusCode::OK, Extension(Plain), "ok\n")

@@ -1,6 +1,5 @@
-//! The records of the interface specification: every field of its tables, null or empty where nothing is known yet.
-//!
-//! `get` prints them and the API will answer with them, so that both show the same thing.
+//! Records as the interface specification defines them, with all fields of its tables; unknown ones are null
+//! or empty. `get` and the API both print them.
 
 mod client;
 
@@ -15,37 +14,32 @@ use crate::spec::{DnsProvider, InfraType, Spec};
 
 pub use client::{ClientProperties, client_properties};
 
-/// What is known of a resource beside its spec.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// The one word.
     pub status: Status,
-    /// Why, where the word alone leaves a question.
+    /// Set where the status alone raises a question.
     pub reason: Option<String>,
-    /// What a person should know.
     pub conditions: Vec<Condition>,
-    /// Since when; none where that isn't known.
+    /// `None` if unknown.
     pub since: Option<Timestamp>,
 }
 
 impl Standing {
-    /// Of what is known and nothing of which was made.
+    /// The status of a resource of which nothing exists yet.
     pub fn pending() -> Standing {
         Standing { status: Status::Pending, reason: None, conditions: Vec::new(), since: None }
     }
 }
 
-/// Whom something is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// Those who run this.
+    /// The operators of this installation.
     Host,
-    /// The members of organizations, who are told nothing of the network.
+    /// The members of organizations, from whom network details are hidden.
     Tenants,
 }
 
 impl Audience {
-    /// What a change waits for.
     pub fn told(self, waiting: &Waiting) -> String {
         match self {
             Audience::Host => waiting.to_string(),
@@ -54,16 +48,16 @@ impl Audience {
     }
 }
 
-/// What is known of a resource that no spec says.
+/// Output values of a record, from outside of the spec.
 #[derive(Debug, Default)]
 pub struct Outputs<'a> {
-    /// Where the rendered manifests of a cluster are, for people: a folder of the output.
+    /// The folder with a cluster's rendered manifests.
     pub manifests: Option<String>,
-    /// A cluster as it is rendered, and what it is, as last known; none for one that was never applied.
+    /// The resolved cluster, and what was last observed of it; `None` if it was never applied.
     pub cluster: Option<(&'a ResolvedCluster, Option<&'a health::Outputs>)>,
-    /// The address at which a fleet lets clients in.
+    /// The address at which clients reach a fleet.
     pub loadbalancer_dns: Option<String>,
-    /// The newest version of Kafka that a cluster could have, where that is newer than its own.
+    /// The newest Kafka version available to a cluster, if newer than its own.
     pub new_version: Option<&'a str>,
 }
 
@@ -72,8 +66,8 @@ pub fn timestamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 
-/// How a resource stands, judged from what is recorded of it, how it was found to be, and what the plan says of it. `judged` is
-/// none where nothing could be looked at or nothing runs.
+/// Computes the status of a resource from its record, its health and the plan. `judged` is `None` if its
+/// health is unknown or nothing runs.
 pub fn standing(
     key: &ResourceKey,
     (catalog, recorded): (&Catalog, &Recorded),
@@ -107,9 +101,9 @@ pub fn standing(
             (Status::Provisioning, first_waiting(change, audience))
         }
         (None, None, _) => (Status::Pending, None),
-        // What runs is told as it runs, whatever its spec says by now.
+        // What runs is reported by its health, whatever the spec says.
         (Some(_), _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
-        // What its spec asks for isn't done, as where a change waits or is refused, and it runs on as it was.
+        // A blocked or refused change: the cluster runs on as it was applied.
         (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. }))) => {
             let (status, ails) = as_applied(&conditions);
             (status, Some(ails.unwrap_or_else(|| hold.to_string())))
@@ -117,7 +111,7 @@ pub fn standing(
         (Some(_), Some(change), _) => changing(change, &conditions, audience),
         (Some(_), None, _) => as_applied(&conditions),
     };
-    // For somebody else to apply.
+    // Manifests in a folder are applied by others, so their health is unknown.
     let on = host.or_else(|| index.fleet(plan, &record?.fleet(key)?));
     let is_folder = on.is_some_and(|on| on.infra_type == Some(InfraType::Directory));
     let (status, reason) = match status {
@@ -131,7 +125,7 @@ pub fn standing(
     Standing { status, reason, conditions, since }
 }
 
-/// How what was applied is, where nothing else ails it.
+/// The status of what was applied, if nothing else is wrong.
 fn as_applied(conditions: &[Condition]) -> (Status, Option<String>) {
     match conditions.iter().find(|condition| condition.degraded) {
         Some(condition) => (Status::Degraded, Some(condition.message.clone())),
@@ -170,7 +164,7 @@ fn changing(change: &Change, conditions: &[Condition], audience: Audience) -> (S
     }
 }
 
-/// Whether what waits is a part of what is being done, and goes on by itself.
+/// Whether the wait is a part of work in progress that continues by itself.
 fn goes_on(waiting: &Waiting) -> bool {
     use Waiting::{OneDisruption, Renewal, Retry, UnderWay, Unsettled, Upgrade};
     matches!(
@@ -179,8 +173,8 @@ fn goes_on(waiting: &Waiting) -> bool {
     )
 }
 
-/// What a resource is, and why, while the fleet that it is, or is on, can't be reached; none where it can. A fleet whose target
-/// may not be used has failed.
+/// The status and reason of a resource whose fleet can't be reached; `None` if it can. A fleet whose target
+/// refuses access has failed.
 fn unreached(key: &ResourceKey, host: Option<&FleetPlan>, audience: Audience) -> Option<(Status, String)> {
     let waiting = host?.reach.waiting().filter(|it| matches!(it, Waiting::Unreachable { .. }))?;
     let refused = matches!(waiting, Waiting::Unreachable { refused: true, .. });
@@ -192,16 +186,17 @@ fn first_waiting(change: &Change, audience: Audience) -> Option<String> {
     change.waiting.first().map(|waiting| audience.told(waiting))
 }
 
-/// What is said of what no document names any more.
+/// The message for a resource without a document.
 const UNNAMED: &str = "no document names it any more";
 
-/// What the deletion of a resource waits for, with the id of the approval where it is that; none where it waits for nothing.
+/// The condition that lists what a deletion waits for, with the id of a missing approval; `None` if it waits
+/// for nothing.
 pub fn waiting_deletion(change: &Change, audience: Audience) -> Option<Condition> {
     let told = |waiting: &Waiting| match waiting {
         Waiting::Approval { id, why } => format!("approval {id}, since {why}"),
         waiting => audience.told(waiting),
     };
-    // What is being done there may be just that.
+    // The deletion itself may be what is under way.
     let waits = change.waiting.iter().filter(|waiting| !matches!(waiting, Waiting::UnderWay { .. }));
     let waits: Vec<String> = waits.map(told).collect();
     (change.verb == Verb::Delete && !waits.is_empty()).then(|| Condition {
@@ -224,11 +219,10 @@ fn conditions(
     told.chain(change.and_then(|change| waiting_deletion(change, audience))).collect()
 }
 
-/// The complete record of a resource.
 pub fn record(resource: &Resource, standing: &Standing, recorded: &Recorded, outputs: &Outputs) -> Value {
     let known = recorded.resources.get(&resource.key);
     let mut record = spec_fields(&resource.spec);
-    // Before anything was applied there is no installation, from which ids derive: one would be another by then.
+    // Ids derive from the installation's id, which exists only after the first apply.
     let id = (!recorded.installation.is_nil()).then_some(resource.id);
     record.insert("id".into(), json!(id));
     record.insert("created_at".into(), json!(known.map(|known| timestamp(known.created_at))));
@@ -247,7 +241,7 @@ pub fn record(resource: &Resource, standing: &Standing, recorded: &Recorded, out
         }
         _ => {}
     }
-    // The rest is told as it was applied last; that it is suspended is what its document says, and holds already.
+    // A suspended resource shows its other fields as last applied; `suspend` itself takes effect at once.
     if matches!(&resource.hold, Some(Hold::Suspended { by }) if *by == resource.key) {
         record.insert("suspend".into(), json!(true));
     }
@@ -259,7 +253,7 @@ pub fn record(resource: &Resource, standing: &Standing, recorded: &Recorded, out
     Value::Object(record)
 }
 
-/// What a fleet's record has beside its spec, as it is before anything is known.
+/// A fleet's output fields, with their initial values.
 const FLEET_OUTPUTS: [(&str, Output); 9] = [
     ("advanced_properties", Output::Object),
     ("metadata", Output::Object),
@@ -272,7 +266,7 @@ const FLEET_OUTPUTS: [(&str, Output); 9] = [
     ("logs_endpoint", Output::Null),
 ];
 
-/// What a cluster's record has beside its spec, as it is before anything is known.
+/// A cluster's output fields, with their initial values.
 const CLUSTER_OUTPUTS: [(&str, Output); 3] =
     [("destroyer_name", Output::Null), ("version_updater_name", Output::Null), ("console_url", Output::Null)];
 
@@ -292,7 +286,7 @@ fn extend(record: &mut Map<String, Value>, outputs: &[(&str, Output)]) {
     }
 }
 
-/// The fields that a record of a kind has and that no spec can give.
+/// The fields of a kind's records that no spec can set.
 pub fn output_fields(kind: Kind) -> Vec<&'static str> {
     const OF_ALL: [&str; 3] = ["id", "created_at", "updated_at"];
     const STATUS: [&str; 3] = ["status", "status_reason", "conditions"];
@@ -309,7 +303,7 @@ pub fn output_fields(kind: Kind) -> Vec<&'static str> {
     [OF_ALL.to_vec(), own].concat()
 }
 
-/// Texts that the interface has as such, and never as null, are empty where nobody gave them.
+/// Sets fields that the interface specification defines as never null to the empty string.
 fn give_empty(fields: &mut Map<String, Value>, names: &[&str]) {
     for (_, value) in
         fields.iter_mut().filter(|(name, value)| names.contains(&name.as_str()) && value.is_null())
@@ -318,7 +312,7 @@ fn give_empty(fields: &mut Map<String, Value>, names: &[&str]) {
     }
 }
 
-/// The spec as the interface returns it: secrets reduced to a trace, and what the interface derives filled in.
+/// The spec as the interface returns it, with secrets redacted and derived fields filled in.
 pub fn spec_fields(spec: &Spec) -> Map<String, Value> {
     let Value::Object(mut fields) = spec.redacted() else { return Map::new() };
     match spec {

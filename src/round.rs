@@ -1,5 +1,5 @@
-//! One round, from what a source says to what is done: the pure steps joined with the effects around them. Every way to run
-//! Streamfleet goes through here, so that all of them see the same plan.
+//! One round, from a source to the executed plan: the pure steps joined with the effects around them. Every
+//! verb, the daemon and the API use it, so that all of them see the same plan.
 
 mod approval;
 mod foresee;
@@ -45,60 +45,51 @@ pub use throttle::{Throttle, left_out};
 pub use waits::{News, Waits};
 pub use work::Clerk;
 
-/// What stays the same from round to round.
+/// Everything that stays the same between rounds.
 #[derive(Clone)]
 pub struct Installation {
-    /// What is recorded; none where nothing was ever applied and nothing may be written.
+    /// `None` if nothing was ever applied and nothing may be written.
     pub state: Option<Arc<State>>,
-    /// Where secrets are, and the keys that open them.
     pub secrets: Arc<SecretStore>,
-    /// The settings.
     pub config: Config,
     /// The folder that directory fleets write to.
     pub output_dir: Utf8PathBuf,
-    /// The version that renders.
+    /// The version of streamfleet that renders.
     pub software: String,
-    /// Whether the specs are somebody's proposal, which nobody agreed to yet: nothing is connected to because of them.
+    /// Whether the specs are an unapproved proposal: no connection is opened because of them.
     pub proposed: bool,
 }
 
-/// A tree that was checked against what is recorded.
+/// A resolved tree, with its inputs.
 pub struct Checked {
-    /// What is recorded.
     pub recorded: Recorded,
-    /// The tree's secrets.
     pub secrets: Secrets,
-    /// The tree, resolved.
     pub catalog: Catalog,
 }
 
-/// A tree that was planned.
 pub struct Round {
-    /// The tree, with what it was resolved against.
     pub checked: Checked,
-    /// The fleets' targets.
     pub targets: Targets,
-    /// What would be done.
     pub plan: Plan,
-    /// What is ours on a target and neither recorded nor described. Nothing of it is in the plan.
+    /// Objects of unknown owners. They aren't in the plan.
     pub unknown: Vec<Unknown>,
-    /// How fleets and clusters are, and what is remembered of that.
     pub health: BTreeMap<FleetKey, Health>,
-    /// What newer versions of Kafka clusters could have.
+    /// Kafka versions that clusters could upgrade to.
     pub newer: Newer,
-    /// How many fleets were looked at: all but those that are known to be as they were when nothing was to be done.
+    /// The number of fleets that were observed: all but those known to be unchanged since a round in which
+    /// nothing was to be done.
     pub looked: usize,
     /// The fleets on which an earlier plan was being carried out when this one was made.
     pub under_way: BTreeSet<FleetKey>,
-    /// When whoever had resources made or changed was told that they are, as far as that isn't recorded yet.
+    /// Times at which API callers were told of creations and changes that aren't recorded yet.
     pub announced: BTreeMap<ResourceKey, Announced>,
-    /// What kubeconfigs that outlive their specs are sealed to.
+    /// The public key to which kubeconfigs are sealed that must outlive their specs.
     recipient: String,
-    /// Where everything is in the plan.
+    /// Created on first use.
     index: OnceLock<Index>,
 }
 
-/// What came of planning all fleets.
+/// The combined plan of all fleets.
 struct Planned {
     plan: Plan,
     unknown: Vec<Unknown>,
@@ -107,20 +98,17 @@ struct Planned {
     looked: usize,
 }
 
-/// The fleets on which an earlier plan is being carried out, each with since when.
+/// The fleets on which an earlier plan is being carried out, with the start time.
 type UnderWay = BTreeMap<FleetKey, Timestamp>;
 
-/// Objects of ours on a target whose owner nobody knows any more: it was made after the backup that was restored.
+/// Our objects on a target whose owner is unknown: it was created after the backup that was restored.
 pub struct Unknown {
-    /// Where.
     pub fleet: FleetKey,
-    /// The owner.
     pub owner: ResourceKey,
-    /// How many objects.
     pub objects: usize,
 }
 
-/// What a person should know of them, as a sentence.
+/// A warning, as a sentence.
 impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unknown { fleet, owner, objects } = self;
@@ -136,7 +124,7 @@ impl Installation {
     /// Opens a tree's secrets and resolves it.
     ///
     /// # Errors
-    /// When the state can't be read. Mistakes in specs are no such error: they are in the catalog.
+    /// When the state can't be read. Mistakes in specs aren't errors here: they are in the catalog.
     pub fn check(&self, documents: &Documents, now: Timestamp) -> Result<Checked, StateError> {
         self.check_with(documents, now, None)
     }
@@ -160,11 +148,11 @@ impl Installation {
         Ok(Checked { recorded, secrets, catalog })
     }
 
-    /// Where a fleet's Kubernetes cluster remembers what of it is ours; none where it remembers nothing or can't be reached,
-    /// and where the fleet has none. It blocks, as [`Installation::plan`] does.
+    /// Where a fleet's Kubernetes cluster keeps its inventory; `None` if it has none or can't be reached, or
+    /// if the fleet has no Kubernetes cluster. It blocks, like [`Installation::plan`].
     ///
     /// # Errors
-    /// As [`Installation::check`].
+    /// Like [`Installation::check`].
     pub fn cluster_inventory(
         &self,
         documents: &Documents,
@@ -180,12 +168,12 @@ impl Installation {
         Ok(found.inspect_err(|error| tracing::debug!(%fleet, %error, "out of reach")).unwrap_or_default())
     }
 
-    /// Checks a tree, looks at the targets and plans. It blocks, so it may not be called where async work runs. A process that
-    /// plans again and again gives what it remembers: it watches Kubernetes clusters then, and looks only at fleets of
-    /// which something changed.
+    /// Checks a tree, observes the targets and plans. It blocks, so it must not be called from async code.
+    /// With a memory, as in the daemon, Kubernetes clusters are watched and only fleets with changes are
+    /// observed.
     ///
     /// # Errors
-    /// As [`Installation::check`].
+    /// Like [`Installation::check`].
     pub fn plan(
         &self,
         documents: &Documents,
@@ -193,7 +181,7 @@ impl Installation {
         runtime: &Handle,
         memory: Option<&Memory>,
     ) -> Result<Round, StateError> {
-        // Before anything is read: who ends meanwhile wrote records of which these would be the older ones.
+        // Must be read first: if an execution ends in between, the records read before would be out of date.
         let (mut under_way, begun) = memory.map(Memory::under_way).unwrap_or_default();
         let mut checked = self.check_with(documents, now, memory)?;
         let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
@@ -234,11 +222,11 @@ impl Installation {
         })
     }
 
-    /// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
-    /// is forgotten when its part of the plan is made. A fleet of which it could not be read what it remembers is out of reach
-    /// in this round, even if it can be by now: ids were given without it. A fleet on which an earlier plan is being carried out
-    /// isn't looked at. Who plans beside that may find that one was begun meanwhile, after so many: what was seen of the
-    /// fleet doesn't fit what was read before, and counts as not looked at.
+    /// Renders, observes and plans the fleets, as many in parallel as there are processors; each fleet's
+    /// objects are freed once it is planned. A fleet whose inventory can't be read counts as unreachable in
+    /// this round, even if it is reachable by now, since ids were assigned without it. Fleets on which an
+    /// earlier plan is being carried out aren't observed. If an execution begins meanwhile (its number is
+    /// above `begun`), the observation doesn't match the records that were read before, and is discarded.
     fn plan_fleets(
         &self,
         checked: &Checked,
@@ -274,7 +262,6 @@ impl Installation {
             let there = &checked.recorded.resources;
             let mut observed =
                 target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref(), there)));
-            // Whoever doesn't answer isn't asked for more.
             let reached = observed.as_ref().is_some_and(|observed| observed.reach == Reach::Reached);
             let answering = target.filter(|_| reached);
             let facts = answering.map(|target| runtime.block_on(target.preflight(extras)));
@@ -374,8 +361,9 @@ impl Installation {
     }
 }
 
-/// Takes over the ids that targets remember of what isn't recorded, as after the registry was lost or an older one was
-/// restored: an id is for life. Gives the fleets that may remember others, with why that could not be read.
+/// Takes over the ids that targets keep for unrecorded resources, as after the registry was lost or an older
+/// one restored: an id is for life. Returns the fleets that may keep further ids, each with the error that
+/// prevented reading them.
 fn remember_ids(
     checked: &mut Checked,
     (targets, under_way): (&Targets, &UnderWay),
@@ -395,8 +383,8 @@ fn remember_ids(
     unread
 }
 
-/// What targets remember as protected. Only a deletion asks what those of other fleets do; what its own fleet remembers is
-/// seen when that is looked at, and without that look nothing of it is deleted.
+/// The resources that targets remember as protected. Only deletions need the targets of other fleets; a
+/// fleet's own target is read when it is observed, and without an observation nothing there is deleted.
 fn protected(
     catalog: &Catalog,
     (targets, under_way): (&Targets, &UnderWay),
@@ -409,8 +397,8 @@ fn protected(
     marks.into_iter().filter(|(_, mark)| mark.protected).map(|(resource, _)| resource).collect()
 }
 
-/// Whose objects are on a target without anybody knowing the owner. Namespaces are kept on purpose when a cluster is
-/// deleted, and definitions always.
+/// The unknown owners of objects on a target. Namespaces don't count, since they are kept on purpose when a
+/// cluster is deleted, and neither do custom resource definitions.
 fn unknown(checked: &Checked, fleet: &FleetKey, observed: &ObservedFleet) -> Vec<Unknown> {
     let is_known = |owner: &ResourceKey| {
         checked.recorded.resources.contains_key(owner) || checked.catalog.resources.contains_key(owner)

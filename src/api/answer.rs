@@ -1,4 +1,5 @@
-//! What is answered to commands: JSON that says which version it is of, so that a command of another version can say what to do.
+//! Answers to commands: JSON with a protocol version, so that a command of another version can tell the user
+//! what to do.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -11,47 +12,35 @@ use crate::plan::Plan;
 use crate::state::StateError;
 use crate::views::Unshown;
 
-/// The version of what is answered, which changes when an older command can't understand it any more.
+/// The protocol version. It increases when older commands can no longer parse the answers.
 pub const VERSION: u32 = 1;
 
-/// The process that answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Daemon {
-    /// The number of the process.
     pub pid: u32,
-    /// The version of streamfleet that it runs.
     pub software: String,
 }
 
 impl Daemon {
-    /// This one.
     fn itself() -> Daemon {
         Daemon { pid: std::process::id(), software: env!("CARGO_PKG_VERSION").to_owned() }
     }
 }
 
-/// What was asked for.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer<T> {
-    /// The version of this form.
     pub version: u32,
-    /// Who answers.
     pub daemon: Daemon,
-    /// The plan that it is from; none where it is from none.
+    /// The plan that the data is from, if any.
     pub plan: Option<Mark>,
-    /// What a person should know beside it.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What was asked for.
     pub data: T,
 }
 
-/// A plan, by name.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Mark {
-    /// Its id.
     pub id: String,
-    /// When it was made.
     pub made_at: Timestamp,
 }
 
@@ -66,25 +55,19 @@ impl<T: Serialize> Answer<T> {
         Answer { version: VERSION, daemon: Daemon::itself(), plan, warnings: Vec::new(), data }
     }
 
-    /// As it is sent.
     pub(super) fn written(&self) -> Response {
-        // Keys are strings and no value can fail to be written.
+        // Can't fail: all keys are strings, and every value serializes.
         json(StatusCode::OK, "application/json", serde_json::to_vec(self).unwrap_or_default())
     }
 }
 
-/// Why something that was asked for isn't answered.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Problem {
-    /// The version of this form.
     pub version: u32,
-    /// Who answers.
     pub daemon: Daemon,
-    /// The status of HTTP.
     pub status: u16,
-    /// Why, as a sentence without a full stop.
+    /// A sentence without a full stop.
     pub detail: String,
-    /// What to do next.
     pub hint: Option<String>,
 }
 

@@ -1,13 +1,13 @@
-//! What commands ask a running process for, in place of using the state that it has.
+//! Routes for commands, which ask the running process because it has the state locked.
 //!
 //! | route | what |
 //! |---|---|
 //! | `GET /plan` | plans now |
-//! | `POST /plans` | plans a tree that is sent, as somebody's proposal for the process's own |
-//! | `POST /plans/ID/approve` | approves what waits for that |
+//! | `POST /plans` | plans the tree in the body as a proposal, with the daemon's settings |
+//! | `POST /plans/ID/approve` | approves the guarded steps of a plan id |
 //! | `GET /status`, `/records`, `/why`, `/clients` | shows the last plan |
-//! | `GET /events` | what was decided lately, and what came of it |
-//! | `GET /tokens`, `POST /tokens`, `DELETE /tokens/ID` | the tokens of callers ([`super::tokens`]) |
+//! | `GET /events` | recent decisions and their outcomes |
+//! | `GET /tokens`, `POST /tokens`, `DELETE /tokens/ID` | API tokens ([`super::tokens`]) |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::round::{Installation, Round};
 use crate::spec::{self, Documents};
 use crate::views::{self, Unshown};
 
-/// The longest name of a person that is written down.
+/// The longest name of an approver that is recorded, in characters.
 const LONGEST_NAME: usize = 100;
 
 pub(super) type Answered = Result<Response, Problem>;
@@ -52,7 +52,6 @@ pub(super) fn routes(desk: Arc<Desk>) -> Router {
         .with_state(desk)
 }
 
-/// What stands behind the `?` of what is asked for.
 pub(super) struct Words(BTreeMap<String, String>);
 
 impl Words {
@@ -71,19 +70,20 @@ impl Words {
         })
     }
 
-    /// Who asks: what they say their name is, and what the kernel says their number is.
+    /// The user: the name they give, and the uid from the kernel.
     pub(super) fn by(&self, peer: Peer) -> Result<String, Problem> {
         let name = self.need("by")?.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME);
         Ok(format!("{} (command line, uid {})", name.collect::<String>(), peer.uid))
     }
 
-    /// The time to plan for; none for now.
+    /// The time to plan for; `None` means now.
     fn at(&self) -> Result<Option<Timestamp>, Problem> {
         let at = self.get("at").map(str::parse).transpose();
         at.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("`at` is no time: {error}")))
     }
 
-    /// Whoever asks about other specs than the process has would take the answer for theirs.
+    /// Refuses a command that names other specs than the daemon's: its user would take the answer for their
+    /// own specs.
     fn refuse_other(&self, made: &Made) -> Result<(), Problem> {
         let own = &made.round.plan.inputs.source.0;
         match self.get("source") {
@@ -113,7 +113,7 @@ async fn plan(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
     }
 }
 
-/// Plans what somebody proposes, and forgets it.
+/// Plans a proposal and discards the result.
 async fn propose(State(desk): State<Arc<Desk>>, uri: Uri, body: Bytes) -> Answered {
     let words = Words::of(&uri);
     let made = desk.last().await?;
@@ -126,13 +126,13 @@ async fn propose(State(desk): State<Arc<Desk>>, uri: Uri, body: Bytes) -> Answer
         let proposal: Proposal = serde_json::from_slice(&body)
             .map_err(|error| refused(format!("can't be understood: {error}")))?;
         let snapshot = proposal.snapshot().map_err(|_| refused("are no base64".to_owned()))?;
-        // Most files are those that are planned all the time.
+        // Reuses the parsed form of files that are equal to the daemon's own.
         Ok(Arc::new(spec::read(&snapshot, Some(&made.documents))))
     };
     beside(&desk, Arc::new(installation), documents, at).await
 }
 
-/// Makes a plan that nobody carries out, one at a time.
+/// Makes a plan that isn't carried out, one at a time.
 async fn beside(
     desk: &Arc<Desk>,
     installation: Arc<Installation>,
@@ -207,7 +207,7 @@ async fn last(desk: &Desk, words: &Words) -> Result<Made, Problem> {
     Ok(made)
 }
 
-/// Shows something of a plan. To show all of it takes a moment.
+/// Renders a view of a plan, off the async threads since it may take a while.
 async fn shown<T: Serialize>(
     made: Made,
     view: impl FnOnce(&Round, &Handle) -> Result<T, Unshown> + Send + 'static,

@@ -1,9 +1,10 @@
-//! Connections, and how much of the process one of them may have: of time, of memory, and of their number.
+//! Connections, with limits on their number, time and memory.
 //!
-//! Where there is no room, whoever has been idle for longest, or still sends a body, gives way ([`Room`]). A head, a body, an answer and a whole
-//! connection have a deadline each, and so has whoever takes nothing of an answer ([`Patient`]). What is sent as two requests by
-//! one reading and as one by another (RFC 9112, section 6.3) is refused by hyper; a length beside chunks it leaves out of account, and
-//! ends the connection with the answer (section 6.1).
+//! When the pool (`ConnectionPool`) is full, the connection that has been idle, or uploading a body, for
+//! longest is closed. The head, the body, the answer and the whole connection have a deadline each, and a
+//! client that stops reading is disconnected ([`Patient`]). hyper refuses requests that could be smuggled
+//! (RFC 9112, section 6.3); where a request has both a length and chunks, hyper ignores the length and closes
+//! the connection after the answer (section 6.1).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -33,43 +34,42 @@ use super::room::{Chair, Full, Place, Room};
 use super::tls::Handshake;
 use crate::config::ApiConfig;
 
-/// How long the head of a request may take to come, and how long a connection may be idle.
+/// The deadline for the head of a request, and how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// The largest head of a request, in bytes.
+/// In bytes.
 const LARGEST_HEAD: usize = 16 << 10;
 
-/// The most headers of a request.
 const MOST_HEADERS: usize = 100;
 
-/// How many at a time are told that there is no room for them, and how long each may take to read it.
+/// How many refusals are sent at a time, and how long each client gets to read its refusal.
 const REFUSALS: usize = 32;
 const REFUSAL: Duration = Duration::from_secs(1);
 
-/// What one kind of caller may have.
+/// Limits of one listener.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// How many connections there may be.
     connections: usize,
-    /// How many of them there may be from one address.
     of_one_address: usize,
-    /// How long a body may take to come.
+    /// The deadline for a body.
     sending: Duration,
-    /// How long an answer may take from the head of the request on, with the body that belongs to it.
+    /// The deadline for an answer, from the head of the request on, including the body.
     answer: Duration,
-    /// How long a connection may last. After it, and what it takes to answer, the caller has to connect anew.
+    /// The longest life of a connection. The request in progress is still answered; then the client has to
+    /// reconnect.
     lifetime: Duration,
-    /// The largest body, in bytes.
+    /// In bytes.
     body: usize,
-    /// The largest body with a tree of specs that is to be planned, in bytes, and how long that may take to come.
+    /// The largest body with a proposed tree, in bytes, and its deadline.
     proposal: (usize, Duration),
-    /// The path below which the API is, without a slash at its end.
+    /// The path prefix of the API, without a trailing slash.
     base: &'static str,
-    /// How much all large bodies together may have, in bytes.
+    /// The total of all large bodies in memory, in bytes.
     bulk: usize,
 }
 
-/// Those who may read the state anyway. To plan for them may take a while.
+/// Callers on the socket could read the state anyway, so the limits are generous. Planning for them may take
+/// a while.
 pub(super) const OF_SOCKET: Limits = Limits {
     connections: 64,
     of_one_address: 64,
@@ -82,12 +82,11 @@ pub(super) const OF_SOCKET: Limits = Limits {
     bulk: 4 * proposal::LARGEST,
 };
 
-/// The address from which a request over the network came, among its extensions.
+/// The client's network address, a request extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote(pub SocketAddr);
 
 impl Limits {
-    /// Whoever reaches the port, of whom nothing is known at first.
     pub fn of_network(config: &ApiConfig) -> Limits {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         let proposal = number(config.max_proposal_mib).max(1) << 20;
@@ -100,13 +99,13 @@ impl Limits {
             lifetime: Duration::from_secs(60),
             body: 1 << 20,
             proposal: (proposal, Duration::from_secs(60)),
-            // It is the same for as long as the process lives.
+            // Leaked once per process, since the setting never changes.
             base: config.base_path().to_owned().leak(),
             bulk: (4 * proposal).max(64 << 20),
         }
     }
 
-    /// Routes with the limits that hold for each request, and with [`problem::identified`] around all.
+    /// Adds the limits to routes, with [`problem::identified`] outermost.
     pub fn around(self, routes: Router) -> Router {
         let within = from_fn_with_state((self, Bulk::new(self.bulk)), within);
         let routes = routes.layer(DefaultBodyLimit::disable()).layer(within);
@@ -144,8 +143,8 @@ async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Requ
     }
 }
 
-/// Accepts connections for ever, over TLS where there is a handshake to be made. What is known of who connects is found among
-/// each request's extensions; nobody of whom nothing is known is let in.
+/// Accepts connections for ever, with a TLS handshake if one is given. `who` identifies the peer, which
+/// becomes an extension of each request. Unknown peers are refused.
 pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
     mut listener: L,
     routes: Router,
@@ -160,7 +159,7 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
         let Some((peer, address)) = who(&stream, &address) else { continue };
         let place = match room.enter(address).await {
             Ok(place) => place,
-            // In the clear, nobody understands it who speaks TLS.
+            // Only without TLS: a TLS client couldn't read the plain-text refusal.
             Err(full) if handshake.is_none() => {
                 if let Ok(seat) = Arc::clone(&refusals).try_acquire_owned() {
                     tokio::spawn(async move {
@@ -193,7 +192,6 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
     }
 }
 
-/// Says that there is no room.
 async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
     let why = match full {
         Full::Wholly => "there are as many connections as there may be",
@@ -215,7 +213,7 @@ where
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer.clone());
         let chair = place.chair();
-        // Who takes their time to send a body is no reason to send anybody else away.
+        // A connection that is still uploading a body stays first in line to be closed.
         if request.body().is_end_stream() {
             chair.is_busy();
         } else {
@@ -235,7 +233,7 @@ where
     tokio::pin!(connection);
     if timeout(limits.lifetime, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
-        // Whoever doesn't take what was answered is left.
+        // Drops a client that doesn't read its answer.
         let _ = timeout(limits.answer, connection).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Where those who ask leave their questions, and whoever makes plans the last one.
+//! The queue of requests from API callers to the planning loop, and the last plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -17,50 +17,44 @@ use crate::spec::Documents;
 use crate::state::State;
 use crate::views::records;
 
-/// How long a plan is waited for: a target that is silent may hold it up.
+/// How long a caller waits for a plan: a target that doesn't respond may delay it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a plan is current that nothing is known to have overtaken. There is another one every 30 s anyway, unless a target
-/// holds it up.
+/// How long a plan counts as current if nothing newer was written. Rounds run every 30 s anyway, unless a
+/// target delays them.
 const CURRENT: Duration = Duration::from_secs(60);
 
-/// Where those who ask leave their questions.
+/// Passes requests to the planning loop, and keeps the last plan.
 pub struct Desk {
-    /// The state, which outlives all plans.
     pub(super) state: Option<Arc<State>>,
-    /// What plans are made with.
     pub(super) memory: Arc<Memory>,
-    /// What writes specs for those who call; none where nobody may.
+    /// Writes specs for API callers; `None` if writes are off.
     pub(super) writer: Option<Arc<Writer>>,
-    /// Lets one at a time plan what nobody carries out: a plan takes memory.
+    /// Admits one proposal at a time, since each plan takes memory.
     pub(super) proposals: Arc<Line>,
     last: Mutex<Option<Made>>,
-    /// None when no answer will be given any more.
+    /// `None` once the planning loop has ended.
     questions: Mutex<Option<Vec<Question>>>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A plan that was made.
+/// A plan with its inputs.
 #[derive(Clone)]
 pub struct Made {
-    /// With what.
     pub installation: Arc<Installation>,
-    /// Of which specs.
     pub documents: Arc<Documents>,
-    /// The plan.
     pub round: Arc<Round>,
-    /// What the specs have in any case: the [`Writer::mark`] of when they were read.
+    /// The [`Writer::mark`] from when the specs were read: all earlier writes are in the plan.
     pub mark: Mark,
-    /// Why what it says could not be recorded, so that nothing of it is done; none where it could.
+    /// Why the plan could not be recorded, in which case none of it is carried out.
     pub trouble: Option<String>,
-    /// Since when it is there.
     since: Instant,
-    /// What has which id, once somebody asks for one.
+    /// Resources by id, computed on first use.
     ids: Arc<OnceLock<BTreeMap<Uuid, ResourceKey>>>,
 }
 
 impl Made {
-    /// A plan of specs that have all of what was before a mark.
+    /// A plan of specs that include every write before `mark`.
     pub fn new(
         installation: Arc<Installation>,
         documents: Arc<Documents>,
@@ -71,12 +65,11 @@ impl Made {
         Made { installation, documents, round, mark, trouble, since, ids: Arc::default() }
     }
 
-    /// The same, of which nothing is done.
+    /// Marks the plan as not carried out.
     pub fn with_trouble(self, trouble: Option<String>) -> Made {
         Made { trouble, ..self }
     }
 
-    /// What has an id.
     pub(super) fn key_with(&self, id: Uuid) -> Option<&ResourceKey> {
         let all = || {
             let checked = &self.round.checked;
@@ -90,46 +83,36 @@ impl Made {
     }
 }
 
-/// What somebody asks for that takes a plan.
+/// A request with the channel for its reply.
 pub struct Question {
-    /// What.
     pub wants: Wants,
     answer: oneshot::Sender<Result<Given, Unanswered>>,
 }
 
-/// What somebody asks for.
 #[derive(Debug, Clone)]
 pub enum Wants {
-    /// A plan that is made from now on.
+    /// A plan made after the request came in.
     Plan,
-    /// To approve what waits for that in such a plan.
     Approve {
-        /// The id that the plan names beside it.
         id: String,
-        /// Who approves it.
         by: String,
     },
 }
 
-/// What is given to who asks.
 pub enum Given {
-    /// A plan.
     Plan(Made),
-    /// What came of an approval.
     Approved(Approved),
 }
 
-/// Why there is no answer, as a sentence without a full stop, and what to do next.
 #[derive(Debug, Clone)]
 pub struct Unanswered {
-    /// Why.
+    /// A sentence without a full stop.
     pub why: String,
-    /// What to do next.
     pub hint: String,
 }
 
 impl Desk {
-    /// An empty one. Whoever makes plans is woken when a question is there.
+    /// `wake` is called whenever a request is added.
     pub fn new(
         state: Option<Arc<State>>,
         memory: Arc<Memory>,
@@ -140,45 +123,41 @@ impl Desk {
         Desk { state, memory, writer: None, proposals, last, questions, wake: Box::new(wake) }
     }
 
-    /// The same where specs can be written.
     pub fn with_writer(self, writer: Arc<Writer>) -> Desk {
         Desk { writer: Some(writer), ..self }
     }
 
-    /// What writes specs for those who call; none where nobody may.
+    /// `None` if writes are off.
     pub fn writer(&self) -> Option<Arc<Writer>> {
         self.writer.clone()
     }
 
-    /// What plans are made with.
     pub fn memory(&self) -> Arc<Memory> {
         Arc::clone(&self.memory)
     }
 
-    /// The questions that are there, from those who still wait for an answer.
+    /// Takes all requests whose callers still wait.
     pub fn take(&self) -> Vec<Question> {
         let mut questions = locked(&self.questions).as_mut().map(std::mem::take).unwrap_or_default();
         questions.retain(|question| !question.answer.is_closed());
         questions
     }
 
-    /// No plan is made any more.
+    /// Ends the queue: no plan will be made any more.
     pub fn close(&self) {
-        // Whoever waits hears that there will be no answer.
+        // Dropping the channels wakes all waiting callers with an error.
         locked(&self.questions).take();
     }
 
-    /// A plan was made.
     pub fn put(&self, made: Made) {
         *locked(&self.last) = Some(made);
     }
 
-    /// The last plan, where there is one.
     pub(super) fn made(&self) -> Option<Made> {
         locked(&self.last).clone()
     }
 
-    /// The last plan, or the first one once it is made.
+    /// Returns the last plan, or waits for the first one.
     pub(super) async fn last(&self) -> Result<Made, Unanswered> {
         let last = locked(&self.last).clone();
         match last {
@@ -187,8 +166,8 @@ impl Desk {
         }
     }
 
-    /// The last plan, where it is current: made a moment ago, of specs that have everything which was written through the API.
-    /// Otherwise one that is made from now on.
+    /// Returns the last plan if it is recent and includes every write through the API, or else asks for a new
+    /// one.
     pub(super) async fn current(&self) -> Result<Made, Unanswered> {
         let writes = self.writer.as_ref().map_or(0, |writer| writer.mark().writes);
         let is_current = |made: &Made| made.mark.writes >= writes && made.since.elapsed() < CURRENT;
@@ -198,10 +177,10 @@ impl Desk {
         }
     }
 
-    /// A plan that is made from now on.
+    /// Asks for a new plan.
     ///
     /// # Errors
-    /// When none is made any more, or not within a minute.
+    /// When the planning loop has ended, or takes longer than a minute.
     pub async fn plan(&self) -> Result<Made, Unanswered> {
         match self.ask(Wants::Plan).await? {
             Given::Plan(made) => Ok(made),
@@ -209,7 +188,7 @@ impl Desk {
         }
     }
 
-    /// Approves what waits for that in a plan that is made from now on.
+    /// Approves guarded steps, checked against a new plan.
     pub(super) async fn approve(&self, id: String, by: String) -> Result<Approved, Unanswered> {
         match self.ask(Wants::Approve { id, by }).await? {
             Given::Approved(approved) => Ok(approved),
@@ -237,13 +216,12 @@ impl Desk {
 }
 
 impl Question {
-    /// Answers it. Who went away meanwhile hears nothing.
+    /// Sends the reply. A caller that gave up meanwhile is ignored.
     pub fn answer(self, answer: Result<Given, Unanswered>) {
         let _ = self.answer.send(answer);
     }
 }
 
-/// Whoever makes plans is gone.
 pub(super) fn ending() -> Unanswered {
     let hint = "wait until it is gone, or was started again, and try again".to_owned();
     Unanswered { why: "the daemon is ending".to_owned(), hint }

@@ -1,12 +1,13 @@
-//! Who is let in: a token is looked at first, and one that holds counts for its owner alone; what shows none counts for its
+//! Rate limits. A request with a valid token counts against the token's owner; any other counts against its
 //! address.
 //!
-//! To look a token up takes as long as to count, so nobody is refused for what others behind the same address do. Somebody who
-//! guesses is told nothing more once their address has failed too often, and writes nothing into the log; that one guess in 2^256
-//! would be heard all the same is no help to them. What takes no token is counted in the same way, so that nobody asks for that
-//! without end either.
+//! The token is checked first. That is as cheap as counting, so a caller with a valid token is never refused
+//! for what others behind the same address do. After too many failures, an address learns nothing more about
+//! its guesses and writes no more log lines. A correct guess would still be accepted, but its odds are 1 in
+//! 2^256. Routes that need no token are counted in the same way.
 //!
-//! Whoever uses a stolen token until its owner is over the limit doesn't keep them from revoking it.
+//! A thief who uses up the owner's limit with a stolen token can't keep the owner from revoking it: see
+//! `by_token`.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -21,34 +22,30 @@ use super::problem::Problem;
 use crate::config::ApiConfig;
 use crate::state::{State, Token};
 
-/// How many requests a minute to revoke something one token is good for beyond what its owner may ask for.
+/// How many revocations a minute one token may make beyond its owner's limit.
 const REVOKING: u32 = 10;
 
-/// What is remembered of who asked how often.
 pub struct Gate {
-    /// Those that failed.
+    /// Failed requests.
     by_address: Limiter<Address>,
-    /// Those that were let in, by the e-mail address in lower case: one owner may have many tokens.
+    /// Admitted requests, by the owner's e-mail address in lower case: an owner may have many tokens.
     by_owner: Limiter<String>,
-    /// Those to revoke something that came when there were too many of their owner, by the token that was shown and whether it
-    /// is to revoke itself: who uses a stolen one has that wait for nobody but themselves.
+    /// Revocations over the owner's limit, by the token in use and whether it revokes itself. A stolen token
+    /// thus uses up only its own allowance, and its owner can still revoke it with another.
     by_token: Limiter<(Uuid, bool)>,
     told: Told,
 }
 
-/// Why a request isn't let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// It shows no token that holds.
     Unauthenticated(Unauthenticated),
-    /// It shows none, and others came from its address that showed none.
+    /// No valid token, and too many such requests from the address.
     Address(TooMany),
-    /// Others showed its owner's tokens.
+    /// Too many requests with the owner's tokens.
     Owner(TooMany),
 }
 
 impl Gate {
-    /// One with the limits of the settings.
     pub fn of(config: &ApiConfig) -> Gate {
         let ApiConfig { requests_per_address, requests_per_owner, .. } = config;
         Gate {
@@ -59,10 +56,10 @@ impl Gate {
         }
     }
 
-    /// Lets a request in that shows a token which holds, and says in the log why another one isn't.
+    /// Admits a request with a valid token, and logs why any other is refused.
     ///
     /// # Errors
-    /// When it shows none, or there were too many.
+    /// When the token is missing or invalid, or a limit is exceeded.
     pub fn admit(
         &self,
         (headers, uri, from): (&HeaderMap, &Uri, IpAddr),
@@ -89,10 +86,11 @@ impl Gate {
         Ok(token)
     }
 
-    /// Lets a request pass that has to show nothing. It counts for whose token it shows all the same, or for its address.
+    /// Admits a request to a route that needs no token. It counts against its token's owner if it has a valid
+    /// token, else against its address.
     ///
     /// # Errors
-    /// When there were too many.
+    /// When a limit is exceeded.
     pub fn pass(
         &self,
         (headers, uri, from): (&HeaderMap, &Uri, IpAddr),
@@ -105,10 +103,10 @@ impl Gate {
         }
     }
 
-    /// Counts a request from an address that shows nothing which holds.
+    /// Counts a request without a valid token against its address.
     ///
     /// # Errors
-    /// When there were too many.
+    /// When the limit is exceeded.
     pub fn stranger(&self, from: IpAddr, clock: Instant) -> Result<(), Refused> {
         self.by_address.count(Address::from(from), clock).map_err(Refused::Address)
     }
@@ -168,7 +166,7 @@ mod tests {
         }
         let held = ask(bad, "2001:db8::4").unwrap_err();
         assert_eq!(held, Refused::Address(TooMany { retry_after: 20 }));
-        // Behind the address of who guesses may be others, as behind a proxy. They may ask more often than who fails.
+        // Behind a proxy, others share an attacker's address; their tokens have limits of their own.
         for shown in [good, another, good, another, good] {
             assert_eq!(ask(shown, "2001:db8::5").unwrap().name, "ci");
         }
@@ -206,7 +204,7 @@ mod tests {
             gate.admit((&headers, &uri, from), &state, (now, clock), revokes).is_ok()
         };
         while ask(&stolen, "/v1/clusters", false) {}
-        // Who has it revokes what isn't there, too.
+        // A revocation of an unknown token counts, too.
         let none = format!("/v1/tokens/{}", Uuid::nil());
         assert_eq!((0..100).filter(|_| ask(&stolen, &none, true)).count(), 10);
         assert!(!ask(&other, "/v1/clusters", false), "nothing else is let in");

@@ -1,5 +1,5 @@
-//! A line in which requests wait for something that is done one at a time, or few at a time, and in which the organizations take
-//! turns: whoever sends a hundred requests at once holds up the others for no longer than one of them takes.
+//! A fair queue for work that is done one or a few at a time. Organizations take turns, so a caller with a
+//! hundred requests delays others by at most one of them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,57 +12,52 @@ use crate::names::Identifier;
 use crate::parallel::locked;
 use crate::parallel::turns::Turns;
 
-/// How long a request stands in line before it is sent away.
+/// How long a request waits in the queue before it is refused.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How many requests of one caller stand in a line at a time: the others of their organization want a turn, too.
+/// The queued requests of one caller at a time, so that other members of their organization get a turn.
 pub(super) const MOST_OF_ONE: usize = 8;
 
-/// When whoever has as many in line as may be tries again.
+/// The retry delay for a caller whose requests fill their share of the queue.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Who waits: all tokens of one owner are one, and so are all processes of one user of this host.
+/// The caller that the limit applies to: all tokens of an owner together, or all processes of a local user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Requester {
-    /// The owner of a token, by their e-mail address in lower case.
+    /// The e-mail address in lower case.
     Owner(String),
-    /// A user of this host.
     User(u32),
 }
 
-/// For whom somebody waits. Those take turns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Party {
-    /// Those who run the installation. They come first.
+    /// Local users, who run the installation. They come first.
     Host,
-    /// An organization.
     Organization(Identifier),
-    /// Somebody who is a member of none.
+    /// The owner of a token who is a member of no organization.
     Owner(String),
 }
 
-/// Who waits in a line, and how they are told that it is their turn.
 struct Waiter {
-    /// None for a command, of which as many may wait as there are.
+    /// `None` for commands, whose number isn't limited.
     who: Option<Requester>,
     turn: oneshot::Sender<Turn>,
 }
 
 type Places = Arc<Mutex<Turns<Party, Waiter>>>;
 
-/// A line.
 pub(super) struct Line {
     places: Places,
 }
 
-/// A place that is taken, and given back with this.
+/// A slot that is freed when this is dropped.
 pub(super) struct Turn {
     places: Places,
     party: Party,
 }
 
 impl Line {
-    /// A line that nobody is in, for so many at a time.
+    /// `places` is how many requests run at a time.
     pub fn new(places: usize) -> Line {
         let turns = Turns::new(places).putting_first(|party| *party == Party::Host);
         Line { places: Arc::new(Mutex::new(turns)) }
@@ -71,7 +66,7 @@ impl Line {
     /// Waits for a turn, on behalf of an organization.
     ///
     /// # Errors
-    /// When too many of theirs wait already, or it takes too long until it is their turn.
+    /// When the caller has too many requests queued already, or the wait is too long.
     pub async fn pass(&self, who: Requester, organization: Option<Identifier>) -> Result<Turn, Problem> {
         let party = match (&who, organization) {
             (Requester::User(_), _) => Party::Host,
@@ -84,10 +79,10 @@ impl Line {
         }
     }
 
-    /// Waits for a turn as long as it takes, on behalf of who runs the installation.
+    /// Waits for a turn without a time limit, ahead of all organizations.
     ///
     /// # Errors
-    /// When the line is gone.
+    /// When the queue is gone.
     pub async fn pass_first(&self) -> Result<Turn, Problem> {
         let comes = self.enter(Party::Host, None)?;
         comes.await.map_err(|_| Problem::internal())
@@ -95,7 +90,6 @@ impl Line {
 
     fn enter(&self, party: Party, who: Option<Requester>) -> Result<oneshot::Receiver<Turn>, Problem> {
         let mut turns = locked(&self.places);
-        // Who went away stands in nobody's way.
         turns.retain(|waiter| !waiter.turn.is_closed());
         let theirs = turns.waiting(&party).filter(|waiter| waiter.who == who).count();
         if let Some(who) = who.as_ref().filter(|_| theirs >= MOST_OF_ONE) {
@@ -109,11 +103,10 @@ impl Line {
     }
 }
 
-/// Gives places to those whose turn it is.
 fn serve(places: &Places) {
     loop {
         let Some((party, waiter)) = locked(places).admit() else { return };
-        // Who went away meanwhile gives it back, and the next is served.
+        // If the caller has given up, the turn is dropped here, which frees the slot for the next one.
         let _ = waiter.turn.send(Turn { places: Arc::clone(places), party });
     }
 }
@@ -160,7 +153,6 @@ mod tests {
         let line = Line::new(1);
         let ask = |name: &'static str, of: &str| line.pass(owner(name), organization(of));
         let first = ask("ada", "acme").await.unwrap();
-        // Each leaves its place as soon as it has it.
         let mut waits = pin!(join_all((0..8).map(|_| ask("ada", "acme").map(|turn| turn.is_ok()))));
         assert!((&mut waits).now_or_never().is_none(), "they wait");
         for _ in 0..100 {
@@ -172,7 +164,7 @@ mod tests {
             );
             assert_eq!(refused.retry_after, Some(Duration::from_secs(2)));
         }
-        // Another member is let in, and comes after those who came first.
+        // Another member isn't refused, and comes after the earlier requests.
         let mut member = pin!(ask("bob", "acme"));
         assert!((&mut member).now_or_never().is_none());
         let mut other = pin!(ask("eve", "globex"));
@@ -222,7 +214,6 @@ mod tests {
             );
         }
         assert!(ask().now_or_never().is_none(), "there is a place again");
-        // Those who went away are passed over.
         drop(first);
         assert!(ask().now_or_never().is_some_and(|turn| turn.is_ok()));
     }

@@ -1,7 +1,7 @@
-//! The body of a request, with how much of it is taken and how long is waited for it.
+//! Request bodies with limits on size and time.
 //!
-//! What is small is always taken. What is more than that, of all bodies together, has a bound of its own ([`Bulk`]): it is in memory
-//! until the request is answered, and there may be many.
+//! Small bodies are always accepted. The part of a body beyond `SMALL` counts against a limit that all bodies
+//! share ([`Bulk`]): it stays in memory until the request is answered, and there may be many such requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,40 +15,39 @@ use tokio::time::{Sleep, sleep};
 
 use super::room::Chair;
 
-/// How much of a body is taken whatever others send, in bytes.
+/// The part of each body that doesn't count against the shared limit, in bytes.
 const SMALL: usize = 64 << 10;
 
-/// How much there is room for beside what is small, of all bodies together, in bytes.
+/// The memory left for large bodies, in bytes.
 #[derive(Debug)]
 pub(super) struct Bulk(AtomicUsize);
 
 impl Bulk {
-    /// With room for so much.
     pub fn new(bytes: usize) -> Arc<Bulk> {
         Arc::new(Bulk(AtomicUsize::new(bytes)))
     }
 
-    /// Takes room; false where there isn't so much.
+    /// Reserves memory; returns false if too little is left.
     fn take(&self, bytes: usize) -> bool {
         let take = |free: usize| free.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 }
 
-/// A body that ends in an error where it is too large or takes too long.
+/// A body that ends with an error when it is too large or too late.
 pub(super) struct Measured {
     body: Body,
-    /// How much came, and how much may, in bytes.
+    /// Received, and the limit, in bytes.
     taken: usize,
     most: usize,
     deadline: Pin<Box<Sleep>>,
     fate: Fate,
-    /// What hears that all of it is there.
+    /// Marked busy once the whole body has arrived.
     whole: Option<Chair>,
 }
 
-/// What became of a body, for who answers: whoever reads it may not tell one error from another. As long as this lives, the
-/// body has its room.
+/// Why a body was cut off, for the code that answers: a reader of the body may not be able to tell its errors
+/// apart. The memory reserved for the body is freed when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Fate(Arc<Shared>);
 
@@ -65,22 +64,19 @@ impl Drop for Shared {
     }
 }
 
-/// Why not all of a body was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Cut {
-    /// It is larger than what is taken.
     #[error("the body is too large")]
     TooLarge,
-    /// There is no room for it beside those of others.
+    /// The shared limit of large bodies is reached.
     #[error("there are too many bodies")]
     Crowded,
-    /// It takes longer than what is waited for.
     #[error("the body takes too long")]
     Late,
 }
 
 impl Measured {
-    /// Measures a body. The connection that it comes over has nobody wait for it until all of it is there.
+    /// Until the whole body has arrived, the connection counts as idle and may be closed in favour of others.
     pub fn new(
         body: Body,
         (most, within): (usize, Duration),
@@ -92,7 +88,7 @@ impl Measured {
         (Measured { body, taken: 0, most, deadline, fate: fate.clone(), whole }, fate)
     }
 
-    /// Whether there is room for so much more.
+    /// Counts received bytes, and reserves memory for what exceeds `SMALL`.
     fn take(&mut self, length: usize) -> Result<(), Cut> {
         let before = self.taken.max(SMALL);
         self.taken = self.taken.saturating_add(length);
@@ -114,7 +110,7 @@ impl Measured {
 }
 
 impl Fate {
-    /// Why not all of it was taken; none where nothing is wrong with it.
+    /// `None` if the body wasn't cut off.
     pub fn cut(&self) -> Option<Cut> {
         let cut = self.0.cut.load(Ordering::Relaxed);
         [Cut::TooLarge, Cut::Crowded, Cut::Late].into_iter().find(|it| *it as u8 + 1 == cut)

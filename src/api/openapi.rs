@@ -1,5 +1,5 @@
-//! The OpenAPI 3.1 document, made from the table of routes and the schemas of the types, so that it can't say anything else
-//! than what is done.
+//! The OpenAPI 3.1 document, generated from the table of routes and the schemas of the types, so that it
+//! can't contradict the code.
 
 mod components;
 mod examples;
@@ -14,10 +14,10 @@ use crate::names::Kind;
 use crate::spec::schema::Sent;
 use components::{Components, named};
 
-/// What bodies and answers are sent as.
+/// The content type of bodies and answers.
 pub const JSON: &str = "application/json";
 
-/// What merge patches are sent as (RFC 7396).
+/// The content type of merge patches (RFC 7396).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 
 const ABOUT: &str = "\
@@ -33,7 +33,7 @@ the rest.
 - Each answer has an id in `X-Request-Id`, which the daemon's log has too.
 - What a caller may not see is answered as what isn't there.";
 
-/// What there is beside kinds of resources.
+/// Tags other than the kinds of resources.
 const OTHERS: [(&str, &str); 4] = [
     ("plans", "What is to be done, what a proposal would do, and approvals."),
     ("events", "What was decided, and what came of it."),
@@ -41,7 +41,7 @@ const OTHERS: [(&str, &str); 4] = [
     ("api", "What may go wrong, and this description."),
 ];
 
-/// The document of an API at an address, or below a path.
+/// `server` is an address or a path.
 pub fn document(server: &str) -> Value {
     let mut components = Components::default();
     let mut paths = Map::new();
@@ -78,7 +78,6 @@ pub fn document(server: &str) -> Value {
     })
 }
 
-/// What the type says of a kind.
 fn about(kind: Kind) -> String {
     crate::spec::describe::document(kind, kind.singular()).text()
 }
@@ -137,14 +136,13 @@ fn operation(route: &Route, components: &mut Components) -> Value {
     operation
 }
 
-/// What a route is listed under.
 fn tag(route: &Route) -> &'static str {
     let of_path = |name: &str| route.path.starts_with(&format!("/v1/{}", name.trim_end_matches('s')));
     let other = OTHERS.iter().map(|(name, _)| *name).find(|name| of_path(name));
     route.kind().map(Kind::plural).or(other).unwrap_or("api")
 }
 
-/// What the caller must be allowed to, for people.
+/// The permission that a route needs, as a sentence.
 pub fn needs(needs: Needs) -> &'static str {
     match needs {
         Needs::Nobody => "It takes no token.",
@@ -188,7 +186,7 @@ fn responses(route: &Route, components: &mut Components) -> Value {
     Value::Object(responses)
 }
 
-/// Adds one content to a response, which may have another already.
+/// Adds a content to a response, which may already have one.
 fn add(response: &mut Value, route: &Route, (status, gives): (u16, Gives), components: &mut Components) {
     let (text, schema) = match gives {
         Gives::Record(kind) => (told(status, kind), Some(components.record(kind))),
@@ -238,7 +236,7 @@ fn plural(kind: Kind) -> String {
     format!("{}s", kind.noun())
 }
 
-/// What may be refused, by status.
+/// The statuses with which a route may refuse a request.
 pub fn refused(route: &Route) -> Vec<u16> {
     let names_organization = route.query.iter().any(|query| query.name == "organization");
     let is_found =
@@ -264,12 +262,10 @@ pub fn refused(route: &Route) -> Vec<u16> {
     all.into_iter().filter(|(_, may)| *may).map(|(status, _)| status).collect()
 }
 
-/// The name of a refusal among the components.
 fn refusal_name(status: u16) -> String {
     format!("Refused{status}")
 }
 
-/// Every refusal that a route may have.
 fn refusals() -> Value {
     let statuses = ROUTES.iter().flat_map(refused);
     statuses.map(|status| (refusal_name(status), refusal(status))).collect()

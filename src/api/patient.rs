@@ -1,4 +1,4 @@
-//! A stream whose other side is waited for only so long when it takes nothing, and whose first byte can be looked at.
+//! A stream with a timeout for writes that make no progress, and a peek at its first byte.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -8,35 +8,32 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How long is waited for the other side to take something of an answer.
 const STALL: Duration = Duration::from_secs(10);
 
-/// Such a stream.
 pub(super) struct Patient<S> {
     stream: S,
-    /// A byte that was looked at and not yet read.
+    /// A byte that was peeked at and not yet read.
     first: Option<u8>,
-    /// Ends the wait, while something is to be taken.
+    /// The timeout of a write in progress.
     stalls: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Patient<S> {
-    /// Of a stream.
     pub fn new(stream: S) -> Patient<S> {
         Patient { stream, first: None, stalls: None }
     }
 
-    /// Looks at the first byte, which is read again by whoever reads.
+    /// Peeks at the first byte; the next read returns it again.
     ///
     /// # Errors
-    /// When nothing comes any more.
+    /// When the stream ends or fails.
     pub async fn look(&mut self) -> io::Result<u8> {
         let first = self.stream.read_u8().await?;
         self.first = Some(first);
         Ok(first)
     }
 
-    /// Passes on what came of an attempt to write, unless nothing has been taken for too long.
+    /// Passes on the result of a write, or times out when there was no progress for too long.
     fn wait<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalls = None;
@@ -111,7 +108,7 @@ mod tests {
         let mut patient = Patient::new(far);
         let error = patient.write_all(b"abcdefgh").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
-        // Whoever takes a little now and then is.
+        // A slow reader is served as long as it makes progress.
         let reads = tokio::spawn(async move {
             let mut read = Vec::new();
             let mut byte = [0];

@@ -1,4 +1,5 @@
-//! A tree of specs that somebody proposes, as it is sent to be planned: who answers may not be able to read the files.
+//! A proposed tree of specs as it is sent to be planned: the process that plans it may not be able to read
+//! the files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,33 +14,28 @@ use crate::names::{Digest, SpecPath};
 use crate::problem::plain;
 use crate::spec::{Commit, Entry, Snapshot, SourceId};
 
-/// The largest that a command may send, in bytes.
+/// The largest tree that a command may send, in bytes.
 pub const LARGEST: usize = 64 << 20;
 
-/// The longest name of a state of a tree, in characters.
+/// In characters.
 pub const LONGEST_REVISION: usize = 200;
 
-/// A tree of specs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Proposal {
-    /// Which tree it is proposed for.
     pub source: SourceId,
-    /// What the content is.
     pub revision: String,
-    /// The commit that it is, where it comes from a git repository.
+    /// Set if the tree is a git commit.
     #[serde(default)]
     pub commit: Option<Commit>,
-    /// The files, in base64, since what isn't text has to be told from what is.
+    /// Base64, so that files that aren't UTF-8 are kept and reported as they are.
     pub files: BTreeMap<SpecPath, String>,
-    /// Files that are not read as specs and yet say what one says, in base64.
+    /// Files that are not read as specs but may contain one, in base64.
     #[serde(default)]
     pub skipped: BTreeMap<SpecPath, String>,
-    /// What could not be read.
     #[serde(default)]
     pub unreadable: BTreeMap<SpecPath, Unreadable>,
 }
 
-/// A file or folder that could not be read.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Unreadable {
     code: String,
@@ -73,10 +69,10 @@ impl From<&Snapshot> for Proposal {
 }
 
 impl Proposal {
-    /// What somebody who calls proposes for a tree: an object with `files`, and perhaps a `revision`.
+    /// Reads an API request: an object with `files` and an optional `revision`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, which is at least one thing.
+    /// All mistakes in the body, at least one.
     pub fn posted(body: Value, source: SourceId) -> Result<Proposal, Vec<FieldError>> {
         let Value::Object(mut fields) = body else {
             return Err(vec![wrong("", "the body is no object", "send an object with `files`")]);
@@ -135,10 +131,10 @@ impl Proposal {
         Ok(Proposal { source, revision, commit: None, files: read, skipped, unreadable })
     }
 
-    /// The tree.
+    /// Decodes the files.
     ///
     /// # Errors
-    /// Every file that is no base64.
+    /// All files that aren't valid base64.
     pub fn snapshot(self) -> Result<Snapshot, Vec<FieldError>> {
         let Proposal { source, revision, commit, files, skipped, unreadable } = self;
         let (files, skipped) = (decoded(files)?, decoded(skipped)?);

@@ -1,4 +1,4 @@
-//! What stands behind the `?` of what is asked for.
+//! Query parameters.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -7,15 +7,14 @@ use axum::http::Uri;
 
 use crate::problem::plain;
 
-/// The words behind a `?`, each with its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Of an address, with no other words than these, each at most once.
+    /// Parses the query of a URI. Only known parameters are allowed, each at most once.
     ///
     /// # Errors
-    /// Otherwise, with why.
+    /// With the reason.
     pub(super) fn strict<'k>(
         uri: &Uri,
         known: impl IntoIterator<Item = &'k str> + Clone,
@@ -38,18 +37,17 @@ impl Query {
         Ok(Query(words))
     }
 
-    /// The value of a word.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The value of a word that says something of a kind.
+    /// Parses the value of a parameter.
     ///
     /// # Errors
-    /// When it says something else.
+    /// When the value isn't `expected`.
     pub(super) fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, String> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        // Whoever forgets that a `+` means a space there sees their own value with one.
+        // A `+` in a query means a space. The hint helps callers who forgot to escape one.
         let plus = if value.contains(' ') { "; a `+` is sent as `%2B`" } else { "" };
         value
             .parse()

@@ -1,4 +1,5 @@
-//! The interface over HTTP: every request goes the same way, from who asks to what is answered, and [`ROUTES`] says what there is.
+//! The REST API. Every request takes the same path from authentication to answer, and [`ROUTES`] lists the
+//! routes.
 
 mod allowance;
 mod events;
@@ -50,60 +51,50 @@ use crate::state::{Access, State, StateError, Token};
 use json::Wiped;
 use seats::Seats;
 
-/// What comes of a request.
 type Answered = Result<Response, Problem>;
 
-/// What answers a request.
 #[derive(Clone, Copy)]
 enum Handler {
-    /// It is the same for everybody.
+    /// The answer is the same for all callers.
     Open(fn(&Base) -> Response),
-    /// It depends on who asks.
+    /// The answer depends on the caller.
     Known(fn(&Call) -> Answered),
 }
 
-/// Where callers find the API.
 #[derive(Default)]
 pub(super) struct Base {
-    /// As clients are told it: an address, or a path.
+    /// The address or path that clients are given.
     url: String,
-    /// The path below which everything is, without a slash at its end.
+    /// The path prefix, without a trailing slash.
     path: String,
-    /// The description of the API there, once somebody asks for it.
+    /// The OpenAPI document, generated on first use.
     document: OnceLock<Bytes>,
 }
 
 impl Base {
-    /// As the settings have it.
     pub fn of(config: &ApiConfig) -> Base {
         let url = config.base_url.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
         Base { url, path: config.base_path().to_owned(), document: OnceLock::new() }
     }
 }
 
-/// What requests are answered with.
 pub(super) struct Service {
-    /// Where plans are asked for.
     desk: Arc<Desk>,
-    /// What is recorded, tokens among it.
     state: Arc<State>,
-    /// What writes specs.
     writer: Arc<Writer>,
-    /// Who is let in.
     gate: Arc<Gate>,
-    /// How many are answered at a time.
+    /// Limits the requests that are answered at a time.
     seats: Seats,
 }
 
-/// A request, of a caller who may make it as far as the route alone can tell.
+/// An authenticated request, admitted as far as the route alone can tell.
 pub(super) struct Call {
     service: Arc<Service>,
     base: Arc<Base>,
     route: &'static Route,
     caller: Caller,
-    /// The last plan.
     made: Made,
-    /// What was written since its specs were read.
+    /// Writes that the last plan doesn't include yet.
     pending: BTreeMap<ResourceKey, Arc<Written>>,
     path: Vec<(String, String)>,
     query: Query,
@@ -112,7 +103,6 @@ pub(super) struct Call {
     runtime: Handle,
 }
 
-/// The router of everything in the table, below a path.
 pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
     let base = Arc::new(base);
     let routes = ROUTES.iter().fold(Router::new(), |router, route| {
@@ -127,7 +117,7 @@ pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
     if base.path.is_empty() { routes } else { Router::new().nest(&base.path, routes) }
 }
 
-/// Whether this proposes a tree of specs, which is larger than other bodies.
+/// Whether the request proposes a tree of specs, whose body may be larger than others.
 pub(super) fn is_proposal(request: &Request) -> bool {
     let path = request.uri().path();
     request.method() == axum::http::Method::POST
@@ -144,7 +134,7 @@ fn filter(method: Method) -> MethodFilter {
     }
 }
 
-/// What answers a route; none for one that nothing answers, which a test finds.
+/// The handler of a route. A test finds routes without one.
 fn handler(route: &Route) -> Option<Handler> {
     let is_one = route.path.ends_with('}');
     let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
@@ -176,7 +166,7 @@ async fn answer(
 ) -> Response {
     let answered = answered(at, route, handler, request).await;
     let mut response = answered.unwrap_or_else(Problem::into_response);
-    // It is for who asked alone, and may hold a token or a secret.
+    // The answer is for this caller alone, and may contain a token or a secret.
     if matches!(handler, Handler::Known(_)) {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -215,7 +205,8 @@ async fn answered(
     let is_dry_run = query.get("dry_run") == Some("true");
     let organization = || who.organization(&service.desk.made()?);
     let seat = service.seats.of(route.seat, is_dry_run, who.requester(), organization).await?;
-    // The newest, which knows of all that was written before. Before the first plan nobody knows who may do what.
+    // Takes the newest plan, which includes earlier writes. Without any plan the permissions are unknown, so
+    // the first one is waited for.
     let made = service.desk.last().await?;
     let (made, pending) = service.writer.newest(|| service.desk.made().unwrap_or(made));
     who.still_holds(&service.state)?;
@@ -230,14 +221,14 @@ async fn answered(
     answered.unwrap_or_else(|_| Err(Problem::internal()))
 }
 
-/// Who asks, before it is known what they may do.
+/// An authenticated caller whose permissions aren't known yet.
 enum Asker {
     Peer(Peer),
     Token(Token),
 }
 
 impl Asker {
-    /// Whoever takes their time to send a body, or stands in line, may do nothing any more once their token is revoked.
+    /// Checks the token again after the upload and the queue: it may have been revoked meanwhile.
     fn still_holds(&self, state: &State) -> Result<(), Problem> {
         let Asker::Token(token) = self else { return Ok(()) };
         state.still_holds(token.id, Timestamp::now()).map_err(|why| {
@@ -247,7 +238,6 @@ impl Asker {
         })
     }
 
-    /// Who stands in line.
     fn requester(&self) -> Requester {
         match self {
             Asker::Peer(peer) => Requester::User(peer.uid),
@@ -255,7 +245,7 @@ impl Asker {
         }
     }
 
-    /// For which organization they stand in line: one of which they are a member.
+    /// The organization that takes the turn in the queue: the first that the caller is a member of.
     fn organization(&self, made: &Made) -> Option<Identifier> {
         self.caller(made, &BTreeMap::new()).organizations().next().cloned()
     }
@@ -269,14 +259,14 @@ impl Asker {
 }
 
 impl Service {
-    /// What answers with what is laid on a desk; none where nothing is recorded, or nothing can be written.
+    /// `None` if there is no state, or writes are off.
     pub(super) fn of(desk: &Arc<Desk>, gate: Arc<Gate>) -> Option<Service> {
         let (state, writer) = (desk.state.clone()?, desk.writer()?);
         let seats = Seats::new(Arc::clone(&desk.proposals));
         Some(Service { desk: Arc::clone(desk), state, writer, gate, seats })
     }
 
-    /// Lets in who asks on the socket, which admits nobody else, and who shows a token that holds.
+    /// Admits callers on the socket, which has checked the user already, and callers with a valid token.
     fn admit(&self, parts: &Parts, route: &Route) -> Result<Asker, Problem> {
         if let Some(peer) = parts.extensions.get::<Peer>() {
             return Ok(Asker::Peer(*peer));
@@ -286,7 +276,7 @@ impl Service {
         Ok(Asker::Token(self.gate.admit(asked(parts), &self.state, now, revokes)?))
     }
 
-    /// Lets everybody ask for what is the same for all, as often as they may.
+    /// Admits any caller to a public route, within the rate limits.
     fn pass(&self, parts: &Parts) -> Result<(), Problem> {
         if parts.extensions.get::<Peer>().is_some() {
             return Ok(());
@@ -295,14 +285,13 @@ impl Service {
     }
 }
 
-/// What a request shows, and the address from which it came.
 fn asked(parts: &Parts) -> (&HeaderMap, &Uri, IpAddr) {
     let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let from = parts.extensions.get::<Remote>().map_or(unknown, |remote| remote.0.ip());
     (&parts.headers, &parts.uri, from)
 }
 
-/// Has those counted who ask for what isn't there, beside what is.
+/// Counts requests for unknown paths and methods, too.
 pub(super) fn counted(routes: Router, gate: &Arc<Gate>, state: Option<&Arc<State>>) -> Router {
     let missing = |status: StatusCode| {
         let (gate, state) = (Arc::clone(gate), state.cloned());
@@ -320,7 +309,7 @@ pub(super) fn counted(routes: Router, gate: &Arc<Gate>, state: Option<&Arc<State
         .method_not_allowed_fallback(missing(StatusCode::METHOD_NOT_ALLOWED))
 }
 
-/// All of a body, in JSON.
+/// Reads a whole body with a JSON content type.
 async fn read_body(
     takes: &Takes,
     headers: &HeaderMap,
@@ -337,7 +326,7 @@ async fn read_body(
         let frame = frame.map_err(|_| Problem::malformed("the body ends before it is whole"))?;
         if let Ok(part) = frame.into_data() {
             append(&mut whole, &part);
-            // Nobody else has this part, but for where a connection reads its next bytes to.
+            // Wipes the chunk, which has no other owner but the connection's read buffer.
             if let Ok(mut part) = part.try_into_mut() {
                 part.as_mut().zeroize();
             }
@@ -346,7 +335,7 @@ async fn read_body(
     Ok(whole)
 }
 
-/// Adds to bytes that may hold a secret. A vector that grows by itself would leave a copy behind.
+/// Appends bytes that may contain a secret. A `Vec` that reallocates would leave a copy in freed memory.
 fn append(whole: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
     let needed = whole.len() + part.len();
     if needed > whole.capacity() {
@@ -358,26 +347,23 @@ fn append(whole: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
 }
 
 impl Call {
-    /// A parameter of the path.
     fn parameter(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 
-    /// The body as JSON.
     fn json(&self) -> Result<Wiped, Problem> {
         json::read(&self.body)
             .map(Wiped)
             .map_err(|why| Problem::malformed(format!("the body can't be read: {why}")))
     }
 
-    /// Whether the caller only wants to know what would be done.
     fn is_dry_run(&self) -> Result<bool, Problem> {
         let asked = self.query.parsed::<bool>("dry_run", "`true` or `false`").map_err(Problem::malformed)?;
         Ok(asked.unwrap_or_default())
     }
 
-    /// What the caller expects the resource to say; none where anything will do.
+    /// The `If-Match` condition; `None` if there is none.
     fn expected(&self) -> Result<Option<Tags>, Problem> {
         Tags::expected(&self.headers).map_err(|NoTags| {
             Problem::malformed("`If-Match` is neither `*` nor a list of tags as `ETag` gives them")
@@ -385,7 +371,7 @@ impl Call {
         })
     }
 
-    /// Whether the caller may do that here; otherwise, why not. Who may not even look hears that nothing is there.
+    /// Checks a permission in an organization. A caller who may not even read gets "not found".
     fn may(&self, organization: &Identifier, needs: Needs) -> Result<(), Problem> {
         let access = match needs {
             Needs::Nobody => return Ok(()),
@@ -400,7 +386,6 @@ impl Call {
         Err(forbidden(self.caller.lacks(self.route.doing, organization, access)))
     }
 
-    /// Whether the caller may do what only super users may.
     fn may_as_super(&self) -> Result<(), Problem> {
         if self.caller.is_super() {
             return Ok(());
@@ -413,19 +398,16 @@ fn forbidden((why, hint): (String, &'static str)) -> Problem {
     Problem::forbidden(why).hint(hint)
 }
 
-/// Everything that may go wrong, by code.
 fn errors(_: &Base) -> Response {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     json_text(TEXT.get_or_init(|| bytes(&serde_json::json!({"items": code::ALL}))).clone())
 }
 
-/// The description of all this.
 fn document(base: &Base) -> Response {
     let server = if base.url.is_empty() { "/" } else { &base.url };
     json_text(base.document.get_or_init(|| bytes(&openapi::document(server))).clone())
 }
 
-/// An answer in JSON.
 fn written(status: StatusCode, data: &impl Serialize) -> Response {
     let mut response = json_text(bytes(data));
     *response.status_mut() = status;
@@ -433,7 +415,7 @@ fn written(status: StatusCode, data: &impl Serialize) -> Response {
 }
 
 fn bytes(data: &impl Serialize) -> Bytes {
-    // Keys are strings and no value can fail to be written.
+    // Can't fail: all keys are strings, and every value serializes.
     serde_json::to_vec(data).unwrap_or_default().into()
 }
 
@@ -443,7 +425,7 @@ fn json_text(text: Bytes) -> Response {
     response
 }
 
-/// A record, with the tag of what its document says.
+/// A record, with its `ETag` and `Location`.
 fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Option<&str>) -> Response {
     let mut response = written(status, record);
     let headers = response.headers_mut();

@@ -1,5 +1,5 @@
-//! Room for connections: so many at a time, so many of them from one address. Where there is none, whoever has been idle for
-//! longest gives way; where nobody is, whoever comes waits for a moment.
+//! The connection pool, with a limit in all and one for each address. When it is full, the connection that
+//! has been idle for longest is closed; if none is idle, a new connection waits for a moment.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,14 +12,11 @@ use tokio::time::timeout;
 use super::limiter::Address;
 use crate::parallel::locked;
 
-/// How long is waited for room.
+/// How long a new connection waits for a slot.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Room for connections.
 pub(super) struct Room {
-    /// How many there may be.
     most: usize,
-    /// How many there may be from one address.
     most_of_one: usize,
     seats: Mutex<Seats>,
     freed: Notify,
@@ -27,57 +24,52 @@ pub(super) struct Room {
 
 #[derive(Default)]
 struct Seats {
-    /// The number of the next.
     next: u64,
     taken: BTreeMap<u64, Seat>,
 }
 
 struct Seat {
     address: Option<Address>,
-    /// Since when nothing is being done for it, as long as not all is there that it sends; none while something is.
+    /// Since when the connection is idle or still sending a request body; `None` while a request is
+    /// processed.
     idle: Option<Instant>,
     gone: Arc<Notify>,
 }
 
-/// A connection's place in a room, which it leaves with this.
+/// A connection's slot, which is freed when this is dropped.
 pub(super) struct Place {
     chair: Chair,
     gone: Arc<Notify>,
 }
 
-/// What says of a place whether something is being done there.
+/// Sets whether a connection is busy or idle.
 #[derive(Clone)]
 pub(super) struct Chair {
     room: Arc<Room>,
     number: u64,
 }
 
-/// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
-    /// For nobody.
     Wholly,
-    /// For this address.
     ForAddress,
 }
 
 impl Room {
-    /// An empty one.
     pub fn new(most: usize, most_of_one: usize) -> Arc<Room> {
         Arc::new(Room { most, most_of_one, seats: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Gives a connection a place. One that comes from no address, as over a socket of this host, is held to no limit of
-    /// addresses.
+    /// Takes a slot for a connection. Without an address, as on the socket, only the total limit applies.
     ///
     /// # Errors
-    /// When nobody is idle and nobody leaves in time.
+    /// When no connection is idle and none ends in time.
     pub async fn enter(self: &Arc<Room>, address: Option<IpAddr>) -> Result<Place, Full> {
         let waits = async {
             loop {
                 let freed = self.freed.notified();
                 match self.take(address) {
-                    // Others don't wait for one address.
+                    // Only the total limit is waited for: one address must not make others wait.
                     Err(Full::Wholly) => freed.await,
                     taken => return taken,
                 }
@@ -105,13 +97,13 @@ impl Room {
     }
 
     fn seats(&self) -> MutexGuard<'_, Seats> {
-        // Only whole values are put in.
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.seats)
     }
 }
 
 impl Seats {
-    /// Takes the seat of whoever has been idle for longest; false where nobody is.
+    /// Closes the connection that has been idle for longest; returns false if none is idle.
     fn send_away(&mut self, of: impl Fn(&Seat) -> bool) -> bool {
         let idle = self.taken.iter().filter(|(_, seat)| of(seat));
         let idle = idle.filter_map(|(number, seat)| Some((seat.idle?, *number))).min();
@@ -124,12 +116,11 @@ impl Seats {
 }
 
 impl Chair {
-    /// Something is being done for the connection, so that it isn't sent away.
+    /// Marks the connection as busy, so that it isn't closed.
     pub fn is_busy(&self) {
         self.set(None);
     }
 
-    /// Nothing is being done for it any more.
     pub fn is_idle(&self) {
         self.set(Some(Instant::now()));
     }
@@ -142,12 +133,11 @@ impl Chair {
 }
 
 impl Place {
-    /// Whoever finds out that something is being done says it with this.
     pub fn chair(&self) -> &Chair {
         &self.chair
     }
 
-    /// Waits until it has to give way.
+    /// Waits until the connection has to close in favour of another.
     pub async fn is_gone(&self) {
         self.gone.notified().await;
     }
@@ -155,7 +145,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Its seat may be another's by now.
+        // The slot may already have been given to another connection.
         let Chair { room, number } = &self.chair;
         if room.seats().taken.remove(number).is_some() {
             room.freed.notify_one();
@@ -188,7 +178,7 @@ mod tests {
             assert!(!is_sent_away(place).await);
         }
         assert_eq!(room.seats().taken.len(), 3);
-        // It has lost its seat already, and takes nobody else's with it.
+        // It has lost its slot already, and doesn't free another's.
         drop(second);
         assert_eq!(room.seats().taken.len(), 3);
         first.chair().is_idle();

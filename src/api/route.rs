@@ -1,7 +1,7 @@
-//! The one table of what can be asked for over HTTP: the router, the OpenAPI document, the reference and the tests all come
-//! from it. What is done for each is found by its [`Route::id`].
+//! The table of all HTTP routes: the router, the OpenAPI document, the reference and the tests are derived
+//! from it. [`Route::id`] determines the handler.
 //!
-//! Paths are written as the router takes them. A slash at the end of one is always optional.
+//! Paths use the router's syntax. A trailing slash is always optional.
 
 mod shapes;
 
@@ -11,119 +11,93 @@ use crate::names::Kind;
 
 pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of};
 
-/// Something that can be asked for.
 #[derive(Debug)]
 pub struct Route {
-    /// How it is asked for.
     pub method: Method,
-    /// Where, below the base address, with parameters in braces: `/v1/clusters/{id}`.
+    /// The path below the base address, with parameters in braces: `/v1/clusters/{id}`.
     pub path: &'static str,
-    /// Its name, which is unique: the `operationId` of the OpenAPI document.
+    /// A unique name: the `operationId` of the OpenAPI document.
     pub id: &'static str,
-    /// What it does, in a few words.
     pub summary: &'static str,
-    /// What it does, as the subject of a sentence: `changing clusters`.
+    /// The action as the subject of a sentence: `changing clusters`.
     pub doing: &'static str,
-    /// What the caller must be allowed to.
     pub needs: Needs,
-    /// Where it waits until it is answered.
+    /// The queue for its requests.
     pub seat: Seat,
-    /// What may stand behind the `?`.
     pub query: &'static [Query],
-    /// What is sent with it; none where nothing is.
     pub takes: Option<Takes>,
-    /// What it answers where nothing goes wrong, by status. A status that is there twice has one of several contents.
+    /// The successful answers by status. A status that appears twice has one of several contents.
     pub gives: &'static [(u16, Gives)],
 }
 
-/// How something is asked for. Whatever is asked for by `GET` may be by `HEAD`.
+/// `HEAD` works wherever `GET` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
-    /// Looks, and changes nothing.
     Get,
-    /// Makes something, or has something done.
     Post,
-    /// Puts a whole resource in place of the one that is there.
     Put,
-    /// Changes some fields (RFC 7396).
+    /// A merge patch (RFC 7396).
     Patch,
-    /// Deletes.
     Delete,
 }
 
-/// What a caller must be allowed to do, in the organization that it is about.
+/// The permission that a caller needs, in the organization concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Needs {
-    /// Nothing; no token either.
+    /// No token at all.
     Nobody,
-    /// Look.
     Read,
     /// Change fleets, clusters and what they refer to.
     Write,
     /// Approve, and change the organization itself.
     Admin,
-    /// What only super users may.
     Super,
 }
 
-/// Where a request waits until it is answered: nobody waits for those who wait elsewhere.
+/// Where a request waits for its turn. The queues don't wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Seat {
-    /// Nowhere: what it answers is the same for everybody, and is there.
+    /// No queue: the answer is the same for all callers and is ready.
     Open,
-    /// Among those who look.
+    /// Quick reads.
     Light,
-    /// Among those for whom something is planned or searched, which may take a minute.
+    /// Reads that need planning or a search, which may take a minute.
     Heavy,
-    /// Among those who list and make tokens.
     Tokens,
-    /// Among those who revoke tokens, who are in a hurry.
+    /// Revoking tokens, which is urgent.
     Revoking,
-    /// In the line of those who change specs, one at a time; with `dry_run`, in that of proposals.
+    /// Writes of specs, one at a time; with `dry_run`, the queue of proposals.
     Turn,
-    /// In the line of those who have another tree planned than there is, one at a time.
+    /// Plans of proposed trees, one at a time.
     Proposal,
 }
 
-/// A word behind the `?`.
 #[derive(Debug)]
 pub struct Query {
-    /// The word.
     pub name: &'static str,
-    /// The schema of its value.
     pub schema: fn() -> Value,
     /// What it does, as a sentence.
     pub text: &'static str,
 }
 
-/// What is sent with a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
-    /// A resource that isn't there yet.
     Create(Kind),
-    /// A whole resource, in place of the one that is there.
     Replace(Kind),
-    /// A merge patch (RFC 7396) of a resource.
+    /// A merge patch (RFC 7396).
     Patch(Kind),
-    /// What this schema describes.
     Schema(fn() -> Value),
 }
 
-/// What is answered.
 #[derive(Debug, Clone, Copy)]
 pub enum Gives {
-    /// The complete record of a resource.
     Record(Kind),
-    /// A page of such records.
     List(Kind),
-    /// What this schema describes.
     Schema(fn() -> Value),
-    /// Nothing but the status.
     Nothing,
 }
 
 impl Method {
-    /// The method as requests spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -136,12 +110,12 @@ impl Method {
 }
 
 impl Route {
-    /// The names of the path's parameters, in their order.
+    /// The names of the path parameters, in order.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    /// The kind of resource that it is about; none where it is about none, or about several.
+    /// The kind of resource concerned; `None` for none or several.
     pub fn kind(&self) -> Option<Kind> {
         self.gives.iter().find_map(|(_, gives)| match gives {
             Gives::Record(kind) | Gives::List(kind) => Some(*kind),
@@ -149,7 +123,7 @@ impl Route {
         })
     }
 
-    /// Whether it writes a resource, so that `If-Match` is heard.
+    /// Whether it writes a resource, so that `If-Match` is honoured.
     pub fn is_conditional(&self) -> bool {
         self.kind().is_some() && self.method != Method::Get
     }
@@ -176,7 +150,7 @@ const OF_ORGANIZATION: Query = Query {
     text: "The organization, by its id or identifier: only what belongs to it is given.",
 };
 
-/// For what is named by its identifier alone, which several organizations may have.
+/// For resources that the path names by an identifier alone, which several organizations may use.
 const IN_ORGANIZATION: Query = Query {
     name: "organization",
     schema: shapes::text,
@@ -186,7 +160,7 @@ const IN_ORGANIZATION: Query = Query {
 const STATUS: Query =
     Query { name: "status", schema: shapes::status, text: "Only what has this status is given." };
 
-/// The six routes of each kind, and then all others.
+/// Expands to the six routes of each kind, followed by all other routes.
 macro_rules! table {
     (
         kinds: { $($kind:ident: $one:literal, $many:literal, $noun:literal, $nouns:literal, $plain:literal at $path:literal / $id:literal,
@@ -273,7 +247,6 @@ macro_rules! table {
     };
 }
 
-/// Everything that can be asked for.
 pub static ROUTES: &[Route] = table! {
     kinds: {
     Organization: "organization", "organizations", "an organization", "organizations", "organizations"
@@ -454,7 +427,7 @@ mod tests {
     #[test]
     fn a_route_that_changes_something_needs_more_than_to_look() {
         for route in ROUTES {
-            // Whoever has a token may pass on less than it.
+            // Any token may create a lesser one.
             let is_of_tokens = route.path.starts_with("/v1/tokens");
             let needs_less = route.needs <= Needs::Read;
             assert_eq!(route.method == Method::Get || is_of_tokens, needs_less, "{}", route.id);

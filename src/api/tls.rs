@@ -1,4 +1,4 @@
-//! TLS on the port: the certificate, which may be replaced while the process runs, and the handshake.
+//! TLS on the network port: the handshake, and a certificate that may be replaced while the process runs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -26,37 +26,32 @@ use crate::config::ApiConfig;
 use crate::parallel::locked;
 use crate::spec::certificate::{Certificate, to_pkcs8_pem};
 
-/// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// How long the files are taken to be as they were.
+/// How long to wait before checking the files again.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// How long whoever doesn't speak TLS may take to read that it has to.
+/// How long a client that speaks plain HTTP may take to read the refusal.
 const REFUSAL: Duration = Duration::from_secs(1);
 
-/// The certificate and its key in their files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate, with those that signed it.
+    /// A PEM file with the certificate and its intermediates.
     pub certificate: Utf8PathBuf,
-    /// Its private key.
     pub key: Utf8PathBuf,
 }
 
-/// Why they can't be used, as a sentence without a full stop.
+/// Why the files can't be used, as a sentence without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unusable {
-    /// Why.
     pub why: String,
-    /// What to do next.
     pub hint: String,
-    /// Whether they may be sound, and can't be read from here.
+    /// Whether reading failed, so that the files themselves may be fine.
     pub is_unread: bool,
 }
 
-/// What TLS is spoken with.
+/// The active certificate, reloaded from its files.
 #[derive(Debug)]
 pub struct Tls {
     files: Files,
@@ -66,14 +61,13 @@ pub struct Tls {
 #[derive(Debug)]
 struct Held {
     pair: Arc<CertifiedKey>,
-    /// What the files were like when they were last read.
     stamps: [Option<Stamp>; 2],
     looked: Instant,
-    /// Why the last that was read is not used, once that was said.
+    /// The error of the last read, already logged; its files aren't used.
     told: Option<Unusable>,
 }
 
-/// What tells a file from the one that was there before.
+/// Detects a changed file.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     inode: (u64, u64),
@@ -82,16 +76,16 @@ struct Stamp {
 }
 
 impl Files {
-    /// Those that the settings name; none where they name none.
+    /// `None` if the settings have no files.
     pub fn of(config: &ApiConfig) -> Option<Files> {
         let (certificate, key) = (config.tls_cert_file.clone()?, config.tls_key_file.clone()?);
         Some(Files { certificate, key })
     }
 
-    /// What a person should look at, each as a sentence, where they can be used.
+    /// Warnings about usable files, each as a sentence.
     ///
     /// # Errors
-    /// When they can't be.
+    /// When the files can't be used.
     pub fn doubts(&self, now: Timestamp) -> Result<Vec<String>, Unusable> {
         let (_, certificate) = self.read()?;
         let end = certificate.filter(|certificate| certificate.not_after < now).map(|it| it.not_after);
@@ -108,7 +102,6 @@ impl Files {
         Ok(expired.into_iter().chain(open).collect())
     }
 
-    /// The pair, and what is known of the certificate.
     fn read(&self) -> Result<(CertifiedKey, Option<Certificate>), Unusable> {
         let chain = text("api.tls_cert_file", &self.certificate)?;
         let key = text("api.tls_key_file", &self.key)?;
@@ -122,7 +115,7 @@ impl Files {
         };
         let certificate = match Certificate::parse(&chain, Some(&key)) {
             Ok(certificate) => Some(certificate),
-            // Those who call by address need none.
+            // A certificate without names is fine for clients that connect by address.
             Err(faults) if faults.iter().all(|fault| fault.code == "certificate-no-names") => None,
             Err(faults) => {
                 let why: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
@@ -167,10 +160,10 @@ fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, Unusable> {
 }
 
 impl Tls {
-    /// With what the files hold.
+    /// Reads the files.
     ///
     /// # Errors
-    /// When that can't be used.
+    /// When they can't be used.
     pub fn open(files: Files) -> Result<Arc<Tls>, Unusable> {
         let (stamps, looked) = (files.stamps(), Instant::now());
         let (pair, _) = files.read()?;
@@ -179,7 +172,7 @@ impl Tls {
         Ok(Arc::new(Tls { files, held: Mutex::new(held) }))
     }
 
-    /// Reads the files anew. What is no better than what there is is told once, and not used.
+    /// Reloads the files. If they can't be used, logs that once and keeps the active certificate.
     pub fn reload(&self) {
         let stamps = self.files.stamps();
         let read = self.files.read();
@@ -201,12 +194,11 @@ impl Tls {
         }
     }
 
-    /// Whether the files should be looked at.
     fn is_due(&self) -> bool {
         self.held().looked.elapsed() >= FRESH
     }
 
-    /// Reads the files anew where they are others than before.
+    /// Reloads the files if they changed.
     fn look(&self) {
         let stamps = self.files.stamps();
         let mut held = self.held();
@@ -219,7 +211,7 @@ impl Tls {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        // Only whole values are put in.
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.held)
     }
 }
@@ -241,7 +233,6 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// Speaks TLS with whoever connects.
 #[derive(Clone)]
 pub(super) struct Handshake {
     tls: Arc<Tls>,
@@ -249,10 +240,10 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// With what there is to show.
+    /// Sets up TLS with the active certificate.
     ///
     /// # Errors
-    /// When the provider of cryptography has no version of TLS in common with us, which would be a mistake of ours.
+    /// When the crypto provider supports none of our TLS versions, which would be a bug.
     pub fn new(tls: Arc<Tls>) -> Result<Handshake, rustls::Error> {
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()));
         let config = config.with_safe_default_protocol_versions()?.with_no_client_auth();
@@ -261,7 +252,8 @@ impl Handshake {
         Ok(Handshake { tls, acceptor: TlsAcceptor::from(Arc::new(config)) })
     }
 
-    /// The stream inside; none where there is none in time. Whoever speaks HTTP in the clear is told that it takes TLS.
+    /// Performs the handshake; `None` if it fails or takes too long. A client that speaks plain HTTP gets an
+    /// answer that says so.
     pub async fn shake<S>(&self, stream: Patient<S>, base: &str) -> Option<TlsStream<Patient<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -275,10 +267,10 @@ impl Handshake {
     {
         if self.tls.is_due() {
             let tls = Arc::clone(&self.tls);
-            // It ends, and has nothing to say.
+            // The check logs its own errors.
             let _ = tokio::task::spawn_blocking(move || tls.look()).await;
         }
-        // A method of HTTP is in upper case; a handshake begins with 22.
+        // An HTTP method starts with an upper-case letter, a TLS handshake with byte 22.
         if stream.look().await.ok()?.is_ascii_uppercase() {
             refuse(stream, base).await;
             return None;
@@ -287,7 +279,7 @@ impl Handshake {
     }
 }
 
-/// Says in the clear that the port speaks TLS.
+/// Answers over plain HTTP that the port needs TLS.
 async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Patient<S>, base: &str) {
     let problem = Problem::malformed("this port speaks TLS, and the request came without")
         .hint("ask for the same address with `https://`");
@@ -295,7 +287,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Patient<S>, base:
     let told = async {
         stream.write_all(&answer).await?;
         stream.shutdown().await?;
-        // What is closed with something unread may take the answer with it.
+        // Drains the input: closing with unread bytes resets the connection, which may discard the answer.
         while stream.read(&mut [0; 1024]).await? > 0 {}
         std::io::Result::Ok(())
     };

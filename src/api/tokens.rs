@@ -1,4 +1,4 @@
-//! Tokens, made, listed and revoked by commands on the socket.
+//! Tokens, created, listed and revoked by commands on the socket.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +20,12 @@ use super::desk::{Desk, Made};
 use super::socket::Peer;
 use crate::state::{self, NewToken, NotAdded, Token, TokenOrder};
 
-/// A token as whoever made it is shown it, once.
+/// A new token with its secret, which is shown once.
 #[derive(Serialize, Deserialize)]
 pub struct Shown {
-    /// What is kept of it.
     #[serde(flatten)]
     pub kept: Token,
-    /// What a caller sends.
+    /// The secret that a caller sends.
     pub token: String,
 }
 
@@ -59,7 +58,7 @@ async fn create(
     })?;
     blocking(move || {
         let made = state.add_token(order, &by, Timestamp::now())?;
-        // Where nothing was planned yet, nobody knows.
+        // Members are unknown before the first plan.
         let lacks = |plan: Made| shortfall_by_plan(&made.token, &plan, &BTreeMap::new());
         let warnings = desk.made().and_then(lacks).into_iter().collect();
         Ok(Answer { warnings, ..Answer::new(None, Shown::from(made)) }.written())

@@ -1,9 +1,11 @@
-//! A call becomes an edit of the spec files, by the rules by which files are read: there is one way to change anything.
+//! API writes: each call becomes an edit of the spec files, under the same rules by which files are read, so
+//! that there is only one way to change anything.
 //!
-//! What a call wants is decided ([`draft`]) in a git repository on the commit that was just fetched, and in a folder on the
-//! file as it stands there, in the tree of the last plan with what was written through here since. The tree with the edit is resolved as every tree is,
-//! and refused for anything new that is wrong with it ([`judge`]). Only then is anything written, and whoever called hears of
-//! it when it outlasts a power cut, or when the remote has it.
+//! The edit is decided ([`draft`]) on the newest content: in a git repository on the commit that was just
+//! fetched; in a folder on the file's present bytes, within the tree of the last plan plus the writes since.
+//! The edited tree, or the part of it that the edit can affect, is resolved like any other and refused if it
+//! has a new problem ([`judge`]). Only then is it written. The call returns once the write would survive a
+//! power cut, or the remote has accepted it.
 
 mod advice;
 mod attempt;
@@ -46,106 +48,98 @@ pub use draft::{etag, find};
 pub use refused::{Fault, Guard, Refused, Shortage};
 pub use wish::{What, Wish, Written, wipe};
 
-/// How often a file is read and edited anew that somebody else changes at the same time.
+/// How often a write is retried when the file changes at the same time.
 const TRIES: u32 = 5;
 
-/// What an edit is refused with whose place in the file is gone.
+/// The problem code when the edit's location in the file is gone.
 const NOT_THERE: &str = "edit-not-there";
 
-/// What an edit is refused with whose file somebody is saving.
+/// The problem code when another program is saving the file.
 const BEING_SAVED: &str = "edit-being-saved";
 
-/// How long is waited for somebody who writes a file.
+/// How long to wait for another program that is writing a file.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where specs are written.
 pub enum Place {
-    /// In a folder.
     Folder(Utf8PathBuf),
-    /// In a git repository.
     Git(Arc<Mirror>),
 }
 
-/// What writes specs for those who call.
 pub struct Writer {
     place: Place,
     memory: Arc<Memory>,
-    /// Says that there are other specs.
     wake: Box<dyn Fn() + Send + Sync>,
-    /// What is told of a folder.
+    /// Set once the folder is watched.
     watched: OnceLock<Watched>,
-    /// Whose turn it is to write, with what is known of the tree that was written last.
+    /// Admits one write at a time, and caches the last written tree.
     turn: Mutex<Option<Known>>,
     book: Mutex<Book>,
 }
 
-/// A folder that is watched.
 struct Watched {
-    /// What was told of it.
+    /// The change notifications.
     heard: Heard,
-    /// The files that somebody writes and has not closed yet.
+    /// Files that another program has open for writing.
     unfinished: Unfinished,
-    /// What knows the files that are as they were.
+    /// Caches unchanged files.
     scanner: Arc<Mutex<Scanner>>,
 }
 
-/// A moment: how often anything was written by then, and told of a folder.
+/// A point in time: the number of writes until then, and the last change notification of the folder.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mark {
-    /// How often anything was written.
     pub writes: u64,
     heard: Option<u64>,
 }
 
-/// A tree that was resolved, and what was found to be wrong with it.
+/// A resolved tree, with the problems found in it.
 struct Known {
     /// The plan whose record it was resolved against.
     round: Arc<Round>,
     /// That record, with what was applied since.
     records: Records,
     documents: Arc<Documents>,
-    /// The part of it that was resolved; none for the whole.
+    /// The part of the tree that was resolved; `None` for the whole.
     around: Option<Neighbours>,
     ails: Ails,
 }
 
-/// What was written lately.
+/// Writes that a plan may not include yet.
 #[derive(Default)]
 struct Book {
-    /// How often anything was written.
     number: u64,
-    /// What no plan is known to have read, by what it is about: the last word of each, with its number.
+    /// The last write of each resource that no plan is known to have read, with its number.
     written: BTreeMap<ResourceKey, (u64, Arc<Written>)>,
 }
 
 impl Writer {
-    /// Of specs in a place. Whoever makes plans is woken when there are others, and has this memory.
+    /// `memory` is shared with the planner; `wake` is called when the specs have changed.
     pub fn new(place: Place, memory: Arc<Memory>, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let (turn, book) = (Mutex::default(), Mutex::default());
         Self { place, memory, wake: Box::new(wake), watched: OnceLock::new(), turn, book }
     }
 
-    /// The folder is watched from now on, and scanned by this: no file is written that somebody else is writing, and the tree is
-    /// not read again as long as nothing was told of it.
+    /// Uses a folder's watch from now on, and its scanner. No file is written while another program writes
+    /// it, and the tree isn't read again unless there was a notification.
     pub fn heed(&self, watch: &Watch, scanner: Arc<Mutex<Scanner>>) {
         let watched = Watched { heard: watch.heard(), unfinished: watch.unfinished(), scanner };
-        // It is told once, by who watches the folder.
+        // Set only once, by the code that watches the folder.
         let _ = self.watched.set(watched);
     }
 
-    /// This moment: whoever reads the specs from now on reads all that was written by then.
+    /// The present point in time. A scan that starts later sees all earlier writes.
     pub fn mark(&self) -> Mark {
         let heard = self.watched.get().and_then(|watched| watched.heard.mark());
         Mark { writes: locked(&self.book).number, heard }
     }
 
-    /// What was written since the specs of a plan were read, by what it is about: the last word of each.
+    /// The last write of each resource that the plan doesn't include.
     pub fn pending(&self, made: &Made) -> BTreeMap<ResourceKey, Arc<Written>> {
         locked(&self.book).since(made)
     }
 
-    /// The newest plan, with what was written since its specs were read. What that plan has is forgotten, and nobody else
-    /// looks meanwhile: an older plan would lack it.
+    /// Returns the newest plan with the writes that it doesn't include, and forgets older writes. The lock is
+    /// held throughout: a concurrent caller with an older plan would miss the forgotten writes.
     pub fn newest(&self, newest: impl FnOnce() -> Made) -> (Made, BTreeMap<ResourceKey, Arc<Written>>) {
         let mut book = locked(&self.book);
         let made = newest();
@@ -154,18 +148,18 @@ impl Writer {
         (made, pending)
     }
 
-    /// Writes what somebody wants, and comes back when that is there for good. It blocks: where the specs are in a git
-    /// repository, for as long as fetching and pushing takes.
+    /// Carries out a write, and returns when it is durable. It blocks; with a git repository, for as long as
+    /// a fetch and a push take.
     ///
     /// # Errors
-    /// When it may not be written, or can't. Nothing is left of it then.
+    /// When the write is not allowed or fails. It then leaves no trace, unless the error is `Unsure`.
     pub fn write(&self, made: &Made, wish: &Wish, author: &Author) -> Result<Arc<Written>, Refused> {
         let mut turn = locked(&self.turn);
         let attempt = match &self.place {
             Place::Folder(root) => self.write_to_folder(root, made, wish, turn.as_ref()),
             Place::Git(mirror) => {
                 let attempt = self.write_to_git(mirror, made, wish, author, turn.as_ref());
-                // What was fetched with it is in force, whatever came of it.
+                // A failed write may still have fetched a newer commit, which has to be planned.
                 if attempt.is_err() && is_newer(made, mirror.commit().as_ref()) {
                     (self.wake)();
                 }
@@ -191,10 +185,10 @@ impl Writer {
         Ok(written)
     }
 
-    /// What would be written, and the tree as it would be then. Nothing is.
+    /// Returns what would be written, and the resulting tree, without writing.
     ///
     /// # Errors
-    /// As [`Writer::write`], as far as that is known before.
+    /// Like [`Writer::write`], as far as errors are known beforehand.
     pub fn propose(&self, made: &Made, wish: &Wish) -> Result<(Arc<Documents>, Written), Refused> {
         let attempt = match &self.place {
             Place::Folder(root) => self.attempt_in_folder(root, made, wish, None),
@@ -217,7 +211,7 @@ impl Writer {
         let mut refused = None;
         for _ in 0..TRIES {
             let attempt = match self.attempt_in_folder(root, made, wish, known) {
-                // The file was changed since the tree was read.
+                // The file was changed after the tree was read.
                 Err(Refused::Edit(problem)) if problem.code == NOT_THERE => {
                     refused = Some(Refused::Edit(problem));
                     continue;
@@ -235,7 +229,8 @@ impl Writer {
                 sleep(PAUSE);
                 continue;
             }
-            // Before anybody can read it: whoever plans it first records when it was made.
+            // Announced before the file is readable: the first plan that reads it records the time of the
+            // change.
             self.announce(&attempt.written);
             match folder::write(root, edit, attempt.before.as_deref()) {
                 Ok(()) => return Ok(attempt),
@@ -269,18 +264,18 @@ impl Writer {
             attempt => return attempt,
         };
         if is_planned {
-            // It may have been moved to another file since.
+            // The document may have been moved to another file since.
             return attempt(self.scanned(root, &made.documents)?);
         }
-        // Where it was by the plan may be unreadable by now, which says more.
+        // The file that it was in may be unreadable by now, which is the better error.
         match attempt(Arc::clone(&made.documents)) {
             Err(Refused::Edit(problem)) if problem.code != NOT_THERE => Err(Refused::Edit(problem)),
             _ => Err(self.being_saved(root, made, wish).unwrap_or(absent)),
         }
     }
 
-    /// Why nothing is written where a resource's file is empty that was not, or is being written: an editor empties a file before
-    /// it writes it.
+    /// The refusal when a resource's file is being written, or has become empty: editors truncate a file
+    /// before they write it.
     fn being_saved(&self, root: &Utf8Path, made: &Made, wish: &Wish) -> Option<Refused> {
         let path = draft::file(wish, &made.documents, &made.round.checked.recorded).ok()?;
         made.documents.files.get(&path)?;
@@ -294,7 +289,7 @@ impl Writer {
         })
     }
 
-    /// The tree as it is now: the one that was planned last, where nothing is told of it since, by whomever.
+    /// The present tree: the last planned one if there was no notification since, from any writer.
     fn tree_of_folder(
         &self,
         root: &Utf8Path,
@@ -307,7 +302,7 @@ impl Writer {
         }
     }
 
-    /// The tree as it is now, all of it. No file is parsed again that is as it was in an earlier one.
+    /// Scans the whole present tree. Unchanged files aren't parsed again.
     fn scanned(&self, root: &Utf8Path, previous: &Documents) -> Result<Arc<Documents>, Refused> {
         let snapshot = match self.watched.get() {
             Some(watched) => locked(&watched.scanner).scan_all(root),
@@ -327,7 +322,7 @@ impl Writer {
     ) -> Result<Attempt, Refused> {
         let mut last: Option<Attempt> = None;
         let written = mirror.write(author, |snapshot| {
-            // Nothing came of an earlier one.
+            // A retry: the previous attempt came to nothing.
             last.take().iter().for_each(|attempt| self.withdraw(&attempt.written));
             let previous = known.map_or(&made.documents, |known| &known.documents);
             let tree = Arc::new(spec::read(snapshot, Some(previous)));
@@ -390,12 +385,12 @@ impl Book {
     }
 }
 
-/// Whether a commit is in force that is another one than was planned.
+/// Whether the fetched commit differs from the planned one.
 fn is_newer(made: &Made, commit: Option<&String>) -> bool {
     commit.is_some() && commit != made.documents.commit.as_ref().map(|planned| &planned.id)
 }
 
-/// Whether something may be refused only because the tree is another one by now than was planned.
+/// Whether a refusal may be due to a tree that changed since the plan.
 fn is_about_absence(refused: &Refused) -> bool {
     match refused {
         Refused::NotThere(_) => true,
@@ -404,7 +399,6 @@ fn is_about_absence(refused: &Refused) -> bool {
     }
 }
 
-/// A file of a commit.
 fn bytes(snapshot: &Snapshot, path: &SpecPath) -> Result<Option<Vec<u8>>, Refused> {
     match snapshot.entries.get(path) {
         None => Ok(None),

@@ -1,5 +1,5 @@
-//! What clients need to know to reach a cluster, in the words of Kafka's own client properties. No secret is among it: where
-//! each secret is kept is.
+//! What Kafka clients need to connect to a cluster, as Kafka's client properties. Secrets are left out; the
+//! text says where each is kept.
 
 mod java;
 
@@ -13,22 +13,21 @@ use crate::names::Domain;
 use crate::render::{self, Clients, Endpoint, Login, ServerTrust};
 use crate::spec::{IdentityProvider, certificate};
 
-/// What a client has to say to get in by one listener.
+/// The client properties of one listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientProperties {
-    /// The listener.
     pub listener: &'static str,
-    /// Properties that any Kafka client for the JVM, from Kafka 4.0 on, takes as they are.
+    /// For any JVM client from Kafka 4.0 on, ready to use.
     pub properties: BTreeMap<&'static str, String>,
-    /// Properties that nobody here may or can tell, each with where its value comes from, in words.
+    /// Properties that are secret or unknown here, each with a description of where to find its value.
     pub to_add: BTreeMap<&'static str, String>,
-    /// What else to know, a sentence each.
+    /// Further advice, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The properties of every listener of a cluster, in the order in which they are rendered. `known` is what was seen of the
-/// cluster, in which only the certificate of its own authority is looked for: addresses are known beforehand, and what the
-/// operator tells of them are the load balancers' own, which no certificate names.
+/// The properties for each listener, in the order in which they are rendered. Of `known`, only the
+/// certificate of the cluster's own authority is used. Addresses come from the spec: those that the operator
+/// reports belong to the load balancers, and no certificate covers them.
 pub fn client_properties(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Vec<ClientProperties> {
     let clients = render::clients(cluster);
     let of = |endpoint: &Endpoint| {
@@ -59,7 +58,7 @@ pub(super) fn field(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Value
 }
 
 impl ClientProperties {
-    /// The file that a client for the JVM reads (`--command-config`), with what has to be added as comments.
+    /// The properties file for a JVM client (`--command-config`), with comments about what to add.
     pub fn to_java(&self) -> String {
         java::file(self)
     }
@@ -118,7 +117,7 @@ impl ClientProperties {
         }
     }
 
-    /// By Kafka's own way of asking for tokens, which needs no more than Kafka's client.
+    /// Uses Kafka's built-in OAuth support, which needs no further library.
     fn ask_for_tokens(&mut self, provider: &IdentityProvider) {
         const TOKEN_ENDPOINT: &str = "sasl.oauthbearer.token.endpoint.url";
         const MODULE: &str = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule";
@@ -130,7 +129,7 @@ impl ClientProperties {
         let allowed = match &provider.token_endpoint {
             Some(endpoint) => {
                 self.properties.insert(TOKEN_ENDPOINT, endpoint.clone());
-                // It is free text that a person would paste into a shell.
+                // Free text from the spec could inject commands when pasted into a shell.
                 let is_plain = |b: u8| b.is_ascii_alphanumeric() || b":/._~%-".contains(&b);
                 if endpoint.bytes().all(is_plain) { endpoint } else { "URL" }
             }

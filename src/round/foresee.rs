@@ -1,4 +1,4 @@
-//! What plans would refuse of a tree that nobody planned yet.
+//! Predicts what plans would refuse of a tree that isn't planned yet.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::render::{self, Renderer};
 use crate::state::{State, StateError};
 
 impl Installation {
-    /// What a plan would refuse, by what was applied there last and how it was found to be. No target is looked at.
+    /// Returns what a plan would refuse, by the last applied state and its health. No target is contacted.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -25,7 +25,7 @@ impl Installation {
         health: &BTreeMap<FleetKey, Health>,
         now: Timestamp,
     ) -> Result<Vec<Problem>, StateError> {
-        // Where nothing is kept, nothing was ever applied.
+        // Without a state nothing was ever applied.
         let Some(state) = self.state.as_deref() else { return Ok(Vec::new()) };
         let policy = self.policy(now, Pauses::default());
         let mut refused = Vec::new();
@@ -34,7 +34,7 @@ impl Installation {
                 Some(cluster) => (of_cluster(state, fleet, cluster)?, render::cluster(catalog, cluster)),
                 None => (state.recorded_fleet(fleet)?, Renderer::new(catalog).fleet(fleet)),
             };
-            // What nothing is made of is left as it is.
+            // A fleet that isn't rendered is left as it is.
             if desired.is_none() {
                 continue;
             }
@@ -54,7 +54,7 @@ impl Installation {
     }
 }
 
-/// What is recorded of one cluster's objects.
+/// The record of one cluster's objects.
 fn of_cluster(state: &State, fleet: &FleetKey, cluster: &ResourceKey) -> Result<RecordedFleet, StateError> {
     let Ok(name) = cluster.name.parse() else { return Ok(RecordedFleet::default()) };
     let mut held = state.recorded_namespace(fleet, &names::namespace(&cluster.organization, &name))?;

@@ -1,4 +1,5 @@
-//! Which targets there are: those of the tree's fleets, and those of recorded fleets that may have to go.
+//! Determines the targets: those of the tree's fleets, and those of recorded fleets that may have to be
+//! emptied.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,6 @@ use crate::spec::material::Fault;
 use crate::spec::{Fleet, InfraType, Spec};
 use crate::target::{Cluster, Place, Targets};
 
-/// The targets of a tree and of what was applied before it.
 pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept: &Kept) -> Targets {
     let recorded = checked.recorded.resources.iter().filter_map(recorded_fleet);
     let planned = checked.catalog.fleets.values().map(|fleet| Known::of(&fleet.spec));
@@ -38,11 +38,11 @@ pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept
     Targets::for_fleets(output_dir, checked.recorded.installation, recorded.chain(planned).map(place))
 }
 
-/// What has to be known of a fleet to find its target.
+/// The fields of a fleet that determine its target.
 struct Known {
     fleet: FleetKey,
     infra_type: InfraType,
-    /// The `path` of a folder, where that is known.
+    /// The `path` of a directory fleet, if known.
     path: Option<String>,
 }
 
@@ -53,8 +53,8 @@ impl Known {
     }
 }
 
-/// A recorded fleet. Its kind can't change, so that it outlives a lost cache; its path doesn't, and what a folder holds is
-/// found without it.
+/// A recorded fleet. Its type is immutable and therefore in the registry, which survives the loss of the
+/// cache. Its path isn't, but the folder's content is found without it.
 fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Known> {
     let fleet = key.as_fleet()?;
     let last_good = record.last_good.as_ref();
@@ -66,18 +66,17 @@ fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Kn
     Some(Known { fleet, infra_type, path: None })
 }
 
-/// The Kubernetes clusters that fleets are bound to.
 fn taken(checked: &Checked) -> BTreeMap<String, FleetKey> {
     let recorded = checked.recorded.resources.iter();
     recorded.filter_map(|(key, record)| Some((bound(record)?.to_owned(), key.as_fleet()?))).collect()
 }
 
-/// The Kubernetes cluster that a fleet was first applied to.
+/// The UID of the Kubernetes cluster that a fleet was first applied to.
 fn bound(record: &RecordedResource) -> Option<&str> {
     record.immutable.get(CLUSTER_UID).and_then(Value::as_str)
 }
 
-/// What is used of a fleet's kubeconfig; otherwise why there is none, as the end of a sentence.
+/// The connection settings from a fleet's kubeconfig; the error is the end of a sentence.
 fn access(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess, String> {
     match checked.secrets.opened.get(&kubeconfigs::field(fleet)) {
         Some(OpenedSecret::Value { value, .. }) => parsed(value),
@@ -90,7 +89,6 @@ fn access(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess
     }
 }
 
-/// Whether a file describes the fleet still.
 fn is_described(checked: &Checked, fleet: &FleetKey) -> bool {
     let resource = checked.catalog.resources.get(&fleet.resource());
     resource.is_some_and(|resource| resource.hold != Some(Hold::Absent))

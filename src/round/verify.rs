@@ -1,4 +1,4 @@
-//! Asks a fleet's target what it would say to its part of a plan, before the plan is shown.
+//! Dry runs of a fleet's part of a plan on its target, before the plan is shown.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -12,22 +12,23 @@ use crate::plan::{DryRuns, FleetPart, Questions, Step, manifest_digest};
 use crate::secret;
 use crate::target::{Target, Trial};
 
-/// For how long an answer holds where nothing is seen to change: what lets a server refuse something may be out of sight.
+/// How long a result stays valid without a visible change: the reason why a server refuses something may be
+/// out of sight.
 const HOLDS: SignedDuration = SignedDuration::from_secs(60);
 
-/// What targets said of what is to be done there, in a running process: what waits isn't asked about in every round.
+/// Caches dry runs in a running process, so that blocked changes don't cause one in every round.
 #[derive(Default)]
 pub(super) struct Asked(Mutex<BTreeMap<FleetKey, Answer>>);
 
 struct Answer {
-    /// The digest of what was asked, and of what was on the target then.
+    /// The digest of the request, and of the target's state at the time.
     of: Digest,
     at: Timestamp,
     runs: DryRuns,
 }
 
 impl Asked {
-    /// As [`ask`], where that has not been asked a moment ago.
+    /// Like [`ask`], with the cache.
     pub(super) async fn ask(
         &self,
         (fleet, target): (&FleetKey, &Target),
@@ -50,7 +51,7 @@ impl Asked {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Answer>> {
-        // Only whole values are put in.
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.0)
     }
 }
@@ -65,10 +66,10 @@ fn digest(part: &FleetPart, revision: u64) -> Digest {
     Digest::of(format!("{revision} {steps:?} {foregone:?} {kinds:?}"))
 }
 
-/// What the target says of what is to be done; none where nothing is, or where the target can't be asked.
+/// Runs the changes of a fleet as dry runs; `None` if there are none, or if the target can't be asked.
 ///
-/// Of a fleet on which nothing differs, nothing is asked. What can't be asked about yet costs one call for each group of
-/// kinds, everything else one for each object.
+/// An unchanged fleet costs no call. Objects that can't have a dry run yet only have their kinds checked,
+/// with one call for each API group; all others cost one call each.
 pub(super) async fn ask(target: &Target, part: &FleetPart, secrets: &Secrets) -> Option<DryRuns> {
     let Target::Kubernetes(target) = target else { return None };
     let Questions { steps, foregone: mut runs, kinds } = part.questions();
@@ -85,7 +86,8 @@ pub(super) async fn ask(target: &Target, part: &FleetPart, secrets: &Secrets) ->
     Some(runs)
 }
 
-/// A step as it would be sent. Where its secrets aren't at hand, it is not asked about; that is said elsewhere.
+/// A step as it would be sent. Steps whose secrets are missing are left out, since that is reported
+/// elsewhere.
 fn trial(step: &Step, secrets: &Secrets) -> Option<Trial> {
     let manifest = step.after.as_ref()?;
     Some(Trial {

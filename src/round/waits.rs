@@ -1,4 +1,4 @@
-//! What waits from round to round, told when it is something else, or for something else, than before.
+//! Reports which changes wait, whenever that differs from the previous round.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, Plan, Verb};
 use crate::state::{Event, Outcome, State};
 
-/// What waited in the round before, with what was told of it.
+/// The changes that waited in the previous round, with what was reported of them.
 #[derive(Debug)]
 pub struct Waits<T> {
     waiting: BTreeMap<ResourceKey, Wait<T>>,
@@ -20,7 +20,7 @@ pub struct Waits<T> {
 #[derive(Debug)]
 struct Wait<T> {
     fleet: Option<FleetKey>,
-    /// None where nothing was told, since too much was before.
+    /// `None` if the rate limit prevented a report.
     told: Option<T>,
 }
 
@@ -30,18 +30,18 @@ impl<T> Default for Waits<T> {
     }
 }
 
-/// What is different in a plan from the one before.
+/// Differences between a plan and the previous one.
 pub struct News<'p> {
-    /// What waits, and didn't, or of which something else was told; each with the fleet that it is on, and with how often that was
-    /// so without being told.
+    /// Changes that wait, and didn't or had another report; each with its fleet, and with the number of
+    /// reports that the rate limit left out.
     pub begun: Vec<(Option<&'p FleetKey>, &'p Change, u32)>,
-    /// What no longer waits though nothing of it is done.
+    /// Changes that no longer wait, without having been done.
     pub over: Vec<(Option<FleetKey>, ResourceKey)>,
 }
 
 impl<T: PartialEq> Waits<T> {
-    /// Takes note of what waits in a plan, and says what is different. What is soon over is no news, and what is different again and
-    /// again is news only now and then.
+    /// Remembers what waits in a plan, and returns the differences. Short waits are ignored, and frequent
+    /// differences are subject to the rate limit.
     pub fn turn<'p>(&mut self, plan: &'p Plan, now: Instant, tells: impl Fn(&Change) -> T) -> News<'p> {
         let mut before = std::mem::take(&mut self.waiting);
         let mut begun = Vec::new();
@@ -49,7 +49,7 @@ impl<T: PartialEq> Waits<T> {
         for (fleet, change) in plan.placed_changes().filter(heeded) {
             let known = before.remove(&change.resource);
             if change.is_ready() {
-                // It is told as decided.
+                // Reported as a decision.
             } else if change.waiting.iter().any(|waiting| waiting.is_soon_over(plan.created_at)) {
                 self.waiting.extend(known.map(|wait| (change.resource.clone(), wait)));
             } else {
@@ -69,8 +69,7 @@ impl<T: PartialEq> Waits<T> {
 }
 
 impl Waits<String> {
-    /// Records among the events what waits in a plan, where it is something else, or for something else, than in the one
-    /// before, and what no longer waits.
+    /// Records as events what newly waits in a plan, or waits for another reason, and what no longer waits.
     pub fn record(&mut self, round: &Round, state: &State, actor: &str, now: Timestamp) {
         let plan = &round.plan;
         let News { begun, over } = self.turn(plan, Instant::now(), told);
@@ -103,13 +102,11 @@ impl Waits<String> {
     }
 }
 
-/// What a change waits for.
 fn told(change: &Change) -> String {
     let waits: Vec<String> = change.waiting.iter().map(|waiting| waiting.for_tenants().to_string()).collect();
     waits.join("; ")
 }
 
-/// What doesn't happen yet.
 fn waiting(verb: Verb) -> &'static str {
     match verb {
         Verb::Create => "to be created",

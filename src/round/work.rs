@@ -1,4 +1,4 @@
-//! Does what was planned: all of it, or each fleet's part by itself.
+//! Executes a plan, as a whole or for each fleet.
 
 use std::time::Instant;
 
@@ -11,19 +11,17 @@ use crate::execute::{self, Desk, Failure, Progress, Report};
 use crate::plan::FleetPlan;
 use crate::state::State;
 
-/// Who keeps book of what is done, and where.
+/// Where results are recorded, and in whose name.
 #[derive(Clone, Copy)]
 pub struct Clerk<'a> {
-    /// Where.
     pub state: &'a State,
-    /// The time.
     pub clock: &'a dyn Fn() -> Timestamp,
-    /// Who does it, for the audit trail.
+    /// For the audit trail.
     pub actor: &'a str,
 }
 
 impl Round {
-    /// Does what the plan says. Where the settings want nothing to be changed, only what a plan found out is remembered.
+    /// Executes the whole plan. If the settings forbid changes, it only remembers the findings of the plan.
     pub async fn execute(&self, clerk: Clerk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
         if self.checked.catalog.config.policy.mode == Mode::PlanOnly {
             return self.execute_beside_fleets(clerk, progress).await;
@@ -34,7 +32,7 @@ impl Round {
         execute::execute(self.desk(clerk), progress).await
     }
 
-    /// Does of the plan what is no fleet's matter, which goes before what is.
+    /// Executes the part of the plan that belongs to no fleet; it comes before the fleets.
     pub async fn execute_beside_fleets(
         &self,
         clerk: Clerk<'_>,
@@ -46,7 +44,7 @@ impl Round {
         execute::execute_beside_fleets(self.desk(clerk), &self.under_way, progress).await
     }
 
-    /// Does one fleet's part of the plan. From a certain time on, no further step is begun.
+    /// Executes one fleet's part of the plan. No step begins after `until`.
     pub async fn execute_fleet(
         &self,
         fleet: &FleetPlan,
@@ -62,7 +60,7 @@ impl Round {
         Desk { plan, recorded, targets, state, secrets, clock, actor }
     }
 
-    /// Without them, nobody could remove later what is made now.
+    /// Without its kubeconfig, a fleet couldn't be cleaned up later.
     fn keep_kubeconfigs(&self, state: &State, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), Report> {
         let Err(NotKept { message, hint }) = kubeconfigs::keep(self, state) else { return Ok(()) };
         let message = format!("cannot keep the fleets' kubeconfigs: {message}");

@@ -1,33 +1,30 @@
-//! What Kafka clients need to reach a cluster.
-
 use serde::{Deserialize, Serialize};
 
 use super::{Unshown, find_cluster};
 use crate::interface;
 use crate::round::Round;
 
-/// The ways into a cluster.
+/// The listeners of a cluster.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ways {
     /// The cluster's path: `acme/orders`.
     pub cluster: String,
-    /// Each way in; none where the cluster was not applied.
+    /// `None` if the cluster wasn't applied.
     pub ways: Option<Vec<Way>>,
 }
 
-/// A way into a cluster.
+/// A listener, with the properties to connect to it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Way {
-    /// The name of the listener.
     pub listener: String,
-    /// The properties of a client, as Kafka's own read them.
+    /// A Java properties file for Kafka clients.
     pub properties: String,
 }
 
-/// The ways into the cluster that a person means.
+/// The listeners of a cluster, by its name or path.
 ///
 /// # Errors
-/// As [`find_cluster`].
+/// Like [`find_cluster`].
 pub fn ways(round: &Round, named: &str) -> Result<Ways, Unshown> {
     let key = find_cluster(round, named)?;
     let ways = round.applied_cluster(&key).map(|(cluster, known)| {

@@ -1,5 +1,3 @@
-//! Resources as the interface has them.
-
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
@@ -16,24 +14,20 @@ use crate::problem::Origin;
 use crate::round::Round;
 use crate::spec::{Fields, Organization, Quotas, Safeguards, Spec};
 
-/// A resource.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Found {
     /// `acme/orders`.
     pub path: String,
-    /// The one word for a fleet or a cluster; none of what nothing runs.
+    /// `None` for kinds that nothing runs for.
     pub status: Option<Status>,
-    /// All of its fields.
     pub record: Value,
 }
 
-/// A resource that there is.
 pub enum Known<'r> {
-    /// It should be there.
     Wanted(&'r Resource),
-    /// It is there still, as it was applied last, and no document names it any more.
+    /// No longer in any document but still there, as last applied.
     Leaving(Box<Resource>),
-    /// It is `root`, which is always there, and no document names it.
+    /// `root` without a document: it always exists.
     Implied(Box<Resource>),
 }
 
@@ -63,7 +57,7 @@ pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<Foun
     }
 }
 
-/// What there is of a kind, in order: what should be there, and what is there still.
+/// The keys of a kind, in order: resources of the tree, and those that still exist.
 pub fn all(round: &Round, kind: Kind) -> Vec<&ResourceKey> {
     let (wanted, recorded) = (&round.checked.catalog.resources, &round.checked.recorded.resources);
     let left = recorded.keys().filter(|key| !wanted.contains_key(*key) && is_known(round, key));
@@ -79,23 +73,22 @@ pub fn all(round: &Round, kind: Kind) -> Vec<&ResourceKey> {
     all
 }
 
-/// Whether there is something to show of a resource.
+/// Whether there is a record to show.
 pub fn is_known(round: &Round, key: &ResourceKey) -> bool {
     let recorded =
         || round.checked.recorded.resources.get(key).is_some_and(|record| record.last_good.is_some());
     round.checked.catalog.resources.contains_key(key) || recorded() || is_root(key)
 }
 
-/// Whether this is the organization that is always there.
 pub fn is_root(key: &ResourceKey) -> bool {
     ROOT.as_ref() == Some(key)
 }
 
-/// The organization that is always there.
+/// The organization that always exists.
 static ROOT: LazyLock<Option<ResourceKey>> =
     LazyLock::new(|| Some(ResourceKey::organization(&Identifier::ROOT.parse().ok()?)));
 
-/// `root`, as it is where no document describes it.
+/// `root`, as it is without a document.
 pub fn root(round: &Round) -> Option<Resource> {
     let key = ROOT.clone()?;
     Some(Resource {
@@ -117,7 +110,7 @@ pub fn root(round: &Round) -> Option<Resource> {
     })
 }
 
-/// A resource; none where there is none, or nobody knows any more what was applied of it.
+/// `None` if there is no such resource, or its applied spec was lost.
 pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<Known<'r>> {
     let wanted = round.checked.catalog.resources.get(key).map(Known::Wanted);
     let left = || {
@@ -164,7 +157,7 @@ fn found(round: &Round, resource: &Resource) -> Found {
     }
 }
 
-/// All fields of a resource that stands so.
+/// The complete record of a resource.
 pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Value {
     let key = &resource.key;
     let outputs = Outputs {
@@ -186,7 +179,7 @@ pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Value 
     record
 }
 
-/// Where a cluster's manifests are.
+/// The folder with a cluster's manifests.
 fn manifests_of(round: &Round, cluster: &ResourceKey) -> Option<String> {
     let cluster = round.checked.catalog.clusters.get(cluster)?;
     Some(round.folder_of(&cluster.fleet)?.join(&cluster.namespace).into_string())

@@ -1,4 +1,4 @@
-//! How every fleet and cluster stands.
+//! The status of all fleets and clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,21 @@ use crate::plan::Reach;
 use crate::round::Round;
 use crate::spec::Spec;
 
-/// How one fleet or cluster stands.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Line {
-    /// Which.
     pub resource: ResourceKey,
-    /// The one word.
     pub status: Status,
-    /// Why, where the word alone leaves a question.
+    /// Set where the status alone raises a question.
     pub reason: Option<String>,
-    /// Since when; none where that isn't known.
+    /// `None` if unknown.
     pub since: Option<String>,
-    /// The Kafka units of a fleet.
+    /// A fleet's use of Kafka units.
     pub kafka_units: Option<Gauge>,
-    /// The clusters of a fleet.
+    /// A fleet's number of clusters.
     pub clusters: Option<Gauge>,
 }
 
-/// Fleets in order, each followed by its clusters: those of the tree, and those that are there still.
+/// The fleets in order, each followed by its clusters: those of the tree, and those that still exist.
 pub fn lines(round: &Round) -> Vec<Line> {
     let catalog = &round.checked.catalog;
     let mut clusters = clusters(round);
@@ -50,7 +47,7 @@ pub fn lines(round: &Round) -> Vec<Line> {
     lines
 }
 
-/// What is said of each cluster of a fleet that can't be reached, for which the fleet's own line says why.
+/// The reason for each cluster of an unreachable fleet. The fleet's own line has the details.
 fn unreached(round: &Round, fleet: &FleetKey) -> Option<String> {
     let plan = round.fleet_plan(fleet)?;
     matches!(plan.reach, Reach::Unreachable { .. }).then(|| format!("fleet {fleet} can't be reached"))

@@ -1,4 +1,4 @@
-//! Why a cluster is as it is, from its file to the events of its pods.
+//! Explains the status of a cluster, from its file to the events of its pods.
 
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -13,51 +13,42 @@ use crate::problem::Origin;
 use crate::round::Round;
 use crate::target::Target;
 
-/// Everything there is to say.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Page {
-    /// Which.
     pub cluster: ResourceKey,
-    /// The fleet that it is on.
     pub fleet: Option<FleetKey>,
-    /// Where its spec stands; none where no file names it.
+    /// `None` if no document names it.
     pub spec: Option<Origin>,
-    /// The one word.
     pub status: Status,
-    /// Why, where the word alone leaves a question.
+    /// Set where the status alone raises a question.
     pub reason: Option<String>,
-    /// Since when; none where that isn't known.
+    /// `None` if unknown.
     pub since: Option<String>,
-    /// What was last told of one that can't be looked at now.
+    /// Set if the cluster can't be observed now.
     pub last_known: Option<LastKnown>,
-    /// What the plan does, or waits for.
+    /// The planned change, and the reasons why it waits.
     pub plan: Vec<String>,
-    /// Why no objects are told, where none are.
+    /// Why no objects are listed, if none are.
     pub unseen: Option<String>,
-    /// What is amiss with the fleet as a whole.
+    /// Problems of the whole fleet.
     pub of_fleet: Vec<String>,
-    /// Its objects.
     pub objects: Objects,
-    /// What a person can do, the first thing first.
+    /// Suggested actions, most important first.
     pub next: Vec<String>,
 }
 
-/// How a cluster was when it was last looked at.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LastKnown {
-    /// The one word.
     pub status: Status,
-    /// Why.
     pub reason: Option<String>,
-    /// When.
     pub at: String,
 }
 
-/// Says why the cluster is as it is that a person means, with commands that name the tree in these words. It blocks, as a plan
-/// does.
+/// Explains the status of a cluster, given by name or path. Suggested commands call the tree `tree`. It
+/// blocks, as planning does.
 ///
 /// # Errors
-/// As [`find_cluster`].
+/// Like [`find_cluster`].
 pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<Page, Unshown> {
     let cluster = find_cluster(round, named)?;
     let checked = &round.checked;
@@ -94,7 +85,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
     Ok(page)
 }
 
-/// What is amiss with the fleet as a whole, from which its clusters suffer alike.
+/// Problems of the whole fleet, which affect all its clusters.
 fn of_fleet(fleet: Option<&FleetKey>, round: &Round) -> Vec<String> {
     let plan = fleet.and_then(|fleet| round.fleet_plan(fleet));
     let conditions =
@@ -103,7 +94,7 @@ fn of_fleet(fleet: Option<&FleetKey>, round: &Round) -> Vec<String> {
     amiss.map(|condition| condition.message.clone()).collect()
 }
 
-/// The objects that somebody changed on the target.
+/// The objects that were changed on the target.
 fn drifted(change: Option<&Change>) -> Vec<Drifted<'_>> {
     let change = change.filter(|change| matches!(change.cause, Cause::Drift { .. }));
     let steps = change.into_iter().flat_map(|change| &change.steps);
@@ -111,7 +102,7 @@ fn drifted(change: Option<&Change>) -> Vec<Drifted<'_>> {
     steps.map(|step| Drifted { object: &step.object, gone: step.verb == Verb::Create }).collect()
 }
 
-/// How one that can't be looked at was when it was looked at last.
+/// The last judgement, if the cluster can't be observed now.
 fn last_known(cluster: &ResourceKey, status: Status, round: &Round) -> Option<LastKnown> {
     if status != Status::Unreachable {
         return None;
@@ -134,7 +125,7 @@ fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {
     }
 }
 
-/// What the plan does, or waits for.
+/// The planned change, and the reasons why it waits.
 fn lines_of(change: &Change) -> Vec<String> {
     let done = match change.verb {
         Verb::Keep => Vec::new(),
@@ -149,7 +140,7 @@ fn lines_of(change: &Change) -> Vec<String> {
     done.into_iter().chain(waits).collect()
 }
 
-/// What a person can do, the first thing first.
+/// Suggested actions, most important first.
 fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<String> {
     let waiting = |change: &Change| -> Vec<String> {
         change.waiting.iter().filter_map(|waiting| step(page, change, waiting, tree)).collect()
@@ -177,7 +168,7 @@ fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<
     next
 }
 
-/// What a person can do about a target that can't be looked at.
+/// The suggested action for an unreachable target.
 fn hint_of_reach(page: &Page, round: &Round) -> Option<String> {
     match &round.fleet_plan(page.fleet.as_ref()?)?.reach {
         Reach::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
@@ -185,7 +176,7 @@ fn hint_of_reach(page: &Page, round: &Round) -> Option<String> {
     }
 }
 
-/// What a person can do about what a change waits for.
+/// The suggested action for a change that waits.
 fn step(page: &Page, change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     let spec = page.spec.as_ref().map_or_else(|| "its spec".to_owned(), ToString::to_string);
     match waiting {

@@ -5,7 +5,6 @@ use crate::api::writing::{Guard, Refused, Shortage};
 use crate::names::ResourceKey;
 use crate::problem::Problem as Mistake;
 
-/// Every reference in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -21,7 +20,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// A schema with what it may refer to.
+/// A schema that carries the components that it may refer to.
 fn whole(schema: &Value, document: &Value) -> Value {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
@@ -119,7 +118,7 @@ fn what_is_taken_is_what_a_document_has_without_its_head() {
     let mut headed = fleet.clone();
     headed["kind"] = "Fleet".into();
     assert!(!taken("FleetNew", headed));
-    // What was shown is sent back.
+    // A record can be sent back as it was returned.
     assert!(taken("FleetWhole", with("/advanced_config/kubeconfig", json!({"redacted": true}))));
     assert!(taken("FleetPatch", json!({"max_tenants": 2})) && !taken("FleetPatch", json!({"max_tenant": 2})));
     let domain = json!({"organization": "acme", "domain": "k.example.com", "tls_cert": "x"});
@@ -137,7 +136,6 @@ fn what_is_described_is_what_is_taken() {
     assert!(
         taken("TokenNew", order(Value::Null, Value::Null)) && !taken("TokenNew", order(json!(1), json!(1)))
     );
-    // No text of one line has a control character.
     for (name, with) in [
         ("OrganizationPatch", json!({"display_name": "a\u{7}b"})),
         ("OrganizationPatch", json!({"members": [{"email": "a\u{1}@example.com", "role": "admin"}]})),
@@ -149,11 +147,10 @@ fn what_is_described_is_what_is_taken() {
         assert!(!taken(name, with), "{text}");
     }
     assert!(taken("OrganizationPatch", json!({"display_name": "Acme \u{e9}t\u{e9}", "members": null})));
-    // An empty list of members would lock everybody out, and is how it is shown that there are none.
+    // An empty list of members would lock everybody out, but answers use it when there are none.
     assert!(!taken("OrganizationPatch", json!({"members": []})));
     let shown = &document["components"]["schemas"]["Organization"]["properties"]["members"];
     assert_eq!(shown["minItems"], Value::Null, "{shown}");
-    // Where nothing is said of a provider, there is none.
     let provider = |provider: Value| json!({"advanced_config": {"tiered_storage_provider": provider}});
     for nothing in [json!({}), json!(null), json!({"cloud_account": "", "cloud_region": null})] {
         assert!(taken("ClusterPatch", provider(nothing.clone())), "{nothing}");
@@ -175,7 +172,7 @@ fn every_parameter_of_a_path_is_described() {
     }
 }
 
-/// Programs that make clients make one type of an enumeration, and one for each word otherwise.
+/// Client generators make one type of an `enum`, and one for each constant otherwise.
 #[test]
 fn words_are_enumerations() {
     let document = document("/");
@@ -189,7 +186,7 @@ fn words_are_enumerations() {
     );
 }
 
-/// Whoever adds a word says here where it may be heard.
+/// Which routes may answer with an error code. A new code needs a row here.
 fn may_be_heard(word: &str, route: &Route) -> bool {
     let writes = route.kind().is_some() && route.method != Method::Get;
     let names = |name: &str| route.query.iter().any(|query| query.name == name);
@@ -204,14 +201,13 @@ fn may_be_heard(word: &str, route: &Route) -> bool {
         | "read_only" | "stale" | "unsure" | "disk_full" => writes,
         "not_waiting" => route.id == "approve_plan",
         "invalid" => writes || ["propose_plan", "create_token"].contains(&route.id),
-        // These are heard before it is known which route it is.
+        // These are sent before the route is known.
         "method_not_allowed" | "not_acceptable" | "uri_too_long" | "expectation_failed"
         | "head_too_large" => false,
         word => panic!("where may `{word}` be heard?"),
     }
 }
 
-/// Each way in which a write may be refused.
 fn refusals_of_writes() -> Vec<Refused> {
     let key: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
     let (why, hint) = (String::new(), String::new());

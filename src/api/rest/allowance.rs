@@ -1,5 +1,5 @@
-//! How much somebody may have planned at a time: what the quotas of their organizations let these have, and no more. A plan of
-//! everything takes time and memory that others wait for.
+//! Limits on what a caller may have planned at a time, derived from the quotas of their organizations.
+//! Planning a large proposal takes time and memory that others wait for.
 
 use std::io;
 
@@ -11,26 +11,26 @@ use crate::catalog::{Gauge, OrganizationCapacity};
 use crate::spec::{Documents, Entry, ParsedFile, Snapshot};
 use crate::state::Access;
 
-/// How many fleets, and how many clusters, an organization may have planned that has no quota of them.
+/// The fleets, and the clusters, that an organization without a quota for them may have planned.
 const WITHOUT_QUOTA: usize = 1_000;
 
-/// How many documents of each other kind an organization may have planned that has no quota of them: it shares one base domain,
-/// identity provider or cloud account between many clusters.
+/// The documents of each other kind that an organization without a quota for them may have planned. It is
+/// lower since an organization shares one base domain, identity provider or cloud account between many
+/// clusters.
 const OF_EACH_OTHER_KIND: usize = 30;
 
-/// How many bytes there may be for each document: in files, and in the answer, which has all that changes.
+/// Bytes for each document: in the files, and in the answer, which contains all changes.
 const OF_A_DOCUMENT: usize = 16 << 10;
 const OF_AN_ANSWER: usize = 256 << 10;
 
-/// How much somebody may have planned at a time.
 pub(super) struct Allowance {
     documents: usize,
-    /// The organizations that it follows from.
+    /// The organizations whose quotas were added up.
     organizations: Vec<String>,
 }
 
 impl Allowance {
-    /// What a caller may have planned; none where there is no bound, since they may change the bounds.
+    /// `None` for super users, who have no limit since they could change the quotas.
     pub fn of(call: &Call) -> Option<Allowance> {
         if call.caller.is_super() {
             return None;
@@ -39,7 +39,7 @@ impl Allowance {
         let theirs = capacity.iter().filter(|(organization, _)| call.caller.may(organization, Access::Write));
         let quota = |gauge: &Gauge, without: usize| {
             let limit = gauge.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(without);
-            // A quota that was lowered takes nothing away.
+            // A lowered quota doesn't remove what exists.
             limit.max(gauge.after as usize)
         };
         let documents = theirs.clone().map(|(_, it)| {
@@ -48,7 +48,7 @@ impl Allowance {
             let main = [fleets, clusters].map(|gauge| quota(gauge, WITHOUT_QUOTA));
             let others = [base_domains, identity_providers, cloud_accounts];
             let others = others.map(|gauge| quota(gauge, OF_EACH_OTHER_KIND));
-            // The organization's own document is one more.
+            // One more for the organization's own document.
             main.into_iter().chain(others).sum::<usize>() + 1
         });
         let documents = documents.sum();
@@ -56,7 +56,7 @@ impl Allowance {
         Some(Allowance { documents, organizations })
     }
 
-    /// Whether the files of a tree are small enough that aren't as they are in the present one.
+    /// Checks the total size of the files that differ from the present tree.
     pub fn check_files(&self, snapshot: &Snapshot, present: &Documents) -> Result<(), Problem> {
         let files = snapshot.entries.iter().map(|(path, entry)| match entry {
             Entry::File { bytes, digest } if !present.has_file(path, digest) => bytes.len(),
@@ -69,7 +69,7 @@ impl Allowance {
         Err(self.exceeded(format!("the files that are not as in the present tree have {bytes} bytes"), most))
     }
 
-    /// Whether the documents of a tree are few enough that aren't as they are in the present one.
+    /// Checks the number of documents in files that differ from the present tree.
     pub fn check_documents(&self, documents: &Documents, present: &Documents) -> Result<(), Problem> {
         let number = |file: &ParsedFile| file.documents.len() + file.invalid.len() + file.unreadable.len();
         let documents: usize = documents.changed_since(present).map(number).sum();
@@ -80,7 +80,7 @@ impl Allowance {
         Err(self.exceeded(why, self.documents))
     }
 
-    /// An answer in JSON, where it isn't too large.
+    /// Serializes an answer, unless it is too large.
     pub fn write(allowance: Option<&Allowance>, answer: &impl Serialize) -> Result<Vec<u8>, Problem> {
         let most = allowance.map_or(usize::MAX, |it| it.documents.saturating_mul(OF_AN_ANSWER));
         written(answer, most).ok_or_else(|| match allowance {
@@ -106,7 +106,7 @@ impl Allowance {
     }
 }
 
-/// The text, where it has no more bytes than that.
+/// Serializes to at most `most` bytes; `None` if it is longer.
 fn written(answer: &impl Serialize, most: usize) -> Option<Vec<u8>> {
     struct Bounded {
         text: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Lists, page by page. A page begins behind the last thing of the one before, so that nothing is left out or given twice
-//! because something else comes or goes meanwhile.
+//! Pagination. A page starts after the last item of the previous page, so that additions and removals
+//! meanwhile neither skip nor repeat other items.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,16 +11,14 @@ use crate::api::query::Query;
 use crate::api::route::{LARGEST_PAGE, USUAL_PAGE};
 use crate::names::ResourceKey;
 
-/// A part of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page<T> {
-    /// What is on it.
     pub items: Vec<T>,
     next: Option<String>,
     total: usize,
 }
 
-/// A part of a list, as it is answered.
+/// One page as it is serialized.
 #[derive(Debug, Serialize)]
 pub(super) struct Listed<A> {
     items: Vec<A>,
@@ -28,14 +26,14 @@ pub(super) struct Listed<A> {
     total: usize,
 }
 
-/// The place of something in the order of a list, as text.
+/// The sort position of an item, convertible to and from text for page tokens.
 pub(super) trait Place: Ord + Sized {
     fn text(&self) -> String;
     fn read(text: &str) -> Option<Self>;
 }
 
 impl<T> Page<T> {
-    /// The page that is asked for, of all things in the order of their places.
+    /// The requested page of all items, which are sorted by their positions.
     pub(super) fn of<P: Place>(
         query: &Query,
         all: Vec<T>,
@@ -48,8 +46,8 @@ impl<T> Page<T> {
         Page::behind(query, all, begin, |item| place(item).text())
     }
 
-    /// The page that is asked for, of all things in order, each of which has a text: where those behind the one with a text
-    /// begin is what `begin` finds out; none where nothing has such a text.
+    /// The requested page of items in any fixed order. `text` is the page token of an item. `begin` returns
+    /// where the items after a token start; `None` for an invalid token.
     pub(super) fn behind(
         query: &Query,
         mut all: Vec<T>,
@@ -78,7 +76,6 @@ impl<T> Page<T> {
         Ok(Page { items, next, total })
     }
 
-    /// The page with what is shown of each thing on it.
     pub(super) fn answer<A>(&self, items: Vec<A>) -> Listed<A> {
         Listed { items, next_page_token: self.next.clone(), total: self.total }
     }
@@ -98,7 +95,7 @@ impl Place for u64 {
     }
 }
 
-/// By organization, and by name within it: resources of one kind.
+/// Resources of one kind sort by organization, then by name.
 impl Place for ResourceKey {
     fn text(&self) -> String {
         self.clone().into()
@@ -108,7 +105,7 @@ impl Place for ResourceKey {
     }
 }
 
-/// By an id that grows with time.
+/// The ids are UUIDv7 and sort by creation time.
 impl Place for Uuid {
     fn text(&self) -> String {
         self.to_string()

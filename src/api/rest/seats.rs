@@ -1,7 +1,7 @@
-//! How many requests are answered at a time, each on a thread, and who waits for that in which line.
+//! Concurrency limits: how many requests are answered at a time, each on a thread of its own.
 //!
-//! Who looks doesn't wait for those whose answers take long, who revokes a token waits for nobody else, and those whose requests
-//! change something, or have another tree planned, wait in line, where nobody keeps all the places.
+//! Reads don't queue behind slow requests, and revocations don't queue behind anything else. Writes and
+//! proposals wait in fair queues, where no caller can occupy all slots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,9 @@ use crate::api::problem::Problem;
 use crate::api::route::Seat;
 use crate::names::Identifier;
 
-/// How long somebody waits before they are sent away.
+/// How long a request waits for a slot before it is refused.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How many requests are answered at a time.
 pub(super) struct Seats {
     light: Arc<Semaphore>,
     heavy: Arc<Semaphore>,
@@ -27,26 +26,24 @@ pub(super) struct Seats {
     proposals: Arc<Line>,
 }
 
-/// A seat that is taken, and free again with this.
+/// An occupied slot, which is freed when this is dropped.
 pub(super) enum Taken {
-    /// Among others.
     Seat { _permit: OwnedSemaphorePermit },
-    /// In a line.
     Turn { _turn: Turn },
 }
 
 impl Seats {
-    /// All are free. Those who propose something share the seats of commands that do.
+    /// API proposals share their queue with those of commands.
     pub fn new(proposals: Arc<Line>) -> Seats {
         let [light, heavy, tokens, revoking] = [32, 8, 4, 4].map(|seats| Arc::new(Semaphore::new(seats)));
         Seats { light, heavy, tokens, revoking, turn: Line::new(1), proposals }
     }
 
-    /// The seat for a request. It is kept as long as the answer is worked on, whether or not anybody waits for it. `of` says for
-    /// which organization somebody stands in a line.
+    /// Waits for a slot. The slot is occupied until the work ends, even if the client disconnects. `of`
+    /// returns the organization that takes the turn in a fair queue.
     ///
     /// # Errors
-    /// When others keep it for too long, or too many of theirs wait for it already.
+    /// When the wait is too long, or the caller has too many requests queued already.
     pub async fn of(
         &self,
         seat: Seat,

@@ -1,4 +1,4 @@
-//! Tokens: one's own and, for super users, everybody's.
+//! Tokens: the caller's own or, for super users, all.
 
 mod order;
 
@@ -17,23 +17,21 @@ use crate::api::writing::{Fault, Refused};
 use crate::problem::plain;
 use crate::state::{NotAdded, Revoked};
 
-/// A token that was just made.
 #[derive(Serialize)]
 struct Made {
     #[serde(flatten)]
     shown: Shown,
-    /// What somebody should know who made it.
     warnings: Vec<String>,
 }
 
-/// The tokens that the caller may know of, the oldest first.
+/// Lists the tokens that the caller may know of, the oldest first.
 pub(super) fn list(call: &Call) -> Answered {
     let tokens = call.service.state.tokens().into_iter().filter(|token| call.caller.sees_token(token));
     let page = Page::of(&call.query, tokens.collect(), |token| token.id)?;
     Ok(written(StatusCode::OK, &page.answer(page.items.iter().collect())))
 }
 
-/// A new token, by default for the caller themselves. Its secret stands in the answer and nowhere else.
+/// Creates a token, by default for the caller. Only this answer contains its secret.
 pub(super) fn create(call: &Call) -> Answered {
     let owner = match call.caller.who() {
         Who::Token { owner, .. } => Some(owner.as_str()),
@@ -59,7 +57,6 @@ pub(super) fn create(call: &Call) -> Answered {
     Ok(written(StatusCode::CREATED, &Made { shown: made.into(), warnings }))
 }
 
-/// Makes a token good for nothing.
 pub(super) fn revoke(call: &Call) -> Answered {
     let named = call.parameter("id");
     let missing =
@@ -72,7 +69,7 @@ pub(super) fn revoke(call: &Call) -> Answered {
     }
     match call.service.state.revoke_token(token.id, &call.caller.actor(), Timestamp::now()) {
         Ok(Revoked::Unknown) => Err(missing()),
-        // To revoke it again changes nothing, and it is revoked.
+        // Revoking is idempotent.
         Ok(Revoked::Now(_) | Revoked::Before(_)) => {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::NO_CONTENT;

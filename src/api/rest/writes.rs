@@ -1,4 +1,4 @@
-//! Calls that change a resource: each becomes an edit of the specs, and the next round does the rest.
+//! Calls that change a resource. Each becomes an edit of the specs, which the next round carries out.
 
 mod refused;
 
@@ -22,26 +22,26 @@ use crate::spec::{Commit, SECRET_FIELDS};
 use crate::state::AuditEntry;
 use crate::views::records;
 
-/// How long is waited for what a resource refers to while that is being made.
+/// How long a write waits for a resource it refers to that is still being created.
 const MAKING: Duration = Duration::from_secs(5);
 
-/// How long is waited for the plan that says what a deletion waits for. It is made in a moment, unless a target holds it up.
+/// How long a deletion waits for the plan that says what blocks it. Planning takes a moment, unless a target
+/// delays it.
 const PLANNING: Duration = Duration::from_secs(2);
 
-/// What is said of a deletion that waits for nothing, as far as anybody knows.
+/// The status reason of a deletion that nothing is known to block.
 const GOES: &str = "its spec is gone, and what there is of it goes in one of the next rounds";
 
-/// How long is waited before it is looked at again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes a resource. Its secrets are in this answer and in none after it.
+/// Creates a resource. Only this answer contains the secrets that were sent.
 pub(super) fn create(call: &Call) -> Answered {
     let (kind, body) = (call.kind(), call.named()?);
     let organization = match kind {
         Kind::Organization => None,
         Kind::Cluster => match body.get("organization").and_then(Value::as_str) {
             Some(named) if !named.is_empty() => Some(call.organization(named)?),
-            // It says what is missing.
+            // Fails, with an error about the missing field.
             _ => Some(writing::key_of(kind, None, &body)?.organization),
         },
         _ => Some(call.organization(call.parameter("organization"))?),
@@ -58,7 +58,7 @@ pub(super) fn create(call: &Call) -> Answered {
         ));
     }
     let may_limit = call.caller.is_super();
-    // `*` holds: what is written to is the list, which is there. No tag is the list's.
+    // `If-Match: *` always matches, since the list exists; other tags never match a list.
     let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
     let wish = Wish { key, what: What::Create(Value::clone(&body)), if_match, may_limit, record: None };
     if call.is_dry_run()? {
@@ -71,25 +71,23 @@ pub(super) fn create(call: &Call) -> Answered {
     Ok(record(StatusCode::CREATED, &shown, written.etag.as_ref(), Some(&place)))
 }
 
-/// Puts a whole resource in place of one.
 pub(super) fn replace(call: &Call) -> Answered {
     let body = call.named()?;
     call.change(What::Replace(body.into_value()))
 }
 
-/// Changes some fields of a resource.
 pub(super) fn patch(call: &Call) -> Answered {
     let body = call.named()?;
     call.change(What::Patch(body.into_value()))
 }
 
-/// Has a resource deleted. It is there, and is told as going, until all of it is gone.
+/// Deletes a resource. It stays visible, as being deleted, until all of it is gone.
 pub(super) fn delete(call: &Call) -> Answered {
     let (found, wish) = call.wish(What::Delete)?;
     let is_dry_run = call.is_dry_run()?;
     if call.is_leaving(&found.key) {
         return match is_dry_run {
-            // Nothing is to be done that isn't planned already.
+            // The deletion is already part of the plan.
             true => plans::read(call),
             false => Ok(record(StatusCode::ACCEPTED, &found.record, None, None)),
         };
@@ -112,15 +110,15 @@ pub(super) fn delete(call: &Call) -> Answered {
 }
 
 impl Call {
-    /// What the deletion of a resource waits for whose document was just removed; none where it waits for nothing, or where no plan
-    /// says so soon.
+    /// What the deletion of a resource, whose document was just removed, waits for; `None` if it waits for
+    /// nothing, or if the plan takes too long.
     fn waiting_deletion(&self, key: &ResourceKey) -> Option<Condition> {
         let planned = async { timeout(PLANNING, self.service.desk.current()).await.ok() };
         let made = self.runtime.block_on(planned)?.ok()?;
         waiting_deletion(made.round.change(key)?, self.audience())
     }
 
-    /// The body, with the identifier of its organization where it gives the id.
+    /// The body, with an organization's id replaced by its identifier.
     fn named(&self) -> Result<Wiped, Problem> {
         let mut body = self.json()?;
         let given = body.get_mut("organization").filter(|_| self.kind() != Kind::Organization);
@@ -142,7 +140,7 @@ impl Call {
         Ok(record(StatusCode::OK, &self.as_written(&written), written.etag.as_ref(), None))
     }
 
-    /// What the caller wants of the resource that the path names, as far as they may want it.
+    /// The write request for the resource that the path names, if the caller has the permission.
     fn wish(&self, what: What) -> Result<(Shown, Wish), Problem> {
         let found = self.found()?;
         self.may(&found.key.organization, self.route.needs)?;
@@ -164,7 +162,7 @@ impl Call {
         let (author, begun, mut made) = (self.caller.author(), Instant::now(), self.made.clone());
         let written = loop {
             match self.service.writer.write(&made, wish, &author) {
-                // How much room that takes is known in a moment.
+                // Whether there is capacity is known once the other resource is created.
                 Err(Refused::Dependency { on, .. })
                     if is_being_made(&made, &on) && begun.elapsed() < MAKING =>
                 {
@@ -180,7 +178,7 @@ impl Call {
         Ok(written)
     }
 
-    /// Records who did it. It is done by then, whether or not that can be recorded.
+    /// Records the write in the audit trail. A failure to record it doesn't undo it.
     fn audit(&self, written: &Written) {
         let Written { at, message, commit, path, .. } = written;
         let (who, author) = (self.caller.actor(), self.caller.author());
@@ -194,24 +192,22 @@ impl Call {
         }
     }
 
-    /// The plan of what is wanted, as a proposal.
     fn proposed(&self, wish: &Wish) -> Answered {
         let (documents, _) = self.service.writer.propose(&self.made, wish)?;
         self.planned(documents, Arc::clone(&self.made.installation.secrets))
     }
 }
 
-/// Whether this is `root`, which needs no document, and has none.
+/// Whether this is `root` without a document, which it doesn't need.
 fn is_implied_root(made: &Made, key: &ResourceKey) -> bool {
     records::is_root(key) && !made.round.checked.catalog.resources.contains_key(key)
 }
 
-/// Whether a resource's creation has begun, and not ended.
 fn is_being_made(made: &Made, key: &ResourceKey) -> bool {
     made.round.checked.recorded.resources.get(key).is_some_and(|record| record.creating)
 }
 
-/// Where a resource that was made is found.
+/// The `Location` of a new resource.
 fn place(Written { key, id, .. }: &Written) -> String {
     let ResourceKey { organization, kind, name } = key;
     match kind {
@@ -222,7 +218,8 @@ fn place(Written { key, id, .. }: &Written) -> String {
     }
 }
 
-/// Gives back the secrets that the caller sent, as the interface has it for what was just made.
+/// Puts the secrets that the caller sent into the answer, as the interface specification demands for a new
+/// resource.
 fn echo(kind: Kind, record: &mut Value, body: &Value) {
     for (_, _, pointer) in SECRET_FIELDS.into_iter().filter(|(of, ..)| *of == kind) {
         if let (Some(shown), Some(sent)) = (record.pointer_mut(pointer), body.pointer(pointer)) {

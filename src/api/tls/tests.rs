@@ -11,7 +11,6 @@ use super::*;
 
 const HOST: &str = "fleet.example.com";
 
-/// A folder for a certificate and its key.
 struct Folder(TempDir);
 
 impl Folder {
@@ -32,7 +31,7 @@ impl Folder {
         Files { certificate: self.path("tls.crt"), key: self.path("tls.key") }
     }
 
-    /// Puts a pair that is made anew where the settings name it.
+    /// Replaces the configured files by a new pair.
     fn renew(&self, names: &[&str]) {
         let made =
             generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
@@ -46,7 +45,7 @@ impl Folder {
     }
 }
 
-/// The certificate that is shown to who connects.
+/// The certificate that clients get.
 fn shown(tls: &Tls) -> Vec<u8> {
     tls.held().pair.cert[0].to_vec()
 }
@@ -60,7 +59,7 @@ async fn connect(pem: &str, stream: DuplexStream) -> std::io::Result<()> {
     let mut stream = connector.connect(ServerName::try_from(HOST).unwrap(), stream).await?;
     stream.write_all(b"hello").await?;
     stream.shutdown().await?;
-    // Whoever is gone takes the end of the handshake with it.
+    // A server that has gone may cut the end of the handshake short.
     let _ = stream.read_to_end(&mut Vec::new()).await;
     Ok(())
 }
@@ -114,12 +113,12 @@ fn a_new_pair_is_shown_and_a_broken_one_is_not() {
     tls.look();
     let second = shown(&tls);
     assert_ne!(first, second);
-    // Half of what is to be.
+    // Only the key has been replaced so far.
     folder.write("tls.key", KeyPair::generate().unwrap().serialize_pem());
     tls.look();
     assert_eq!(shown(&tls), second);
     assert!(tls.held().told.is_some());
-    // It is looked at again when it changes, and when somebody asks for that.
+    // Read again after a change, and on request.
     tls.look();
     tls.reload();
     assert_eq!(shown(&tls), second);

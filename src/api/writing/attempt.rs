@@ -1,4 +1,4 @@
-//! An edit of a tree, with its file as it is in this moment, and whether it may be made.
+//! Decides on an edit of a tree, with its file as it is now, and checks the result.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,31 +18,27 @@ use crate::problem::{Location, Origin, Problem};
 use crate::source::Edit;
 use crate::spec::Documents;
 
-/// A file's bytes as they are now; none where there is none.
+/// Reads a file's present bytes; `None` if there is no such file.
 pub type Read<'a> = &'a dyn Fn(&SpecPath) -> Result<Option<Vec<u8>>, Refused>;
 
-/// An edit that may be made.
+/// An edit that passed all checks.
 pub struct Attempt {
-    /// What it makes of the resource.
     pub written: Written,
-    /// None where nothing changes.
+    /// `None` if nothing changes.
     pub edit: Option<Edit>,
-    /// The file as it was.
+    /// The file's bytes before the edit.
     pub before: Option<Vec<u8>>,
-    /// What was applied by then.
     pub records: Records,
-    /// The tree with the edit.
     pub documents: Arc<Documents>,
-    /// The part of it that it was judged by; none for the whole.
+    /// The part of the tree that was checked; `None` for the whole.
     pub around: Option<Neighbours>,
-    /// What is wrong with that.
     pub ails: Ails,
 }
 
-/// Decides on an edit of a tree, and checks the tree with it.
+/// Decides on an edit of a tree, and checks the edited tree.
 ///
 /// # Errors
-/// When it may not be made.
+/// When the edit is not allowed.
 pub fn attempt(
     made: &Made,
     wish: &Wish,
@@ -119,7 +115,7 @@ pub fn attempt(
         warnings,
         is_new: content != before,
         is_created: matches!(wish.what, What::Create(_)),
-        // As answers write it.
+        // Truncated to microseconds, as answers print it.
         at: Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now),
         message,
     };
@@ -128,8 +124,8 @@ pub fn attempt(
     Ok(Attempt { written, edit, before, records, documents, around: scope.around, ails })
 }
 
-/// What is recorded. A plan's is as good as that of now, unless something was applied since: whatever it is about, it may take
-/// the room that is left.
+/// The current record. The plan's copy is used if it is equal; anything applied since, on whatever resource,
+/// may have used up capacity.
 fn recorded(made: &Made) -> Result<Cow<'_, Recorded>, Refused> {
     let of_plan = &made.round.checked.recorded;
     let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };

@@ -1,4 +1,4 @@
-//! From the body of a call to what a document is to say: nothing that the caller left as it was is written otherwise.
+//! Computes the new document from the body of a call. What the caller left unchanged keeps its written form.
 
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
@@ -11,39 +11,34 @@ use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::plain;
 use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS, SecretValue};
 
-/// The document as it stands.
 #[derive(Clone, Copy, Default)]
 pub struct Stands<'a> {
-    /// What it says as it is written; none where there is none.
+    /// As it is written; `None` if there is no document.
     pub written: Option<&'a Value>,
-    /// What callers are told that it says; none where it has mistakes.
+    /// As the API returns it; `None` if it is invalid.
     pub shown: Option<&'a Value>,
 }
 
-/// What a document is to say, but for its secrets.
+/// A new document, without its new secrets.
 #[derive(Debug)]
 pub struct Wanted {
-    /// The document, header included, with the secrets that stay as they are written.
+    /// Includes the header, and the secrets that stay, in their written form.
     pub document: Value,
-    /// The secrets that are new, each with its field and pointer, in the clear.
+    /// New secrets, in plain text.
     pub secrets: Vec<NewSecret>,
 }
 
-/// A secret that a caller gave.
 #[derive(Debug)]
 pub struct NewSecret {
-    /// The field.
     pub field: &'static str,
-    /// Where it stands.
     pub pointer: &'static str,
-    /// Its value.
     pub value: SecretString,
 }
 
-/// What a document is to say.
+/// Computes the new document.
 ///
 /// # Errors
-/// With everything that can be told to be wrong without reading the document.
+/// With all mistakes that can be found without parsing the document.
 pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     let Wish { key, what, .. } = wish;
     let body = match what {
@@ -92,10 +87,10 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     Ok(Wanted { document, secrets: new })
 }
 
-/// The key of what a call wants to be made. The organization may be named by the path, by the body, or by both.
+/// The key of a resource to create. The path, the body or both may name the organization.
 ///
 /// # Errors
-/// When the body doesn't say which resource it is.
+/// When the body doesn't identify the resource.
 pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Result<ResourceKey, Refused> {
     let Value::Object(fields) = body else {
         return Err(Refused::Malformed("the body is no JSON object".to_owned()));
@@ -132,7 +127,6 @@ pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Re
     Ok(ResourceKey::new(kind, &organization, derived.as_str()))
 }
 
-/// How secrets are given.
 pub fn how_secrets(what: &What) -> &'static str {
     if matches!(what, What::Create(_)) { HOW_NEW_SECRETS } else { HOW_SECRETS }
 }
@@ -141,7 +135,7 @@ fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Int
     Refused::Invalid(vec![Fault::at(pointer, detail, hint)])
 }
 
-/// What only a file says.
+/// Refuses header fields, which only files have.
 fn header(fields: &Map<String, Value>) -> Vec<Fault> {
     let given = HEADER.into_iter().filter(|name| fields.contains_key(*name));
     given
@@ -155,10 +149,9 @@ fn header(fields: &Map<String, Value>) -> Vec<Fault> {
         .collect()
 }
 
-/// How deep anything may be nested: no document is that deep, and beyond some depth no file can be read.
+/// The deepest nesting of a body. Real documents stay well below, and the parser of files has a limit, too.
 const DEEPEST: usize = 32;
 
-/// What is nested deeper than any document.
 fn too_deep(fields: &Map<String, Value>) -> Vec<Fault> {
     fn fits(value: &Value, depth: usize) -> bool {
         match value {
@@ -177,11 +170,12 @@ fn too_deep(fields: &Map<String, Value>) -> Vec<Fault> {
     deep.map(fault).collect()
 }
 
-/// What a record says as long as the resource is there. The rest may be another between a read and what is put back after it.
+/// Output fields that never change. The others may have changed since the caller read the record that is now
+/// sent back.
 const FOR_LIFE: [&str; 2] = ["id", "created_at"];
 
-/// Takes out what records have and no spec gives, as long as it is what the record says. Who puts a whole record back
-/// doesn't mean to say how things are.
+/// Removes output fields, which no spec has, if they equal the record's. In a whole record that is sent back,
+/// outdated values are accepted, too: the caller doesn't mean to set them.
 fn outputs(wish: &Wish, fields: &mut Map<String, Value>) -> Vec<Fault> {
     let Wish { key: ResourceKey { kind, .. }, what, record, .. } = wish;
     let is_whole = matches!(what, What::Replace(_));
@@ -203,7 +197,7 @@ fn outputs(wish: &Wish, fields: &mut Map<String, Value>) -> Vec<Fault> {
     faults
 }
 
-/// Whether the body says of which resource it is, and of another than its path does.
+/// Refuses a body that names another resource than its path.
 fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: Stands<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut differs = |name: &str, ours: &str| {
@@ -240,7 +234,7 @@ fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: Stands<'_>) 
     faults
 }
 
-/// The domain that clusters use; none where the submitted one is none.
+/// The domain that clusters use; `None` if the submitted one is invalid.
 fn derived(organization: &Identifier, submitted: &str, provider: Option<&Value>) -> Option<Domain> {
     let provider = provider.filter(|provider| !provider.is_null() && *provider != "");
     let provider: DnsProvider = match provider {
@@ -250,15 +244,14 @@ fn derived(organization: &Identifier, submitted: &str, provider: Option<&Value>)
     BaseDomain::derive(organization, &submitted.parse().ok()?, provider)
 }
 
-/// What becomes of a secret.
 enum Secret {
     Stays,
     Goes,
     New(SecretString),
 }
 
-/// What becomes of a secret by what the body says of it; otherwise why it can't, as the end of a sentence. Where a secret is
-/// found, only files say: a caller would have this host's files and variables read.
+/// What a body says about a secret; the error is the end of a sentence. Only files may say where a secret is
+/// found: a caller could otherwise have this host's files and variables read.
 fn secret(given: Option<Value>, written: Option<&Value>, is_patch: bool) -> Result<Secret, &'static str> {
     match given {
         Some(given) if written == Some(&given) && given.is_object() => Ok(Secret::Stays),
@@ -276,8 +269,8 @@ fn secret(given: Option<Value>, written: Option<&Value>, is_patch: bool) -> Resu
     }
 }
 
-/// What a document says once everything in it is replaced. What the body gives back as it was shown stays as it is written,
-/// or left out.
+/// The document after a replacement. Values that are sent back as they were shown keep their written form, or
+/// stay left out.
 fn replaced(written: Option<&Value>, shown: Option<&Value>, body: &Value) -> Option<Value> {
     match body {
         Value::Null => None,
@@ -288,14 +281,14 @@ fn replaced(written: Option<&Value>, shown: Option<&Value>, body: &Value) -> Opt
                 Some((name.clone(), value))
             };
             let object: Map<String, Value> = fields.iter().filter_map(replaced).collect();
-            // An object of nothing means that there is none.
+            // An empty object means that there is none.
             (!object.is_empty() || written.is_some()).then_some(Value::Object(object))
         }
         body => Some(body.clone()),
     }
 }
 
-/// What a document says after a merge patch, as RFC 7396 has it. What the patch gives as it was shown stays as it is written.
+/// The document after a merge patch (RFC 7396). Values that equal what was shown keep their written form.
 fn patched(written: Option<&Value>, shown: Option<&Value>, patch: &Value) -> Option<Value> {
     match patch {
         Value::Null => None,
@@ -308,7 +301,7 @@ fn patched(written: Option<&Value>, shown: Option<&Value>, patch: &Value) -> Opt
                     None => drop(object.remove(name)),
                 }
             }
-            // So does one of which everything is taken.
+            // An object that loses all its shown fields is removed, too.
             let is_taken = |name: &String| fields.get(name).is_some_and(Value::is_null);
             let shown = shown.and_then(Value::as_object).filter(|shown| !shown.is_empty());
             let stays = written.is_some() && !shown.is_some_and(|shown| shown.keys().all(is_taken));
@@ -322,7 +315,7 @@ fn inner<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
     value.and_then(|value| value.get(name))
 }
 
-/// Gives a document its header, and what of its identity was left to the path.
+/// Adds the header, and the identifying fields that only the path gives.
 fn complete(document: &mut Value, key: &ResourceKey, written: Option<&Value>) {
     let Value::Object(fields) = document else { return };
     fields.insert("apiVersion".to_owned(), written_or(written, "apiVersion", API_VERSION));
@@ -340,13 +333,12 @@ fn written_or(written: Option<&Value>, name: &str, ours: &str) -> Value {
     inner(written, name).cloned().unwrap_or_else(|| json!(ours))
 }
 
-/// Takes a value out of a document.
 fn take(document: &mut Value, pointer: &str) -> Option<Value> {
     let (outer, name) = pointer.rsplit_once('/')?;
     document.pointer_mut(outer)?.as_object_mut()?.remove(name)
 }
 
-/// Puts a value into a document, with the objects around it.
+/// Inserts a value, and any missing objects around it.
 pub fn put(document: &mut Value, pointer: &str, value: Value) {
     let mut here = document;
     for name in pointer.split('/').skip(1) {

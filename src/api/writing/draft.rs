@@ -1,4 +1,4 @@
-//! One edit of one file, decided on a tree as it is.
+//! Decides on the edit of one file, within a given tree.
 
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -15,40 +15,33 @@ use crate::secret::{self, Keyring};
 use crate::spec::edit::{self, Reason, Refusal};
 use crate::spec::{Document, Documents, Safeguards, Spec};
 
-/// The fields of an organization that limit it, which only super users may change.
+/// Fields that limit an organization. Only super users may change them.
 const LIMITS: [&str; 2] = ["quotas", "domains"];
 
-/// Whether somebody who is no super user may change who the members of an organization are.
+/// Whether any member is left who may change the members without being a super user.
 fn has_admin(organization: &Value) -> bool {
     let members = organization.get("members").and_then(Value::as_array);
     members.is_some_and(|members| members.iter().any(|member| member["role"] == "admin"))
 }
 
-/// An edit of a file that was not made yet.
 #[derive(Debug)]
 pub struct Draft {
-    /// The text of the file as it would be; none where it goes.
+    /// The file's new text; `None` if the file is removed.
     pub text: Option<String>,
-    /// What is done, as a commit says it.
     pub message: String,
 }
 
-/// What an edit is decided on.
 pub struct Basis<'a> {
-    /// The tree as it is now.
     pub documents: &'a Documents,
-    /// What is recorded.
     pub recorded: &'a Recorded,
-    /// The tree's secrets.
     pub secrets: &'a Secrets,
-    /// What secrets are sealed with.
     pub keyring: &'a Keyring,
-    /// Whether a secret may stand in the clear where the tree is kept.
+    /// Whether secrets may be in plain text where the tree is kept.
     pub may_be_plain: bool,
 }
 
-/// The tag of what a document says. A secret is in it by its keyed fingerprint alone, or by its sealed form where it can't be
-/// opened here.
+/// The tag of a document. A secret enters it only by its keyed fingerprint, or in its sealed form if it can't
+/// be opened here.
 pub fn etag(document: &Document, secrets: &Secrets) -> Digest {
     let trace = |(field, _): (&'static str, &_)| {
         let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
@@ -65,14 +58,14 @@ pub fn etag(document: &Document, secrets: &Secrets) -> Digest {
     Digest::of_json(&serde_json::json!([document.key, document.spec.redacted(), secrets]))
 }
 
-/// The document that says what a resource is to be; none where none does, or more than one.
+/// The document of a resource; `None` if there is none, or more than one.
 pub fn find<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Option<&'a Document> {
     let files = files(documents, recorded, key);
     let [path] = files.as_slice() else { return None };
     documents.files.get(*path)?.documents.iter().find(|document| document.key == *key)
 }
 
-/// The files that describe a resource and may.
+/// The files that describe a resource and are allowed to.
 fn files<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Vec<&'a SpecPath> {
     let described = documents.files.iter().filter(|(_, file)| {
         file.documents.iter().any(|document| document.key == *key)
@@ -86,21 +79,22 @@ fn files<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -
     described.filter(|path| owners.may_hold(path, key)).collect()
 }
 
-/// A file that can't be read and may describe a resource that is recorded; none where there is none, or its deletion has begun.
+/// An unreadable file that may describe a recorded resource; `None` if there is none, or if the resource is
+/// already being deleted.
 fn unreadable<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Option<&'a SpecPath> {
     let record = recorded.resources.get(key).filter(|record| !record.deleting)?;
     let owners = Owners::of(documents, recorded);
     let broken = documents.files.iter().filter(|(_, file)| !file.unreadable.is_empty()).map(|(path, _)| path);
     let mut broken: Vec<&SpecPath> = broken.filter(|path| owners.may_hold(path, key)).collect();
-    // The one that it stood in is the likeliest.
+    // The file that described it last comes first.
     broken.sort_by_key(|path| record.path.as_ref() != Some(*path));
     broken.first().copied()
 }
 
-/// The file that a wish is about: where its resource is described, or is to be.
+/// The file that a write changes: the one that describes the resource, or a new one.
 ///
 /// # Errors
-/// When there is none, or one too many.
+/// When no file describes the resource, or several do.
 pub fn file(wish: &Wish, documents: &Documents, recorded: &Recorded) -> Result<SpecPath, Refused> {
     let Wish { key, what, .. } = wish;
     let described = files(documents, recorded, key);
@@ -111,7 +105,7 @@ pub fn file(wish: &Wish, documents: &Documents, recorded: &Recorded) -> Result<S
         return Err(Refused::Edit(Box::new(problem.hint("mend the file first, by hand"))));
     }
     match (what, described.as_slice()) {
-        // As long as its deletion hasn't begun, it can be taken back.
+        // A deletion can be taken back until it has begun.
         (What::Create(_), []) if recorded.resources.get(key).is_some_and(|record| record.deleting) => {
             Err(Refused::Exists { key: key.clone(), is_going: true })
         }
@@ -128,7 +122,8 @@ pub fn file(wish: &Wish, documents: &Documents, recorded: &Recorded) -> Result<S
     }
 }
 
-/// Where what the API makes is written. An organization is the administrators' to describe.
+/// The file for a new resource. Organizations go to the top level of the tree, which belongs to the
+/// administrators.
 fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
     let invalid = |field: &str, expected: &str| {
         let why = format!("`{}` is not {expected}", crate::problem::plain(&key.name));
@@ -152,10 +147,10 @@ fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
 }
 
 impl Basis<'_> {
-    /// What a wish makes of a file with this text; none where there is no such file.
+    /// Computes the edit of a file with this text; `None` as text stands for a missing file.
     ///
     /// # Errors
-    /// When it can't be made of it.
+    /// When the edit is refused.
     pub fn draft(&self, wish: &Wish, path: &SpecPath, text: Option<&str>) -> Result<Draft, Refused> {
         let Wish { key, what, if_match, .. } = wish;
         let document = self.document(path, key);
@@ -225,7 +220,8 @@ impl Basis<'_> {
         self.documents.files.get(path)?.documents.iter().find(|document| document.key == *key)
     }
 
-    /// Keeps the written form of each secret that is given with the value that it has, unless it may not stay so.
+    /// Keeps the written form of secrets that are sent with their present value, unless plain text has to be
+    /// replaced.
     fn without_old(
         &self,
         key: &ResourceKey,
@@ -250,7 +246,7 @@ impl Basis<'_> {
         new
     }
 
-    /// Puts secrets into a document, sealed for their fields.
+    /// Seals secrets, each for its field, and inserts them.
     fn seal(&self, key: &ResourceKey, document: &mut Value, secrets: Vec<NewSecret>) -> Result<(), Refused> {
         for NewSecret { field, pointer, value } in secrets {
             let reference = SecretRef { resource: key.clone(), field: field.to_owned() };
@@ -262,7 +258,7 @@ impl Basis<'_> {
         Ok(())
     }
 
-    /// Whether a resource may be deleted, by what guards it and by what is on it.
+    /// Refuses to delete a resource that is protected, suspended or in use.
     fn may_go(&self, key: &ResourceKey, document: Option<&Document>, written: &Value) -> Result<(), Refused> {
         let asks = match document {
             Some(document) => Safeguards::of(&document.spec),
@@ -286,7 +282,8 @@ impl Basis<'_> {
         if by.is_empty() { Ok(()) } else { Err(Refused::NotEmpty { key: key.clone(), by }) }
     }
 
-    /// What is on a resource, in the files or by the record: with its file gone too, all of it would look like a mistake.
+    /// The resources on this one, by the files or by the record. If its file disappeared along with theirs,
+    /// that would look like an accident.
     fn on_it(&self, key: &ResourceKey) -> Vec<ResourceKey> {
         let recorded = self.recorded.resources.iter().filter(|(other, record)| match key.kind {
             Kind::Organization => other.organization == key.organization && *other != key,

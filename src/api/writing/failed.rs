@@ -1,5 +1,5 @@
-//! What keeps from writing, in words for who called. Where specs are kept, and how that is reached, is for those who run this to
-//! know: that is logged.
+//! Failures to write, in words for the caller. Paths and remotes of the specs are for operators only, and go
+//! to the log.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -12,13 +12,12 @@ use crate::source::directory::write::NotWritten;
 use crate::source::git::GitError;
 use crate::source::git::write::WriteError;
 
-/// When to try again where the repository is away.
+/// The retry delay while the repository is unreachable.
 const AWAY: Duration = Duration::from_secs(10);
 
-/// When to try again where others were faster.
+/// The retry delay after a conflict with other writers.
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
-/// A file that is left as it is.
 pub fn left(path: &SpecPath, code: &str, why: &str, hint: &str) -> Refused {
     let problem = Problem::error(code, format!("the file is left as it is: {why}"));
     Refused::Edit(Box::new(problem.at(Location::file(path.clone()), "").hint(hint)))
@@ -58,7 +57,7 @@ impl From<NotWritten> for Refused {
     }
 }
 
-/// Why something isn't written. What is no answer of the system itself may name the path on this host.
+/// The message, unless it could contain a path of this host. Errors of the operating system contain none.
 fn without_host(why: &NotWritten) -> String {
     match why {
         NotWritten::System { attempted, path, error } if error.raw_os_error().is_none() => {
@@ -68,12 +67,12 @@ fn without_host(why: &NotWritten) -> String {
     }
 }
 
-/// Whether the system lets nobody write there, or not this process.
+/// Whether the file system refuses writes, to all or to this process.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The folder of the specs can't be read, as when it is away or others keep changing what is in it.
+/// Maps a failed scan of the spec folder: it is missing, or others keep changing it.
 pub fn unread(error: &SourceError) -> Refused {
     tracing::warn!(%error, hint = error.hint(), "a call could not be written to the folder of the specs");
     match error {
@@ -86,7 +85,7 @@ pub fn unread(error: &SourceError) -> Refused {
     }
 }
 
-/// The folder of the specs is away, or its disk is.
+/// The spec folder, or its disk, is unavailable.
 fn unusable(why: String) -> Refused {
     Refused::Away {
         why: format!("{why}, and nothing was written"),
@@ -95,10 +94,10 @@ fn unusable(why: String) -> Refused {
     }
 }
 
-/// When to try again where somebody has to mend the repository.
+/// The retry delay when an operator has to repair the repository.
 const MISSING: Duration = Duration::from_secs(60);
 
-/// The repository can't be reached, or has no such branch. Which one it is, and how it is reached, is for those who run this to know.
+/// Maps a git failure: the remote is unreachable or lacks the branch. The details are for operators only.
 pub fn away(error: &GitError) -> Refused {
     tracing::warn!(%error, hint = error.hint(), "a call could not be written to the git repository");
     if matches!(error, GitError::NoBranch { .. }) {

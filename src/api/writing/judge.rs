@@ -1,5 +1,4 @@
-//! Whether a tree with an edit may take the place of the one without: what was wrong before is no reason against it, and
-//! anything new that is wrong is.
+//! Judges an edited tree: the edit is refused if it adds a problem. Older problems don't count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +12,15 @@ use crate::problem::{Origin, Problem};
 use crate::spec::edit::pointer_at;
 use crate::spec::{Documents, SECRET_FIELDS, Spec};
 
-/// What was wrong with a tree.
+/// The problems of a tree before an edit.
 #[derive(Debug, Clone, Default)]
 pub struct Ails {
-    /// The problems, each with how often there is one like it: lines move with an edit.
+    /// The number of problems of each kin; line numbers are left out since they shift with an edit.
     problems: BTreeMap<Kindred, usize>,
-    /// What waits, and for what.
     holds: BTreeMap<ResourceKey, Hold>,
 }
 
-/// What makes two problems the same one, wherever it stands in the file.
+/// The key by which problems count as equal, wherever they are in the file.
 pub(super) type Kindred = (Option<SpecPath>, String, String);
 
 pub(super) fn kindred(problem: &Problem) -> Kindred {
@@ -31,7 +29,6 @@ pub(super) fn kindred(problem: &Problem) -> Kindred {
 }
 
 impl Ails {
-    /// What is wrong with a tree.
     pub fn of(catalog: &Catalog) -> Self {
         let mut problems = BTreeMap::new();
         for problem in &catalog.problems {
@@ -43,27 +40,22 @@ impl Ails {
     }
 }
 
-/// A tree with an edit.
 pub struct Edited<'a> {
-    /// What was wrong without it.
     pub before: &'a Ails,
-    /// The resource's spec without it; none where there was none, or one with mistakes.
+    /// The resource's spec before the edit; `None` if there was no valid one.
     pub was: Option<&'a Spec>,
-    /// The tree.
     pub documents: &'a Documents,
-    /// The tree, resolved.
     pub catalog: &'a Catalog,
-    /// The file.
     pub path: &'a SpecPath,
-    /// Its text; none where it goes.
+    /// The file's text; `None` if it is removed.
     pub text: Option<&'a str>,
 }
 
 impl Edited<'_> {
-    /// Gives what is worth knowing of what is right.
+    /// Returns warnings about an acceptable edit.
     ///
     /// # Errors
-    /// With what the edit would make wrong.
+    /// With the problems that the edit would add.
     pub fn judge(&self, wish: &Wish) -> Result<Vec<Problem>, Refused> {
         let key = &wish.key;
         let new = self.new_problems();
@@ -109,7 +101,7 @@ impl Edited<'_> {
         seen.into_iter().filter(|(kindred, count)| *count > known(kindred)).map(|(it, _)| it).collect()
     }
 
-    /// Whether a problem is told of the resource's own document.
+    /// Whether a problem is in the resource's own document.
     pub(super) fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
         let Some(location) = problem.location.as_ref().filter(|location| location.path == *self.path) else {
             return false;
@@ -117,7 +109,7 @@ impl Edited<'_> {
         let Some(file) = self.documents.files.get(self.path) else { return false };
         let documents = file.documents.iter().map(|document| (Some(&document.key), &document.origin));
         let invalid = file.invalid.iter().map(|document| (Some(&document.key), &document.origin));
-        // Where nothing in the file is it, its document is so wrong that it doesn't say what it is.
+        // If no document in the file has the key, an unreadable one is taken for it.
         let is_told = documents.clone().chain(invalid.clone()).any(|(its, _)| its == Some(key));
         let unreadable = file.unreadable.iter().map(|place| (None, &place.origin));
         let mut begins: Vec<(u32, bool)> = documents
@@ -130,7 +122,6 @@ impl Edited<'_> {
         around.is_some_and(|(_, is_own)| *is_own)
     }
 
-    /// What is wrong with the body.
     pub(super) fn own_fault(&self, wish: &Wish, problem: &Problem) -> Fault {
         let place = problem.location.as_ref();
         let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
@@ -148,7 +139,8 @@ impl Edited<'_> {
         Fault { pointer, detail: advice::detail(problem), hint, file: None, line: None }
     }
 
-    /// What would be wrong elsewhere. What another organization has is told to super users alone.
+    /// A mistake outside of the resource's document. Only super users learn about other organizations'
+    /// resources.
     pub(super) fn fault_elsewhere(&self, wish: &Wish, problem: &Problem) -> Fault {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
@@ -169,7 +161,7 @@ impl Edited<'_> {
         }
     }
 
-    /// Who would be wrong without a resource.
+    /// The refusal to delete a resource that others need.
     fn needed(&self, key: &ResourceKey, broken: &[&Problem]) -> Refused {
         let places = broken.iter().filter_map(|problem| problem.location.as_ref());
         let by: BTreeSet<&ResourceKey> =
@@ -177,7 +169,7 @@ impl Edited<'_> {
         Refused::NotEmpty { key: key.clone(), by: by.into_iter().cloned().collect() }
     }
 
-    /// What the document describes that stands at a place.
+    /// The resource whose document contains a location.
     fn document_at(&self, at: &Origin) -> Option<&ResourceKey> {
         let file = self.documents.files.get(&at.path)?;
         let documents = file.documents.iter().map(|document| (document.origin.line, &document.key));
@@ -186,7 +178,7 @@ impl Edited<'_> {
         around.max_by_key(|(line, _)| *line).map(|(_, key)| key)
     }
 
-    /// Whether there is room for it, and for all that was there before.
+    /// Refuses an edit that exceeds a limit, for the resource itself or for those that fitted before.
     fn has_room(&self, key: &ResourceKey) -> Result<(), Refused> {
         if let Some(shortage) = self.lowered(key) {
             return Err(Refused::Capacity(Box::new(shortage)));
@@ -208,14 +200,14 @@ impl Edited<'_> {
         }
     }
 
-    /// What is short because of the edit, though it is another resource that would wait: the one that comes later.
+    /// A shortage in terms of the edited resource, though the one that would wait is another: the last in
+    /// order.
     fn caused(&self, key: &ResourceKey, shortage: Shortage) -> Shortage {
         let in_all = shortage.used.saturating_add(shortage.wanted);
         let wanted = if *key == shortage.limited_by { 0 } else { self.growth(key, &shortage.what) };
         Shortage { key: key.clone(), used: in_all.saturating_sub(wanted), wanted, ..shortage }
     }
 
-    /// How much more of something a resource has with the edit.
     fn growth(&self, key: &ResourceKey, what: &str) -> u32 {
         let was = match self.was {
             Some(Spec::Cluster(cluster)) => Some(cluster.kafka_units),
@@ -283,7 +275,7 @@ impl Edited<'_> {
         })
     }
 
-    /// Whether it would wait for something else than before.
+    /// Refuses an edit after which the resource would newly wait for something.
     fn is_held(&self, key: &ResourceKey) -> Result<(), Refused> {
         let hold = self.catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
         if hold == self.before.holds.get(key) {

@@ -1,4 +1,4 @@
-//! What was changed, as a commit says it.
+//! Commit messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,9 @@ use crate::names::ResourceKey;
 use crate::problem::plain;
 use crate::spec::SECRET_FIELDS;
 
-/// How many fields are named at most.
 const NAMED: usize = 3;
 
-/// What was changed, in a line. No secret is in it, whatever it looks like.
+/// One line that describes the change. It never contains a secret.
 pub fn message(key: &ResourceKey, what: &What, before: Option<&Value>, after: Option<&Value>) -> String {
     match what {
         What::Create(_) => return format!("Create {key}"),
@@ -40,7 +39,7 @@ pub fn message(key: &ResourceKey, what: &What, before: Option<&Value>, after: Op
     }
 }
 
-/// A value that fits in a line and is no secret.
+/// A value, if it fits in the line and isn't a secret.
 fn shown(key: &ResourceKey, name: &str, value: &Value) -> Option<String> {
     let is_secret = |(kind, _, pointer): &(crate::names::Kind, &str, &str)| {
         let field = pointer.trim_start_matches('/').replace('/', ".");
@@ -57,7 +56,7 @@ fn shown(key: &ResourceKey, name: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// The values of a document that hold no others but lists, by their dotted names. A secret is one value, however it is given.
+/// The leaf values and lists of a document by dotted name. A secret is one value in any form.
 fn fields(document: Option<&Value>) -> BTreeMap<String, Value> {
     fn walk(value: &Value, name: &str, found: &mut BTreeMap<String, Value>) {
         let is_secret = |(_, _, pointer): &(crate::names::Kind, &str, &str)| {

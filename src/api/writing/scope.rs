@@ -1,4 +1,5 @@
-//! What of a tree an edit is judged by: no more than it can matter to, so that an installation may have many organizations.
+//! Limits a check to the part of the tree that an edit can affect, so that the cost doesn't grow with the
+//! number of organizations.
 
 use std::borrow::Cow;
 
@@ -8,17 +9,16 @@ use crate::spec::Documents;
 
 use super::wish::{What, Wish};
 
-/// What of a tree an edit is judged by.
+/// The part of a tree that is checked.
 pub struct Scope<'r> {
-    /// The organizations whose part of the tree it is; none for the whole.
+    /// The organizations whose part it is; `None` for the whole.
     pub around: Option<Neighbours>,
-    /// What was applied of it.
     pub recorded: Cow<'r, Recorded>,
 }
 
 impl<'r> Scope<'r> {
-    /// What a call's edit of a tree is judged by. Organizations, fleets and base domains reach into what others have, and so
-    /// may whatever goes.
+    /// Selects the part that a write can affect. Organizations, fleets and base domains affect other
+    /// organizations, and so may any deletion: those need the whole tree.
     pub fn of(wish: &Wish, tree: &Documents, recorded: &'r Recorded) -> Self {
         let is_own = matches!(wish.key.kind, Kind::Cluster | Kind::IdentityProvider | Kind::CloudAccount);
         let around = match wish.what {
@@ -34,7 +34,6 @@ impl<'r> Scope<'r> {
         Self { around, recorded }
     }
 
-    /// The part of a tree, resolved as `resolve` does it.
     pub fn resolve(
         &self,
         tree: &Documents,
@@ -46,7 +45,7 @@ impl<'r> Scope<'r> {
         }
     }
 
-    /// Whether what is wrong with this part is among what is wrong with another's.
+    /// Whether the problems of this part are a subset of the other part's.
     pub fn is_within(&self, other: Option<&Neighbours>) -> bool {
         other.is_none() || self.around.as_ref() == other
     }

@@ -1,4 +1,4 @@
-//! Calls on small trees in a folder, each through all that a call goes through but HTTP.
+//! API writes on small trees in a folder, through every layer but HTTP.
 
 mod given_back;
 mod meanwhile;
@@ -65,7 +65,7 @@ advanced_config:
   number_of_zones: 3
 ";
 
-/// A tree with an organization, a fleet and a cluster, and what was planned of it.
+/// A tree with an organization, a fleet and a cluster, and its plan.
 struct World {
     folder: TempDir,
     runtime: Runtime,
@@ -117,7 +117,6 @@ impl World {
         fs::write(self.tree().join(path), text).unwrap();
     }
 
-    /// The specs are read and planned anew.
     fn plan(&mut self) {
         let installation = Arc::clone(&self.made.installation);
         let mark = self.writer.mark();
@@ -125,7 +124,6 @@ impl World {
         self.made = Made::new(installation, documents, round, mark);
     }
 
-    /// Has something recorded as applied, as its document says it.
     fn applied(&mut self, key: &str, change: impl FnOnce(&mut RecordedResource)) {
         let mut record = self.applied_record(key);
         change(&mut record);
@@ -137,7 +135,6 @@ impl World {
             catalog::resolve(documents, &checked.recorded, &checked.secrets, config, Timestamp::now());
     }
 
-    /// What is recorded of something once it is applied as its document says it.
     fn applied_record(&self, key: &str) -> RecordedResource {
         let key: ResourceKey = key.to_owned().try_into().unwrap();
         let Resource { id, spec, origin, .. } = &self.made.round.checked.catalog.resources[&key];
@@ -162,7 +159,7 @@ impl World {
         self.write(&wish(key, what))
     }
 
-    /// A refused call leaves nothing.
+    /// Checks that a refused call changes nothing.
     fn write(&self, wish: &Wish) -> Result<Arc<Written>, Refused> {
         let before = listing(&self.tree());
         let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
@@ -183,7 +180,6 @@ impl World {
         written
     }
 
-    /// A call that is refused, in the words that are said of it.
     #[track_caller]
     fn refuses(&self, key: &str, what: What) -> String {
         said(&self.call(key, what).expect_err("it should be refused"))
@@ -228,7 +224,6 @@ fn said(refused: &Refused) -> String {
     said + "\n"
 }
 
-/// Every file and folder below a folder, with what files hold.
 fn listing(root: &Utf8Path) -> Vec<(String, Vec<u8>)> {
     fn walk(folder: &Utf8Path, found: &mut Vec<(String, Vec<u8>)>) {
         for entry in folder.read_dir_utf8().unwrap() {
@@ -287,7 +282,7 @@ deletion_protection: false
     assert!(written.is_new && written.is_created && written.commit.is_none());
     assert_eq!(written.resource.as_ref().unwrap().hold, None);
     assert_eq!(written.at.as_nanosecond() % 1000, 0);
-    // It is there at once, before anybody planned.
+    // Visible at once, before the next plan.
     assert!(
         world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).contains("409 duplicate")
     );
@@ -324,7 +319,7 @@ fn every_kind_has_a_place_of_its_own() {
     world.plan();
     assert!(world.writer.pending(&world.made).is_empty(), "they were read");
     assert!(!world.made.round.plan.problems.iter().any(Problem::is_error));
-    // Where something else stands, it comes behind that.
+    // Appended to a file that already has another document.
     let path = "acme/clusters/clicks.yaml";
     world.put(path, &ORDERS.replace("identifier: orders", "identifier: others"));
     world.plan();
@@ -367,7 +362,6 @@ fn a_change_is_one_line_in_the_file() {
     let expected = ORDERS.replace("kafka_units: 2       # Ada", "kafka_units: 3       # Ada");
     assert_eq!(world.file("acme/clusters/orders.yaml"), expected);
     assert_eq!(written.message, "Set kafka_units of cluster acme/orders to 3");
-    // What it says already is written as it was.
     let same = json!({"kafka_units": 3, "tenancy_mode": "Shared", "advanced_config": {"number_of_zones": "3"}, "region": null});
     let written = orders(What::Patch(same));
     assert!(!written.is_new && world.file("acme/clusters/orders.yaml") == expected);
@@ -391,14 +385,14 @@ fn what_was_read_may_be_given_back_changed() {
     assert_eq!(put(&record, known.clone()).unwrap().message, "Set kafka_units of cluster acme/orders to 3");
     let expected = ORDERS.replace("kafka_units: 2       # Ada", "kafka_units: 3       # Ada");
     assert_eq!(world.file("acme/clusters/orders.yaml"), expected);
-    // What is left out is left to its default.
+    // Omitted fields return to their defaults.
     let fields = record.as_object_mut().unwrap();
     fields.remove("deletion_protection");
     fields["advanced_config"].as_object_mut().unwrap().remove("number_of_zones");
     put(&record, known.clone()).unwrap();
     let text = world.file("acme/clusters/orders.yaml");
     assert!(!text.contains("deletion_protection") && !text.contains("number_of_zones"), "{text}");
-    // How it is may be another by now. Which one it is can't be said.
+    // Outdated outputs are accepted, but never another id.
     record["status"] = json!("Failed");
     record["id"] = json!("another");
     record["metadata"] = json!({});
@@ -439,12 +433,12 @@ fn a_stale_tag_is_refused() {
     let written = patch(&world, 3, &first).unwrap();
     let second = written.etag.clone().unwrap();
     assert_ne!(first, second);
-    // Judged by the file, whatever the last plan has read.
+    // Compared with the file, not with the last plan.
     let Err(Refused::Stale { now }) = patch(&world, 2, &first) else { panic!("it should be stale") };
     assert_eq!(now, Some(second.clone()));
     world.plan();
     assert_eq!(tag(&world), second);
-    // How it is written is not what it says.
+    // Formatting doesn't change the tag.
     world.put(
         "acme/clusters/orders.yaml",
         &world.file("acme/clusters/orders.yaml").replace("'4.3.1'", "4.3.1"),
@@ -452,7 +446,7 @@ fn a_stale_tag_is_refused() {
     assert!(patch(&world, 2, &second).unwrap().is_new);
     world.put("acme/clusters/orders.yaml", "kind: Cluster\n");
     assert!(matches!(patch(&world, 1, &second), Err(Refused::NotThere(_))));
-    // It was moved to another file, which no plan has read yet.
+    // Moved to another file that no plan has read yet.
     world.put("moved.yaml", &ORDERS.replace("kafka_units: 2", "kafka_units: 3"));
     assert_eq!(patch(&world, 1, &second).unwrap().path.as_str(), "moved.yaml");
 }

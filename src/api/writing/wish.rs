@@ -1,4 +1,4 @@
-//! What a call wants written, and what comes of it.
+//! Write requests and their results.
 
 use std::sync::Arc;
 
@@ -12,35 +12,28 @@ use crate::catalog::Resource;
 use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 
-/// What a call wants.
 #[derive(Debug, Clone)]
 pub struct Wish {
-    /// Of which resource.
     pub key: ResourceKey,
-    /// What.
     pub what: What,
-    /// What the resource has to say before; none where anything will do, and where it isn't there.
+    /// The condition on the present document; `None` for none, and when the resource doesn't exist.
     pub if_match: Option<Tags>,
-    /// Whether the limits of an organization may be others afterwards: they are for those to set who run the installation.
+    /// Whether the caller may change the limits of organizations, which only super users may.
     pub may_limit: bool,
-    /// The resource's record as it was given last: what a body gives back of it unchanged is no mistake.
+    /// The resource's last record. Output fields in a body are no mistake if they equal it.
     pub record: Option<Value>,
 }
 
-/// What is to become of a resource. A body is a JSON object without `apiVersion` and `kind`.
+/// The change. A body is a JSON object without `apiVersion` and `kind`.
 #[derive(Clone)]
 pub enum What {
-    /// It is to be made.
     Create(Value),
-    /// It is to say this and nothing else.
     Replace(Value),
-    /// It is to be changed by this merge patch.
     Patch(Value),
-    /// It is to go.
     Delete,
 }
 
-/// A secret may stand in a body.
+/// A body may contain a secret.
 impl Drop for What {
     fn drop(&mut self) {
         match self {
@@ -50,7 +43,7 @@ impl Drop for What {
     }
 }
 
-/// Overwrites every text in a value with zeros, and leaves it empty.
+/// Overwrites every string in a value with zeros.
 pub fn wipe(value: &mut Value) {
     match value {
         Value::String(text) => text.zeroize(),
@@ -60,7 +53,7 @@ pub fn wipe(value: &mut Value) {
     }
 }
 
-/// Names what is wanted, and never the body: a secret may stand in it.
+/// Leaves out the body, which may contain a secret.
 impl std::fmt::Debug for What {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -72,32 +65,24 @@ impl std::fmt::Debug for What {
     }
 }
 
-/// What was written.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// Of which resource.
     pub key: ResourceKey,
-    /// Its id, which it has for life.
     pub id: Uuid,
-    /// The resource as it is to be now; none where it is to go.
+    /// The new resource; `None` after a deletion.
     pub resource: Option<Arc<Resource>>,
-    /// The tag of what it says now; none where it is to go.
+    /// The new tag; `None` after a deletion.
     pub etag: Option<Digest>,
     /// The file, and the line where the document begins, or began.
     pub origin: Origin,
-    /// The file.
     pub path: SpecPath,
-    /// The commit; none where specs are in a folder, and of what was only proposed.
+    /// `None` for a spec folder, and for a proposal.
     pub commit: Option<String>,
-    /// What a person should know of it.
     pub warnings: Vec<Problem>,
-    /// Whether anything had to be written.
     pub is_new: bool,
-    /// Whether the resource wasn't there before.
     pub is_created: bool,
-    /// When: a resource that was created is recorded with this as its `created_at`.
+    /// The time of the write: the record of a created resource has it as `created_at`.
     pub at: Timestamp,
-    /// What was done, as a commit says it.
     pub message: String,
 }
 

@@ -1,17 +1,14 @@
-//! Java's properties files.
-
 use std::fmt::Write as _;
 
 use super::ClientProperties;
 
-/// The file, which java.util.Properties reads back as the same properties.
+/// The file. `java.util.Properties` parses it into the same properties.
 pub(super) fn file(properties: &ClientProperties) -> String {
     let mut text = String::new();
     for note in &properties.notes {
         text += &comment(note);
     }
     for (property, value) in &properties.properties {
-        // Writing into a String can't fail.
         let _ = writeln!(text, "{property}={}", escaped(value));
     }
     for (property, source) in &properties.to_add {
@@ -20,13 +17,13 @@ pub(super) fn file(properties: &ClientProperties) -> String {
     text
 }
 
-/// A comment of one line, whatever line breaks there are in what is told.
+/// A comment on one line: line breaks in the text become spaces.
 fn comment(text: &str) -> String {
     let one_line = text.split(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c));
     format!("# {}\n", one_line.collect::<Vec<_>>().join(" "))
 }
 
-/// A value. Each line of one with several stands on a line of its own, so that certificates stay readable.
+/// Escapes a value. Each of its lines goes on a line of its own, so that certificates stay readable.
 fn escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut starts_line = true;
@@ -37,7 +34,7 @@ fn escaped(value: &str) -> String {
             '\n' if rest.peek().is_some() => writeln!(text, "\\n\\"),
             '\n' => write!(text, "\\n"),
             '\\' => write!(text, "\\\\"),
-            // A space would be taken for the space around the value or before the rest of it.
+            // Java strips leading spaces from the value and from continued lines.
             ' ' if starts_line => write!(text, "\\ "),
             ' '..='~' => write!(text, "{character}"),
             _ => {
@@ -55,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads what follows the `=` as java.util.Properties does, to the end of the logical line.
+    /// Reads what follows the `=` as `java.util.Properties` does, to the end of the logical line.
     fn read(text: &str) -> String {
         let mut units = Vec::new();
         let mut chars = text.trim_start_matches([' ', '\t', '\u{c}']).chars();

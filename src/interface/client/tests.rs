@@ -6,7 +6,7 @@ use super::*;
 use crate::render::fixtures::{cluster, with_domain, with_identity_provider};
 use crate::spec::{ClusterAccess, DnsProvider, Exposure};
 
-/// A cluster that is reached from inside and outside, under a certificate that ends with its authority where that is told.
+/// A cluster with internal and external access.
 fn both(overlay: Value) -> ResolvedCluster {
     let mut cluster = cluster(overlay);
     Arc::make_mut(&mut cluster.spec).advanced_config.cluster_access = ClusterAccess::InternalAndExternal;

@@ -1,4 +1,4 @@
-//! What was done again and again without effect, so that it is done less and less often.
+//! Slows down changes that are repeated without effect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,14 +9,13 @@ use crate::target::Pace;
 
 use super::timer::{Moment, Timer};
 
-/// The pauses before the same is done to a resource again: a second at first, five minutes in the end.
+/// The backoff before the same change of a resource: from a second to five minutes.
 const PAUSES: Pace = Pace::around(Duration::from_secs(1), Duration::from_secs(300));
 
-/// What was done last to each resource that was not as it should be afterwards.
+/// The last change of each resource that wasn't as it should be afterwards.
 #[derive(Default)]
 pub(super) struct Repeats(BTreeMap<ResourceKey, Last>);
 
-/// What was done last to a resource.
 struct Last {
     fleet: Option<FleetKey>,
     done: Digest,
@@ -26,7 +25,6 @@ struct Last {
 }
 
 impl Repeats {
-    /// A change was made on a fleet, or on none.
     pub(super) fn done(&mut self, fleet: Option<&FleetKey>, change: &Change, now: Moment) {
         let done = change.done();
         let before = self.0.remove(&change.resource).filter(|before| before.done == done);
@@ -36,12 +34,12 @@ impl Repeats {
         self.0.insert(change.resource.clone(), last);
     }
 
-    /// Forgets the resources on which what was done had its effect.
+    /// Forgets resources on which the change had its effect.
     pub(super) fn forget(&mut self, is_settled: impl Fn(&ResourceKey, Option<&FleetKey>) -> bool) {
         self.0.retain(|resource, last| !is_settled(resource, last.fleet.as_ref()));
     }
 
-    /// What has to be put off.
+    /// The changes to delay.
     pub(super) fn repeated(&mut self, now: Moment) -> BTreeMap<ResourceKey, Repeated> {
         let repeated = self.0.iter_mut().map(|(resource, Last { done, times, pause, .. })| {
             let until = pause.until(now);
@@ -93,7 +91,7 @@ mod tests {
             assert_eq!(told, times);
             assert!((seconds * 0.79..seconds * 1.21).contains(&pause), "{seconds}: {pause}");
         }
-        // Something else is done at once, and counts anew.
+        // Another change isn't delayed and starts a new count.
         let (times, seconds) = pause(&mut repeats, &change(3));
         assert!(times == 1 && seconds < 1.21, "{times} {seconds}");
         assert_ne!(change(2).done(), change(3).done());

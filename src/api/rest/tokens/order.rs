@@ -1,4 +1,5 @@
-//! What a caller wants a token to be: everything that is wrong with the body at once, in the words that mistakes in specs have.
+//! Parses the request for a token. All mistakes in the body are reported at once, in the wording of mistakes
+//! in specs.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +9,6 @@ use crate::problem::plain;
 use crate::spec::describe::nearest;
 use crate::state::{Access, MOST_TOKEN_DAYS, Reach, TokenOrder};
 
-/// The fields, each with what it takes.
 const FIELDS: [(&str, &str); 5] = [
     ("name", "a string of 1 to 64 characters"),
     ("owner", "the e-mail address of who it speaks for, as a string"),
@@ -17,10 +17,10 @@ const FIELDS: [(&str, &str); 5] = [
     ("days", "an integer from 1 to 365"),
 ];
 
-/// What a token is to be; where the body doesn't say it, it is the caller's and holds for the usual days.
+/// Parses the body; the owner defaults to the caller, and the lifetime to `usual_days`.
 ///
 /// # Errors
-/// With everything that is wrong with the body.
+/// With all mistakes in the body.
 pub(super) fn read(body: &Value, caller: Option<&str>, usual_days: u32) -> Result<TokenOrder, Refused> {
     let Value::Object(given) = body else {
         return Err(Refused::Malformed("the body is no JSON object".to_owned()));
@@ -48,7 +48,7 @@ struct Form<'b> {
     faults: Vec<Fault>,
 }
 
-/// Why a value can't be taken, where that says more than what was expected and what was found, and what to do next.
+/// An explanation and a hint, where they say more than "expected X, found Y".
 type Wrong = Option<(String, String)>;
 
 impl Form<'_> {
@@ -64,7 +64,6 @@ impl Form<'_> {
         }
     }
 
-    /// A field that has to be there.
     fn needed<T>(&mut self, name: &str, take: fn(&Value) -> Result<T, Wrong>) -> Option<T> {
         match self.given.get(name) {
             None => self.refuse(
@@ -79,7 +78,6 @@ impl Form<'_> {
         }
     }
 
-    /// One that need not.
     fn optional<T>(&mut self, name: &str, usual: T, take: fn(&Value) -> Result<T, Wrong>) -> Option<T> {
         match self.given.get(name) {
             None | Some(Value::Null) => Some(usual),
@@ -153,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// What is wrong with a body: pointer, detail and hint of each.
+    /// The pointer, detail and hint of each mistake in a body.
     fn wrong(body: Value) -> Vec<(String, String, String)> {
         match read(&body, Some("ada@example.com"), 90).unwrap_err() {
             Refused::Invalid(faults) => {
@@ -281,7 +279,7 @@ mod tests {
             ]
         );
         assert_eq!(wrong(json!([]))[0].1, "the body is no JSON object");
-        // On the socket nobody is known by an address.
+        // Callers on the socket have no e-mail address.
         let refused =
             read(&json!({"name": "ci", "organization": "acme", "access": "read"}), None, 90).unwrap_err();
         assert_eq!(refused.to_string(), "missing key `owner`");

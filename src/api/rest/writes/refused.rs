@@ -1,4 +1,4 @@
-//! Why nothing was written, as a problem document.
+//! Maps refused writes to problem documents.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Bodies that give back what was read, and those that say what they may not.
+//! Bodies that send back what was read, and bodies with fields that they must not have.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What happens between a plan and a call: others save files, and what was planned is applied.
+//! Changes between a plan and a call: files are saved, and planned changes are applied.
 
 use super::*;
 use crate::state::State;
@@ -16,14 +16,13 @@ fn what_an_editor_saved_that_no_plan_has_read_counts() {
     let create = What::Create(cluster("ledger", 1));
     let there = "409 duplicate: there is cluster acme/ledger already\n";
     assert!(world.refuses("Cluster/acme/ledger", create).starts_with(there));
-    // There is room for two.
+    // The limit is two clusters.
     let full = world.refuses("Cluster/acme/more", What::Create(cluster("more", 1)));
     assert!(full.starts_with("409 capacity: "), "{full}");
-    // What goes is asked for by the other one.
     fs::remove_file(world.tree().join("acme/clusters/orders.yaml")).unwrap();
     let needed = world.refuses("Fleet/acme/eu", What::Delete);
     assert!(needed.contains("can't be deleted: cluster acme/ledger needs it"), "{needed}");
-    // What is referred to may be there by now.
+    // The fleet was added after the plan.
     world.put("acme/fleets/us.yaml", &FLEET.replace("identifier: eu", "identifier: us"));
     let mut body = cluster("more", 1);
     body["infrastructure"] = json!("us");
@@ -43,7 +42,7 @@ fn a_file_that_an_editor_has_emptied_is_not_there_yet_and_not_gone() {
             );
         }
     }
-    // It has something else by now.
+    // The file now has another document.
     world.put("acme/clusters/orders.yaml", &ledger());
     let gone = world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3})));
     assert!(gone.starts_with("404 not_found: "), "{gone}");
@@ -62,7 +61,7 @@ fn a_tree_of_which_nothing_was_told_is_not_read_again() {
     assert!(is_that_of_the_plan(&world));
     world.refuses("Cluster/acme/orders", What::Create(cluster("orders", 1)));
     assert!(is_that_of_the_plan(&world), "nothing was written");
-    // Nobody has heard it yet.
+    // There was no notification yet.
     world.put(LEDGER, &ledger());
     assert!(!is_that_of_the_plan(&world));
     assert!(
@@ -104,10 +103,10 @@ fn what_is_written_is_kept_once_until_whoever_asks_has_a_plan_with_it() {
     assert_eq!(locked(&world.writer.book).written.len(), 1);
     world.plan();
     let fleet = world.call("Fleet/acme/eu", What::Patch(json!({"max_tenants": 3}))).unwrap();
-    // Who has the older plan still finds what that lacks.
+    // A caller with the older plan still gets the write that it lacks.
     let pending = world.writer.pending(&first);
     assert_eq!(pending[&last.key].etag, last.etag);
-    // Who asks for the newest finds what is left, and nobody needs the rest any more.
+    // A caller with the newest plan gets the rest; older writes are forgotten.
     let (made, pending) = world.writer.newest(|| world.made.clone());
     assert!(made.mark.writes == 2 && pending.keys().eq([&fleet.key]));
     assert!(locked(&world.writer.book).written.keys().eq([&fleet.key]));

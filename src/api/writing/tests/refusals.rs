@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! Refusals and their wording.
 
 use super::*;
 
@@ -79,7 +79,6 @@ fn an_organization_is_limited_by_super_users_and_keeps_an_admin() {
              more\n    = keep a member whose role is `admin`, or ask a super user\n"
         );
     }
-    // An empty list is no wish of anybody.
     let said = by(true, json!({"members": []})).unwrap_err();
     assert_eq!(
         said,
@@ -117,7 +116,7 @@ fn whose_a_domain_is_is_told_to_super_users_alone() {
         said.contains("`k.both.com` overlaps a domain of another organization") && !said.contains("acme"),
         "{said}"
     );
-    // Super users delegate by the API, and hear what would be wrong elsewhere.
+    // Super users may delegate through the API, and see problems elsewhere.
     world.call("Organization/globex/globex", What::Patch(json!({"domains": ["a.k.both.com"]}))).unwrap();
     world.call("BaseDomain/globex/a.k.both.com", What::Create(folder("globex", "a.k.both.com"))).unwrap();
     let narrower = |organization: &str, may_limit: bool| {
@@ -168,7 +167,7 @@ fn what_there_is_no_room_for_is_told_with_the_numbers() {
         world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 5))),
         world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 7}))),
     ];
-    // What was written a moment ago counts, also where its name comes later.
+    // Writes since the plan count, even of names that sort later.
     world.call("Cluster/acme/zebras", What::Create(cluster("zebras", 4))).unwrap();
     said.push(world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 1))));
     said.push(world.refuses("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 5}))));
@@ -180,7 +179,7 @@ fn what_there_is_no_room_for_is_told_with_the_numbers() {
     said.push(world.refuses("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 5}))));
     said.push(world.refuses("Organization/acme/acme", What::Patch(json!({"quotas": {"kafka_units": 5}}))));
     insta::assert_snapshot!(said.join(""));
-    // It may be raised, and lowered to what is in use.
+    // A limit may be raised, or lowered to what is in use.
     world.call("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 9}))).unwrap();
     world.call("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 6}))).unwrap();
 }
@@ -203,7 +202,7 @@ fn what_is_guarded_or_needed_stays() {
     said.push(world.refuses(orders, What::Delete));
     world.applied(orders, |record| record.suspended = true);
     said.push(world.refuses(orders, What::Delete));
-    // It is going, and its fleet has to wait for that.
+    // The fleet has to wait for a cluster that is being deleted.
     world.applied(orders, |record| record.deleting = true);
     world.call(orders, What::Delete).unwrap();
     said.push(world.refuses("Fleet/acme/eu", What::Delete));
@@ -243,17 +242,17 @@ fn what_was_wrong_before_keeps_nobody_from_anything_else() {
     );
     world.plan();
     world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
-    // In the same file too, whose lines move.
+    // Also within one file, where line numbers shift.
     world.call("Fleet/acme/eu", What::Patch(json!({"placement_config": {"a": "b"}}))).unwrap();
     let mut said = vec![
-        // What is there and has mistakes is there.
+        // An invalid document counts as existing.
         world.refuses("Cluster/acme/broken", What::Create(cluster("broken", 1))),
         world.refuses("Cluster/acme/broken", What::Patch(json!({"region": "eu"}))),
         world.refuses("Cluster/acme/half", What::Create(cluster("half", 1))),
-        // What the fleet says now would be wrong for its cluster.
+        // The edit of the fleet would make its cluster invalid.
         world.refuses("Fleet/acme/eu", What::Patch(json!({"tenancy_mode": "Isolated"}))),
     ];
-    // It is mended by what takes it away.
+    // A patch that removes the mistake is accepted.
     world.call("Cluster/acme/broken", What::Patch(json!({"kafka_unit": null, "kafka_units": 1}))).unwrap();
     world.put("more.yaml", &world.file("acme/clusters/orders.yaml"));
     world.plan();
@@ -279,7 +278,7 @@ fn a_file_that_can_t_be_edited_rightly_is_left_to_people() {
     world.put("acme/clusters/orders.yaml", &anchored);
     world.plan();
     let mut said = vec![world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3})))];
-    // An anchor that nothing refers to is no hindrance, and what else is in the file can be changed.
+    // An unused anchor is fine, and so are edits of other fields in the file.
     world.put("acme/clusters/orders.yaml", &anchored.replace("  scale_down_to: *units\n", ""));
     world.plan();
     world.call("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))).unwrap();
@@ -287,10 +286,10 @@ fn a_file_that_can_t_be_edited_rightly_is_left_to_people() {
     world.put("acme/clusters/orders.yaml", &anchored);
     world.plan();
     world.call("Cluster/acme/orders", What::Patch(json!({"region": "eu"}))).unwrap();
-    // Somebody has moved it elsewhere meanwhile.
+    // Another program moved the document meanwhile.
     world.put("acme/clusters/orders.yaml", "# It is elsewhere.\n");
     said.push(world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))));
-    // A link is no way out.
+    // A symbolic link doesn't lead out of the tree.
     fs::remove_file(world.tree().join("acme/clusters/orders.yaml")).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", world.tree().join("acme/clusters/orders.yaml")).unwrap();
     said.push(world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))));
@@ -303,7 +302,7 @@ fn a_file_that_can_t_be_edited_rightly_is_left_to_people() {
 #[test]
 fn what_would_be_too_long_a_file_is_refused() {
     let world = World::new();
-    // In JSON it is shorter.
+    // The body has fewer bytes than the YAML.
     let list = json!({"a": vec![0; 200_000]});
     assert_eq!(
         world.refuses("Fleet/acme/eu", What::Patch(json!({"placement_config": list}))),

@@ -1,5 +1,3 @@
-//! Secrets that come with calls.
-
 use super::*;
 
 const SECRET: &str = "[default]\naws_secret_access_key = Hush/0000000000\n";
@@ -24,7 +22,7 @@ fn a_secret_is_sealed_before_it_is_written() {
     world.plan();
     assert!(!world.made.round.plan.problems.iter().any(Problem::is_error));
 
-    // It stays as it is: left out, given back as it was shown, as it stands in the file, or with the same value.
+    // A secret is kept when it is left out, or sent as shown, as in the file, or with the same value.
     let stands = first.split_once("encrypted: |\n").unwrap().1.replace("    -", "-").replace("\n    ", "\n");
     let stands = stands.trim_start().to_owned();
     for body in [
@@ -73,7 +71,7 @@ fn no_caller_says_where_a_secret_is_found() {
     }
     said.push(world.refuses(key, What::Patch(json!({"credentials": null}))));
     insta::assert_snapshot!(said.join(""));
-    // What is in the file may be given back.
+    // A value that is equal to the file's is accepted.
     let same =
         world.call(key, What::Patch(json!({"credentials": {"from_file": "s3"}, "region": "eu"}))).unwrap();
     assert!(world.file("more.yaml").contains("credentials: {from_file: s3}"), "{}", same.message);
